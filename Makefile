@@ -1,0 +1,55 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.calque-setup
+# Bytecode is kept, whatever the caller's environment says: Python workers of Spark start faster.
+unexport PYTHONDONTWRITEBYTECODE
+
+##@ Start here
+.PHONY: help setup demo test
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv and install everything from PyPI
+$(STAMP): requirements.lock pyproject.toml src/calque/_version.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## Show the main job on real files, within two minutes
+	@$(BIN)/calque demo
+
+test: lint type layers ## Lint, types, layers, then every test but the soaks
+	$(BIN)/python -m pytest -m "not soak"
+
+##@ Work on it
+.PHONY: lint fmt type layers
+lint: setup ## Check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+fmt: setup ## Format, and mend what can be mended
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+type: setup ## Check types (mypy, strict)
+	$(BIN)/mypy
+
+layers: setup ## Check that imports only go down
+	$(BIN)/lint-imports
+
+##@ Look closer
+.PHONY: bench soak docs clean
+bench: setup ## Measure against peers and limits, as ratios of one run
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r bench/requirements.lock
+	$(BIN)/python -m bench $(ARGS)
+
+soak: setup ## Run the long tests
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+clean: ## Remove what was built, .venv included
+	rm -rf $(VENV) build dist site demo .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What each layer of calque is made of stands in ARCHITECTURE.md."""

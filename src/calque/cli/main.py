@@ -1,0 +1,107 @@
+"""The command ``calque``: a table of commands, each imported when it is called."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer._click.core import Command, Context
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from calque._version import __version__
+from calque.cli.output import FAILED, USAGE, as_json, say
+from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
+}
+"""Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command's module only when that command is run: ``calque ls`` pays for ``ls``."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, summary = COMMANDS[cmd_name]
+        if ctx.resilient_parsing or _only_listing():
+            return Command(cmd_name, short_help=summary, help=summary)
+        command: Command = get_command(import_module(module).app)
+        command.name = cmd_name
+        return command
+
+
+def _only_listing() -> bool:
+    return len(sys.argv) <= 1 or sys.argv[1] in {"--help", "-h"}
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"calque {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say what happens underneath, with tracebacks.")
+    ] = False,
+) -> None:
+    """Copy objects to objects, trees to trees, files into tables."""
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.ERROR,
+        format="%(levelname)s %(name)s: %(message)s",
+    )
+
+
+def run() -> None:
+    """The entry point: every error becomes a message and an exit code."""
+    arguments = sys.argv[1:]
+    try:
+        app(arguments, prog_name="calque")
+    except CalqueError as error:
+        sys.exit(_report(error, arguments))
+    except KeyboardInterrupt:
+        say("stopped")
+        sys.exit(130)
+
+
+def _report(error: CalqueError, arguments: list[str]) -> int:
+    if "--json" in arguments:
+        as_json({"error": _describe(error)})
+    else:
+        say(f"error: {error}")
+    for note in getattr(error, "__notes__", ()):
+        say(f"  note: {note}")
+    if "-v" in arguments or "--verbose" in arguments:
+        logging.getLogger("calque").debug("traceback", exc_info=error)
+    return USAGE if isinstance(error, ConfigInvalid | StatementInvalid) else FAILED
+
+
+def _describe(error: CalqueError) -> dict[str, Any]:
+    return {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "retryable": error.retryable,
+    }

@@ -1,0 +1,125 @@
+"""What commands print: tables and bars for people, JSON for programs, plain lines for pipes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON for programs.")]
+
+OK, FAILED, USAGE, PARTLY = 0, 1, 2, 3
+"""Exit codes: done, failed, wrong usage, partly done."""
+
+
+def console() -> Console:
+    """The console of results (standard output)."""
+    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+
+
+def say(line: str) -> None:
+    """A line for people; it goes to standard error so that results stay clean."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(line))
+
+
+def as_json(value: Any) -> None:
+    """The result as one JSON document on standard output."""
+    json.dump(value, sys.stdout, default=_plain, ensure_ascii=False, indent=2)
+    sys.stdout.write("\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    """A table on a terminal; tab-separated lines with a header elsewhere."""
+    if not sys.stdout.isatty():
+        print("\t".join(columns))
+        for row in rows:
+            print("\t".join(_cell(value) for value in row))
+        return
+    drawn = Table(title=title or None, title_justify="left", header_style="bold")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(_cell(value)) for value in row))
+    console().print(drawn)
+
+
+def record(values: Mapping[str, Any]) -> None:
+    """One thing and its properties, a line each."""
+    width = max((len(name) for name in values), default=0)
+    for name, value in values.items():
+        print(f"{name:<{width}}  {_cell(value)}")
+
+
+def size(count: int | float) -> str:
+    """Bytes as people read them: ``1.5 MiB``."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024 or unit == "TiB":
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def byte_bar(label: str, total: int | None, *, show: bool = True) -> Iterator[Progress]:
+    """A progress bar of bytes on standard error; silent where it is no terminal.
+
+    The one task in it has id 0: ``bar.update(bar.tasks[0].id, completed=n)``.
+    """
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not (show and sys.stderr.isatty()),
+        transient=True,
+    )
+    with bar:
+        bar.add_task(label, total=total)
+        yield bar
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    return str(value)

@@ -1,0 +1,1 @@
+"""Settings: calque.toml, then the environment, then flags, merged in one place."""

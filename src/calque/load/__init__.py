@@ -1,0 +1,1 @@
+"""Files into tables, each exactly once."""

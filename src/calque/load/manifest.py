@@ -1,0 +1,110 @@
+"""The values that travel between the steps of a load: staged files in, data files and outcomes out.
+
+All of them pickle, since tasks return them to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from calque.values import SourceIdentity
+
+
+class Status(StrEnum):
+    """What became of a staged file in one statement."""
+
+    LOADED = "LOADED"
+    PARTIALLY_LOADED = "PARTIALLY_LOADED"
+    SKIPPED_LOADED = "SKIPPED_LOADED"
+    SKIPPED_UNCERTAIN = "SKIPPED_UNCERTAIN"
+    IN_PROGRESS = "IN_PROGRESS"
+    CHANGED = "CHANGED"
+    FAILED = "FAILED"
+    EMPTY = "EMPTY"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file of a stage: its full location, its name after the stage's path, its identity."""
+
+    location: str
+    name: str
+    identity: SourceIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """A column's statistics in one data file, as the Parquet footer gives them."""
+
+    nulls: int
+    low: Any = None
+    high: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which rows of a data file came from which staged file."""
+
+    location: str
+    first_row: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file under the table's root, ready to be committed."""
+
+    path: str
+    """Relative to the table's root, not encoded."""
+    size: int
+    rows: int
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    columns: Mapping[str, ColumnStats] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowError:
+    """One rejected row: where it stands, why, and the row itself (cut)."""
+
+    file: str
+    line: int
+    """Physical line, from 1; 0 where the format has no lines."""
+    record: int
+    column: str | None
+    character: int | None
+    target_type: str | None
+    value: str | None
+    code: str
+    message: str
+    raw: str | None
+    byte_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one staged file inside the tasks; the driver adds what only it knows."""
+
+    location: str
+    status: Status
+    rows_parsed: int = 0
+    rows_loaded: int = 0
+    error_count: int = 0
+    errors: tuple[RowError, ...] = ()
+    """At most the first thousand; ``error_count`` is always true."""
+    bytes: int = 0
+    seconds: float = 0.0
+    content_hash: str | None = None
+    message: str | None = None
+    """Why the file was skipped, changed or failed, where no single row is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one winning task attempt returns to the driver."""
+
+    data_files: tuple[DataFile, ...]
+    outcomes: tuple[FileOutcome, ...]

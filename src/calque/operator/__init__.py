@@ -1,0 +1,1 @@
+"""Operator and Copier: one set of verbs over every storage service."""

@@ -1,0 +1,34 @@
+"""What a service can do, declared and never guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    """The verbs and conditions of a service. A behaviour test skips only by what stands here."""
+
+    stat: bool = True
+    read: bool = True
+    write: bool = True
+    delete: bool = True
+    list: bool = True
+    list_in_key_order: bool = True
+    """Keys come in UTF-8 byte order, so that a merge join with the ledger is possible."""
+    write_with_if_not_exists: bool = False
+    write_with_if_match: bool = False
+    delete_with_if_match: bool = False
+    read_with_if_match: bool = False
+    read_with_version: bool = False
+    copy: bool = False
+    """A copy inside the service, without bytes passing through the client."""
+    copy_with_if_not_exists: bool = False
+    copy_with_if_match: bool = False
+    copy_source_pinned: bool = False
+    copy_concurrent: bool = False
+    copy_resumable: bool = False
+    user_metadata: bool = False
+    """Content headers and user metadata are kept with the object."""
+    tags: bool = False
+    versions: bool = False

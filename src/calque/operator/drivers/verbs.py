@@ -1,0 +1,73 @@
+"""The verbs a service supplies to each driver; every method is one request through the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from calque.values import ByteRange, Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part (or block) that the server holds: its number from 1, its tag, its size."""
+
+    number: int
+    etag: str
+    size: int
+    checksum: str | None = None
+
+
+class OneShotVerbs(Protocol):
+    """A copy in one request."""
+
+    def copy_once(self) -> Metadata: ...
+
+
+class MultipartVerbs(Protocol):
+    """S3: a multipart upload filled by range copies."""
+
+    def initiate(self) -> str:
+        """Open the upload and return its id."""
+
+    def copy_part(self, upload: str, number: int, span: ByteRange) -> Part: ...
+
+    def list_parts(self, upload: str) -> Mapping[int, Part]:
+        """What the server holds; NotFound when the upload is gone."""
+
+    def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
+        """Commit the parts in order, under the target's conditions."""
+
+    def abort(self, upload: str) -> None:
+        """Drop the upload and everything it holds; one that is gone is no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """One reply of a rewrite: the token while unfinished, the metadata when done."""
+
+    copied: int
+    total: int
+    token: str | None
+    metadata: Metadata | None
+
+
+class RewriteVerbs(Protocol):
+    """GCS: one call after another with the token of the last."""
+
+    def rewrite(self, token: str | None) -> Rewritten: ...
+
+
+class BlockVerbs(Protocol):
+    """Azure: blocks staged from a source range, then one commit of the list."""
+
+    def stage(self, number: int, span: ByteRange) -> Part: ...
+
+    def staged(self) -> Mapping[int, Part]:
+        """The blocks of this copy that the server holds uncommitted."""
+
+    def commit(self, parts: Sequence[Part]) -> Metadata: ...
+
+    def discard(self) -> None:
+        """Drop what was staged, never touching a blob that existed before."""

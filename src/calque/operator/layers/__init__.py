@@ -1,0 +1,1 @@
+"""Layers around every request of a service: retry, timeout, concurrency limit, metrics, faults."""

@@ -1,0 +1,59 @@
+"""How a request passes through layers.
+
+A service sends each single request (one HTTP exchange, one system call sequence) through
+``Chain.run``. A layer is a plain callable that gets the call and what is left of the chain; it may
+repeat it, delay it, count it or fail it. Layers never see bytes or credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: its verb (``stat``, ``copy_part`` …), its path, and how long it may take.
+
+    ``idempotent`` False: a repeat could do harm after an answer was lost; it is repeated only
+    when the server surely did not act. ``slow`` True: a living answer may take minutes (Complete).
+    """
+
+    verb: str
+    path: str
+    idempotent: bool = True
+    slow: bool = False
+    timeout: float | None = None
+    """Seconds the transport may wait; set by the timeout layer, obeyed by the service."""
+
+    def with_timeout(self, seconds: float | None) -> Call:
+        return replace(self, timeout=seconds)
+
+
+class Layer(Protocol):
+    def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Layers, outermost first."""
+
+    layers: tuple[Layer, ...] = ()
+
+    def around(self, layer: Layer) -> Chain:
+        """This chain with one more layer on the outside."""
+        return Chain((layer, *self.layers))
+
+    def run(self, call: Call, request: Callable[[Call], T]) -> T:
+        """Send a request through every layer; ``request`` gets the call as the layers left it."""
+        return _descend(self.layers, call, request)
+
+
+def _descend(layers: tuple[Layer, ...], call: Call, request: Callable[[Call], T]) -> T:
+    if not layers:
+        return request(call)
+    outer, inner = layers[0], layers[1:]
+    return outer(call, lambda passed: _descend(inner, passed, request))

@@ -1,0 +1,91 @@
+"""Options of the verbs: frozen, keyword-only, checked when they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from calque.errors import InvalidInput
+from calque.values import ByteRange
+from calque.values.metadata import EMPTY
+
+Verify = Literal["none", "size", "checksum"]
+"""``size``: the size; ``checksum``: also full-object checksums where both sides have one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Which bytes of which version; ``if_match`` takes a :attr:`Metadata.pin`."""
+
+    range: ByteRange = field(default_factory=ByteRange)
+    if_match: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Conditions on the target and what is kept beside the bytes."""
+
+    if_not_exists: bool = False
+    if_match: str | None = None
+    content_type: str | None = None
+    content_encoding: str | None = None
+    content_language: str | None = None
+    content_disposition: str | None = None
+    cache_control: str | None = None
+    expires: str | None = None
+    user: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    tags: Mapping[str, str] | None = None
+    storage_class: str | None = None
+    size_hint: int | None = None
+    concurrent: int = 4
+
+    def __post_init__(self) -> None:
+        _one_condition(self.if_not_exists, self.if_match)
+        _positive("concurrent", self.concurrent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    if_match: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOptions:
+    """What a copy must hold (conditions, what is carried over) and how it runs.
+
+    Policy on both sides of the multipart threshold: content headers, user metadata and tags are
+    carried over unless told otherwise; storage class, encryption and access lists are the
+    destination's own defaults unless ``carry_class`` asks for the source's class.
+    """
+
+    if_not_exists: bool = False
+    if_match: str | None = None
+    source_if_match: str | None = None
+    source_version: str | None = None
+    concurrent: int = 8
+    chunk: int | None = None
+    carry_metadata: bool = True
+    carry_tags: bool = True
+    carry_class: bool = False
+    verify: Verify = "checksum"
+    stream: bool = False
+    """Bytes may pass through the client where the services cannot copy between themselves."""
+
+    def __post_init__(self) -> None:
+        _one_condition(self.if_not_exists, self.if_match)
+        _positive("concurrent", self.concurrent)
+        if self.chunk is not None:
+            _positive("chunk", self.chunk)
+
+
+def _one_condition(if_not_exists: bool, if_match: str | None) -> None:
+    if if_not_exists and if_match is not None:
+        raise InvalidInput("if_not_exists and if_match cannot both hold: choose one")
+
+
+def _positive(name: str, value: int) -> None:
+    if value < 1:
+        raise InvalidInput(f"{name} must be at least 1, not {value}")

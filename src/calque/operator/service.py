@@ -1,0 +1,107 @@
+"""The seams of the operator: what a service supplies, what a copy driver is.
+
+A service is one storage system seen from one root. It supplies verbs and nothing more: no queue,
+no retry, no progress. Drivers (``drivers/``) own queue, order, commit and abort of a copy and call
+the verbs through the layers (``layers/``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from calque.operator.capability import Capability
+from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
+from calque.values import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a killed copy left behind: named, dated, and removable by its service."""
+
+    location: str
+    kind: str
+    """``multipart upload``, ``temporary file`` or ``uncommitted blocks``."""
+    id: str
+    started: datetime | None
+    size: int | None = None
+
+
+class CopyDriver(Protocol):
+    """One copy as a state machine. Made without writing anything; ``step`` does the work."""
+
+    @property
+    def total(self) -> int:
+        """The bytes that steps will sum up to."""
+
+    def step(self) -> int | None:
+        """Advance; the bytes copied by this step, or None once the target is committed."""
+
+    def abort(self) -> None:
+        """Stop in-flight work, wait for it, and remove what was left. Safe to call twice."""
+
+    def result(self) -> Metadata:
+        """The target's metadata; valid after ``step`` returned None."""
+
+    def state(self) -> Mapping[str, Any]:
+        """The private payload of a checkpoint: JSON values, no secret, no signed URL."""
+
+
+class Service(Protocol):
+    """One storage system from one root; paths are relative to it and ``/``-separated."""
+
+    @property
+    def scheme(self) -> str: ...
+
+    @property
+    def capability(self) -> Capability: ...
+
+    def location(self, path: str) -> str:
+        """The canonical URI of a path: equal for two spellings of one object, free of secrets."""
+
+    def stat(self, path: str, *, version: str | None = None) -> Metadata: ...
+
+    def list(
+        self, prefix: str, *, start_after: str = "", recursive: bool = True
+    ) -> Iterator[Metadata]:
+        """Entries under a prefix, in key order, after ``start_after``; pages are fetched as needed.
+
+        Not recursive: one level, directories as ``is_dir`` entries whose path ends in ``/``.
+        """
+
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]: ...
+
+    def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
+        """Write all chunks as one object; the target is old or new, never half."""
+
+    def delete(self, path: str, options: DeleteOptions) -> None:
+        """Remove the object; one that is not there is no error."""
+
+    def copy(
+        self, source: Metadata, target: str, options: CopyOptions, *, into: Service
+    ) -> CopyDriver:
+        """A driver that copies ``source`` (of this service) to ``target`` in ``into`` server-side.
+
+        Raises Unsupported, before any write, where the two cannot copy between themselves or a
+        condition cannot be kept atomically.
+        """
+
+    def resume(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        state: Mapping[str, Any],
+        *,
+        into: Service,
+    ) -> CopyDriver:
+        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`."""
+
+    def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        """What killed copies left under a prefix, found by our own marker."""
+
+    def remove_leftover(self, leftover: Leftover) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""The Spark session, and how a plan becomes tasks."""

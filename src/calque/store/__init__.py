@@ -1,0 +1,1 @@
+"""The object store whose copies are one metadata transaction."""

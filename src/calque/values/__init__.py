@@ -1,0 +1,19 @@
+"""Frozen values without I/O, shared by every layer."""
+
+from calque.values.identity import SourceIdentity
+from calque.values.metadata import Checksum, Metadata
+from calque.values.progress import Progress
+from calque.values.ranges import GIB, KIB, MIB, ByteRange, PartLimits, PartPlan
+
+__all__ = [
+    "GIB",
+    "KIB",
+    "MIB",
+    "ByteRange",
+    "Checksum",
+    "Metadata",
+    "PartLimits",
+    "PartPlan",
+    "Progress",
+    "SourceIdentity",
+]

@@ -1,0 +1,62 @@
+"""What is known about an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """A checksum of the whole object, by the service's name (``crc32c``, ``md5`` …)."""
+
+    algorithm: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """An object or a directory, as ``stat``, ``list``, ``write`` and ``copy`` report it.
+
+    A listing fills what the service lists; ``stat`` fills all it knows. ``None`` means unknown.
+    """
+
+    path: str
+    size: int = 0
+    is_dir: bool = False
+    etag: str | None = None
+    version: str | None = None
+    last_modified: datetime | None = None
+    token: str | None = None
+    """Where there is no etag: what pins the bytes (on a file system inode, mtime and ctime)."""
+    content_type: str | None = None
+    content_encoding: str | None = None
+    content_language: str | None = None
+    content_disposition: str | None = None
+    cache_control: str | None = None
+    expires: str | None = None
+    user: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    tags: Mapping[str, str] | None = None
+    storage_class: str | None = None
+    checksum: Checksum | None = None
+
+    @property
+    def pin(self) -> str | None:
+        """What ``if_match`` accepts to be sure of the same bytes: the etag, else the token."""
+        return self.etag or self.token
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return tuple(_plain(getattr(self, name)) for name in self.__slots__)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        for name, value in zip(self.__slots__, state, strict=True):
+            object.__setattr__(self, name, value)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, MappingProxyType) else value
