@@ -30,8 +30,9 @@ class Unfinished:
         if not state:
             return None
         name, inode, copied = (state.get(key) for key in ("temporary", "inode", "copied"))
-        fits = isinstance(name, str) and isinstance(inode, int) and isinstance(copied, int)
-        if not fits or not is_temporary(name) or not 0 <= copied <= size:
+        if not (isinstance(name, str) and isinstance(inode, int) and isinstance(copied, int)):
+            raise CheckpointInvalid("the checkpoint is not one of a file copy", hint=_ANEW)
+        if not is_temporary(name) or not 0 <= copied <= size:
             raise CheckpointInvalid("the checkpoint does not fit this file", hint=_ANEW)
         return cls(name, inode, copied)
 

@@ -52,7 +52,8 @@ class FsService:
         return replace(self, chain=chain)
 
     def location(self, path: str) -> str:
-        return f"fs://{self.config.root.absolute(path)}"
+        slash = "/" if path.endswith("/") else ""
+        return f"fs://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         if version is not None:
