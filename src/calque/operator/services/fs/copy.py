@@ -174,9 +174,12 @@ class FileDriver:
         return self._left.to_json() if self._left else {}
 
     def _request(self, verb: str, work: Callable[[], T], *, idempotent: bool = True) -> T:
+        def request(_: Call) -> T:
+            with about(self._copy.target):
+                return work()
+
         call = Call(verb, self._copy.target, idempotent=idempotent, slow=True)
-        with about(self._copy.target):
-            return self._chain.run(call, lambda _: work())
+        return self._chain.run(call, request)
 
     def _begin(self) -> None:
         copy = self._copy
