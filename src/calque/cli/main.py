@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from typer._click.core import Command, Context
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
@@ -33,7 +33,7 @@ class LazyGroup(TyperGroup):
             return None
         module, summary = COMMANDS[cmd_name]
         if ctx.resilient_parsing or _only_listing():
-            return Command(cmd_name, short_help=summary, help=summary)
+            return TyperCommand(cmd_name, short_help=summary, help=summary)
         command: Command = get_command(import_module(module).app)
         command.name = cmd_name
         return command
