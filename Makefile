@@ -17,6 +17,7 @@ $(STAMP): requirements.lock pyproject.toml src/calque/_version.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	-@$(BIN)/calque doctor --prepare > /dev/null 2>&1
 	@touch $@
 
 demo: setup ## Show the main job on real files, within two minutes

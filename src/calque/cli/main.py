@@ -67,7 +67,20 @@ def main(
         bool, typer.Option("--verbose", "-v", help="Say what happens underneath, with tracebacks.")
     ] = False,
 ) -> None:
-    """Copy objects to objects, trees to trees, files into tables."""
+    """Copy objects to objects and files into tables: atomic, exactly once, resumable.
+
+    Examples:
+
+    - `calque demo` shows it at work, on real files, in two minutes
+
+    - `calque cp big.bin s3://bucket/big.bin --resume` copies; stopped, it goes on later
+
+    - `calque load s3://landing/sales/ --into ./warehouse/sales` loads each file once
+
+    - `calque doctor` says what is installed and what is missing
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
+    """
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.ERROR,
         format="%(levelname)s %(name)s: %(message)s",
