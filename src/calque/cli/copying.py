@@ -62,6 +62,10 @@ class CopyJob:
                     return self._drive(copier, lambda: None, 0)
             return self._run_resumable()
 
+    @property
+    def _is_local(self) -> bool:
+        return self.source.is_local and self.target.is_local
+
     def _start(self) -> Copier:
         return self.source.operator.copier(
             self.source.path, self.target.path, into=self.target.operator, **self.options
@@ -116,7 +120,7 @@ class CopyJob:
             target=self.target.location,
             bytes=copier.progress.copied,
             seconds=time.monotonic() - begun,
-            route=copier.route,
+            route="locally" if self._is_local else copier.route,
             resumed_from=resumed,
             metadata=copier.metadata,
             source_metadata=copier.source,

@@ -77,7 +77,7 @@ class FsService:
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         def send(verb: str, request: Callable[[], T]) -> T:
             def translated(_: Call) -> T:
-                with about(path):
+                with about(self.config.root.absolute(path)):
                     return request()
 
             call = Call(verb, path, idempotent=verb != "write_commit", slow=True)
