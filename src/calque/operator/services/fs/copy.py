@@ -258,9 +258,9 @@ class FileDriver:
             raise self._changed()
 
     def _changed(self) -> ConditionNotMatch:
-        copy = self._copy
+        shown = self._copy.source_root.absolute(self._copy.source.path)
         return ConditionNotMatch(
-            f"{copy.source_root.absolute(copy.source.path)!r} was changed while it was copied; no target was made",
+            f"{shown!r} was changed while it was copied; no target was made",
             hint="Copy it again once nobody writes to it",
         )
 

@@ -78,7 +78,8 @@ class Unfinished:
         except OSError:
             pass  # nothing there that could be ours
         raise CheckpointInvalid(
-            f"the unfinished copy to {root.absolute(target)!r} is gone: it was aborted or swept", hint="Copy anew"
+            f"the unfinished copy to {root.absolute(target)!r} is gone: it was aborted or swept",
+            hint="Copy anew",
         )
 
 
