@@ -48,9 +48,9 @@ def rm(
     if len(locations) == 1 and failed:
         raise failed[0][1]
     if json:
-        as_json({"deleted": deleted, "failed": {name: str(error) for name, error in failed}})
-    for _, error in failed:
-        say(f"error: {error}")
+        as_json({"deleted": deleted, "failed": {name: str(reason) for name, reason in failed}})
+    for _, reason in failed:
+        say(f"error: {reason}")
     if failed:
         raise typer.Exit(PARTLY)
 

@@ -25,7 +25,7 @@ from calque.operator.options import CopyOptions
 from calque.operator.services.fs import extents, syscalls
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.read import open_source
-from calque.operator.services.fs.resume import Unfinished
+from calque.operator.services.fs.resume import DRIVER, Unfinished
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import describe, stat, token
 from calque.operator.services.fs.temporary import Temporary, refuse_reserved
@@ -128,12 +128,36 @@ class FileDriver:
     def total(self) -> int:
         return self._copy.source.size
 
+    @classmethod
+    def resume(cls, copy: FileCopy, chain: Chain, left: Unfinished | None) -> FileDriver:
+        """The driver of an earlier copy; where that came to its end, one that only reports it.
+
+        Raises CheckpointInvalid where it was aborted or swept.
+        """
+        driver = cls(copy, chain, left)
+        if left is not None:
+            driver._request("stat", driver._look_whether_done)
+        return driver
+
+    def _look_whether_done(self) -> None:
+        copy, left = self._copy, self._left
+        assert left is not None
+        if not left.is_gone(copy.target_root, copy.target):
+            return
+        source = open_source(copy.source_root, copy.source.path)
+        try:
+            self._result = left.committed(copy.target_root, copy.target, source)
+        finally:
+            os.close(source)
+        self._offset = self.total
+
     def step(self) -> int | None:
         """One chunk. A resumed copy first reports what is there already, in one step."""
         if self._over and self._result is None:
             raise Aborted(f"the copy to {self._copy.shown!r} was stopped")
         if not self._begun:
-            self._request("copy_begin", self._begin)
+            if self._result is None:
+                self._request("copy_begin", self._begin)
             self._begun = True
             if self._offset:
                 return self._offset
@@ -178,7 +202,7 @@ class FileDriver:
                     os.fdatasync(descriptor)
                 inode = os.fstat(descriptor).st_ino
             self._left = Unfinished(self._temporary.name, inode, self._offset)
-        return self._left.to_json() if self._left else {}
+        return self._left.to_json() if self._left else {"driver": DRIVER}
 
     def _request(self, verb: str, work: Callable[[], T], *, idempotent: bool = True) -> T:
         def request(_: Call) -> T:
@@ -211,11 +235,6 @@ class FileDriver:
     def _go_on(self, left: Unfinished) -> None:
         copy = self._copy
         self._temporary = left.reopen(copy.target_root, copy.target, self._source, copy.durable)
-        if self._temporary is None:
-            self._result = left.committed(copy.target_root, copy.target, self._source)
-            self._offset = self.total
-            self._close_source()
-            return
         self._offset = left.copied
 
     def _advance(self) -> int:

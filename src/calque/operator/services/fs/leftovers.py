@@ -11,7 +11,7 @@ from calque.errors import ConditionNotMatch, InvalidInput
 from calque.operator.service import Leftover
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.temporary import is_temporary, lock
+from calque.operator.services.fs.temporary import is_temporary, lock, target_of
 
 KIND = "temporary file"
 
@@ -38,7 +38,7 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                 waiting.append(key)
             elif is_temporary(name) and (found := _abandoned(root, key)) is not None:
                 yield Leftover(
-                    location=f"fs://{root.absolute(key)}",
+                    location=f"fs://{root.absolute(target_of(key))}",
                     kind=KIND,
                     id=key,
                     started=datetime.fromtimestamp(found.st_mtime, UTC),

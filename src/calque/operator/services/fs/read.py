@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from calque.errors import ConditionNotMatch, InvalidInput, Unsupported
+from calque.errors import ConditionNotMatch, Unsupported
 from calque.operator.options import ReadOptions
 from calque.operator.services.fs.errors import about, looking_for
 from calque.operator.services.fs.root import Root
@@ -32,20 +32,16 @@ def open_source(root: Root, path: str) -> int:
 
 
 def read(root: Root, path: str, options: ReadOptions) -> Iterator[bytes]:
-    """The bytes of a range. The file is opened, and its pin checked, before this returns.
+    """The bytes of a range, cut like a slice where the file ends before it.
 
+    The file is opened, and its pin checked, before this returns.
     With ``if_match`` a change while reading raises ConditionNotMatch, at the latest at the end.
     """
     if options.version is not None:
         raise Unsupported(f"{path!r}: a file system keeps no versions")
     descriptor, shown = open_source(root, path), root.absolute(root.key(path))
     try:
-        found = os.fstat(descriptor)
-        _check_pin(found, shown, options.if_match)
-        if options.range.offset > found.st_size:
-            raise InvalidInput(
-                f"{shown!r} has {found.st_size} bytes; none at {options.range.offset}"
-            )
+        _check_pin(os.fstat(descriptor), shown, options.if_match)
     except BaseException:
         os.close(descriptor)
         raise

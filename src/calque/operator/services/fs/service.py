@@ -106,7 +106,7 @@ class FsService:
         into: Service,
     ) -> CopyDriver:
         left = Unfinished.from_json(state, source.size)
-        return FileDriver(self._plan(source, target, options, into, left), self.chain, left)
+        return FileDriver.resume(self._plan(source, target, options, into, left), self.chain, left)
 
     def _plan(
         self,
