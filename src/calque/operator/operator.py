@@ -47,9 +47,8 @@ class Operator:
         function (``package.module:function``) that returns more options where the operator is
         opened. Nothing is sent. Layers stand outermost first.
         """
-        opening = registry.opening(uri, options, layers)
         service = registry.build(uri, options, Chain(layers))
-        return cls(service, opening=opening)
+        return cls(service, opening=registry.opening(uri, options, layers))
 
     @classmethod
     def locate(
@@ -254,8 +253,8 @@ class Operator:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._opening is None:
             raise Unsupported(
-                "an operator made from a service cannot be pickled",
-                hint="Open it with Operator.from_uri.",
+                f"{self!r} cannot be pickled: there is no URI to open it by elsewhere",
+                hint="Open it with Operator.from_uri, a memory operator by a name.",
             )
         return _reopen, (self._opening,)
 
