@@ -94,7 +94,7 @@ def _npm(node: Path) -> list[str]:
 
 
 def _installed() -> Path:
-    """The folder of the installation, made on first use; Unavailable where npm cannot be reached."""
+    """The folder of the installation, made on first use; Unavailable without npm."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calque"
     home = cache / f"azurite-{VERSION}"
     if home.exists():

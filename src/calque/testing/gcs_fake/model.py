@@ -57,6 +57,11 @@ class Stored:
     updated: float = 0.0
     deleted: float | None = None
     components: int | None = None
+    crc32c: str = field(init=False)
+    md5: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.crc32c, self.md5 = crc32c_of(self.data), md5_of(self.data)
 
     @property
     def etag(self) -> str:
@@ -78,14 +83,14 @@ class Stored:
             "metageneration": str(self.metageneration),
             "storageClass": self.storage_class,
             "size": str(len(self.data)),
-            "crc32c": crc32c_of(self.data),
+            "crc32c": self.crc32c,
             "etag": self.etag,
             "timeCreated": stamp(self.created),
             "updated": stamp(self.updated or self.created),
             **self.fields,
         }
         if self.components is None:
-            document["md5Hash"] = md5_of(self.data)
+            document["md5Hash"] = self.md5
         else:
             document["componentCount"] = self.components
         if self.deleted is not None:

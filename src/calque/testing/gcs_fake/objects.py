@@ -14,8 +14,6 @@ from calque.testing.gcs_fake.model import (
     Bucket,
     Stored,
     World,
-    crc32c_of,
-    md5_of,
 )
 from calque.testing.gcs_fake.replies import ApiError, Reply, Request, invalid, number
 
@@ -40,11 +38,11 @@ def _media(request: Request, found: Stored) -> Reply:
         "x-goog-metageneration": str(found.metageneration),
         "x-goog-storage-class": found.storage_class,
         "x-goog-stored-content-length": str(len(found.data)),
-        "x-goog-hash": f"crc32c={crc32c_of(found.data)}",
+        "x-goog-hash": f"crc32c={found.crc32c}",
         "Accept-Ranges": "bytes",
     }
     if found.components is None:
-        headers["x-goog-hash"] += f",md5={md5_of(found.data)}"
+        headers["x-goog-hash"] += f",md5={found.md5}"
     encoding = found.fields.get("contentEncoding")
     if encoding == "gzip" and "gzip" not in request.headers.get("accept-encoding", ""):
         # Decompressive transcoding: the service unpacks for a caller that does not take gzip,

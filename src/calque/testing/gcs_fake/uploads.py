@@ -124,6 +124,9 @@ class Uploads:
                 "Invalid request. There were "
                 f"{len(body)} byte(s) in the request body, which is not a multiple of 262144."
             )
+        claimed = request.headers.get("x-goog-hash", "").partition("crc32c=")[2]
+        if final and claimed:
+            session.body["crc32c"] = claimed.split(",")[0]
         session.data[first:] = body
         return self._status(session, total)
 

@@ -18,15 +18,16 @@ OPTIONS = frozenset({"endpoint", "anonymous", "key_file", "token", "user_project
 class GcsConfig:
     """Where the bucket is and who asks.
 
-    ==============  =============================  ==================================================
-    option          environment                    meaning
-    ==============  =============================  ==================================================
-    endpoint        STORAGE_EMULATOR_HOST          another server; the variable also means anonymous
-    anonymous                                      send no credentials (public buckets, emulators)
-    key_file        GOOGLE_APPLICATION_CREDENTIALS  a service account's or a federation's JSON file
-    token                                          an access token (secret)
-    user_project                                   the project that pays for requester-pays buckets
-    ==============  =============================  ==================================================
+    ``endpoint`` (``STORAGE_EMULATOR_HOST``)
+        Another server. The variable also means ``anonymous``, as Google's own clients take it.
+    ``anonymous``
+        Send no credentials: public buckets, emulators.
+    ``key_file`` (``GOOGLE_APPLICATION_CREDENTIALS``)
+        The JSON file of a service account or of a federation.
+    ``token``
+        An access token; a secret.
+    ``user_project``
+        The project that pays where the requester pays.
 
     Without any of them google-auth finds what the machine has: gcloud's login or the metadata
     server's account.
@@ -44,9 +45,7 @@ class GcsConfig:
         if not self.bucket:
             raise ConfigInvalid("a GCS URI names its bucket", hint="For example gs://bucket/prefix")
         if not self.endpoint.startswith(("http://", "https://")):
-            raise ConfigInvalid(
-                f"the endpoint {self.endpoint!r} is no http:// or https:// address"
-            )
+            raise ConfigInvalid(f"the endpoint {self.endpoint!r} is no http:// or https:// address")
 
     @classmethod
     def of(cls, bucket: str, root: str, options: Mapping[str, object]) -> GcsConfig:

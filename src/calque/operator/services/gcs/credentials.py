@@ -52,9 +52,7 @@ class Credentials:
 
     def _find(self) -> Any:
         if self._config.key_file is not None:
-            found, _ = google.auth.load_credentials_from_file(
-                self._config.key_file, scopes=[SCOPE]
-            )
+            found, _ = google.auth.load_credentials_from_file(self._config.key_file, scopes=[SCOPE])
         else:
             found, _ = google.auth.default(scopes=[SCOPE])
         return found
@@ -62,7 +60,7 @@ class Credentials:
 
 def _mapped(error: Exception) -> CalqueError:
     if isinstance(error, DefaultCredentialsError):
-        return PermissionDenied("no Google Cloud credentials were found or they are broken", hint=_HINT)
+        return PermissionDenied("no usable Google Cloud credentials were found", hint=_HINT)
     if isinstance(error, TransportError):
         return Unavailable("the server that issues Google Cloud tokens cannot be reached")
     if isinstance(error, GoogleAuthError):

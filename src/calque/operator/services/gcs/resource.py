@@ -13,6 +13,9 @@ from calque.values import Checksum, Metadata
 EXPIRES = "calque-expires"
 """GCS keeps no Expires header; it travels as user metadata under this name."""
 
+MARK = "calque-request"
+"""The mark of a conditional request; see ``marker``."""
+
 LISTED = (
     "nextPageToken,prefixes,items(name,size,generation,updated,storageClass,crc32c,"
     "contentType,contentEncoding,contentLanguage,contentDisposition,cacheControl,metadata)"
@@ -27,6 +30,7 @@ def metadata_of(resource: Mapping[str, Any], path: str) -> Metadata:
     except (KeyError, ValueError) as error:
         raise Unexpected(f"GCS described {path!r} without generation or size") from error
     user = dict(resource.get("metadata") or {})
+    user.pop(MARK, None)
     crc = resource.get("crc32c")
     return Metadata(
         path=path,
