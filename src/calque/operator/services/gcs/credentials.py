@@ -52,7 +52,8 @@ class Credentials:
 
     def _find(self) -> Any:
         if self._config.key_file is not None:
-            found, _ = google.auth.load_credentials_from_file(self._config.key_file, scopes=[SCOPE])
+            load: Any = google.auth.load_credentials_from_file
+            found, _ = load(self._config.key_file, scopes=[SCOPE])
         else:
             found, _ = google.auth.default(scopes=[SCOPE])
         return found

@@ -103,12 +103,12 @@ class GcsService:
             "list", prefix, lambda call: self._client.ask(call, self.location(prefix), "GET", url)
         )
 
-    def _entries(self, page: Mapping[str, Any]) -> list[Metadata]:
+    def _entries(self, page: Mapping[str, Any]) -> Iterator[Metadata]:
         cut = len(self._config.root) + 1 if self._config.root else 0
         found = [metadata_of(item, item["name"][cut:]) for item in page.get("items", ())]
         found += [Metadata(path=folder[cut:], is_dir=True) for folder in page.get("prefixes", ())]
         found.sort(key=lambda entry: entry.path)
-        return found
+        return iter(found)
 
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
         requests, span = self._requests, options.range
