@@ -211,8 +211,6 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(reply, fault or Fault())
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = do_OPTIONS = pass_on
-
     def _answer(self, seen: Exchange, fault: Fault) -> Reply | None:
         if fault.hook is not None:
             fault.hook(seen)
@@ -298,4 +296,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _handler_for(proxy: FaultProxy) -> type[_Handler]:
-    return type("_BoundHandler", (_Handler,), {"proxy": proxy})
+    methods = ("GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS")
+    verbs = {f"do_{method}": _Handler.pass_on for method in methods}
+    return type("_BoundHandler", (_Handler,), {"proxy": proxy, **verbs})

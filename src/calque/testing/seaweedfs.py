@@ -17,6 +17,7 @@ from calque.testing.process import HOST, ServerProcess, answers_http, free_ports
 
 ACCESS_KEY = "calque-test"
 SECRET_KEY = "calque-test-secret"
+_LISTENERS = ("s3", "master", "filer", "volume", "admin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class S3Server:
 def seaweedfs(*, volume_limit_mb: int = 128) -> Iterator[S3Server]:
     """Start ``weed mini`` on free ports in a folder of its own; stop it and drop the folder."""
     folder = Path(tempfile.mkdtemp(prefix="calque-weed-"))
-    ports = free_ports(10)
+    ports = free_ports(2 * len(_LISTENERS))
     server: ServerProcess | None = None
     try:
         server = ServerProcess(
@@ -64,9 +65,12 @@ def seaweedfs(*, volume_limit_mb: int = 128) -> Iterator[S3Server]:
 
 
 def _command(folder: Path, ports: list[int], volume_limit_mb: int) -> list[str]:
-    s3, s3_grpc, master, master_grpc, filer, filer_grpc, volume, volume_grpc, admin, admin_grpc = ports
     data = folder / "data"
     data.mkdir()
+    listeners = [f"-{name}.port={port}" for name, port in zip(_LISTENERS, ports[:5], strict=True)]
+    listeners += [
+        f"-{name}.port.grpc={port}" for name, port in zip(_LISTENERS, ports[5:], strict=True)
+    ]
     return [
         _binary(),
         "mini",
@@ -74,16 +78,7 @@ def _command(folder: Path, ports: list[int], volume_limit_mb: int) -> list[str]:
         f"-ip={HOST}",
         f"-ip.bind={HOST}",
         f"-s3.config={_identities(folder)}",
-        f"-s3.port={s3}",
-        f"-s3.port.grpc={s3_grpc}",
-        f"-master.port={master}",
-        f"-master.port.grpc={master_grpc}",
-        f"-filer.port={filer}",
-        f"-filer.port.grpc={filer_grpc}",
-        f"-volume.port={volume}",
-        f"-volume.port.grpc={volume_grpc}",
-        f"-admin.port={admin}",
-        f"-admin.port.grpc={admin_grpc}",
+        *listeners,
         f"-filer.localSocket={folder / 'filer.sock'}",
         f"-s3.localSocket={folder / 's3.sock'}",
         f"-master.volumeSizeLimitMB={volume_limit_mb}",
