@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from calque.errors import InvalidInput, NotFound, Unsupported
+from calque.errors import ConditionNotMatch, NotFound, Unsupported
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
@@ -114,8 +114,7 @@ class GcsService:
         requests, span = self._requests, options.range
         generation = requests.generation_of(path, options.if_match)
         if span.length == 0:
-            self._refuse_past_end(path, options)
-            return iter(())
+            return self._nothing(path, options.version, generation)
         query = {
             "alt": "media",
             "generation": options.version,
@@ -128,28 +127,22 @@ class GcsService:
             last = "" if span.length is None else str(span.last)
             headers["Range"] = f"bytes={span.offset}-{last}"
 
-        def request(call: Call) -> Iterator[bytes] | None:
+        def request(call: Call) -> Iterator[bytes]:
             answer, pieces = self._client.open(call, url, headers)
-            if answer.status == 416:
-                return None
+            if answer.status == 416:  # the range begins at the end or after it
+                return iter(())
             if answer.status not in (200, 206):
                 raise refusal(answer, self.location(path), "read")
             return pieces
 
-        pieces = requests.run("read", path, request)
-        if pieces is None:
-            self._refuse_past_end(path, options)
-            return iter(())
-        return pieces
+        return requests.run("read", path, request)
 
-    def _refuse_past_end(self, path: str, options: ReadOptions) -> None:
-        """A range that begins at the end is empty; one that begins after it is an error."""
-        found = self._requests.stat(path, options.version)
-        if options.range.offset > found.size:
-            raise InvalidInput(
-                f"cannot read {self.location(path)} from {options.range.offset}: "
-                f"it ends at {found.size}"
-            )
+    def _nothing(self, path: str, version: str | None, generation: str | None) -> Iterator[bytes]:
+        """No bytes, of an object that must be there and be the one that is meant."""
+        found = self._requests.stat(path, version)
+        if generation not in (None, found.version):
+            raise ConditionNotMatch(f"{self.location(path)} was replaced by another object")
+        return iter(())
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Upload(self._requests, path, options).send(chunks)
