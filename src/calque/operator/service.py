@@ -124,7 +124,10 @@ class Service(Protocol):
         *,
         into: Service,
     ) -> CopyDriver:
-        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`."""
+        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`.
+
+        Raises CheckpointInvalid where what the state names is gone and is not the target.
+        """
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """What killed copies left under a prefix, found by our own marker."""
