@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from azure.storage.blob import BlobServiceClient
+
 from calque.errors import Unavailable
 from calque.testing.process import HOST, ServerProcess, answers_http, free_ports
 
@@ -58,6 +60,12 @@ class Azurite:
     def endpoint(self, account: str, port: int | None = None) -> str:
         """The account's URL; ``port`` is that of a proxy in front."""
         return f"http://{HOST}:{port or self.port}/{account}"
+
+    def make_container(self, account: str, name: str) -> None:
+        """A container, made by Microsoft's own client."""
+        credential = {"account_name": account, "account_key": self.keys[account]}
+        with BlobServiceClient(self.endpoint(account), credential=credential) as client:
+            client.create_container(name)
 
     def stop(self) -> None:
         self._process.stop()
