@@ -171,6 +171,8 @@ class World:
     now: Callable[[], float] = time.time
     rewrite_bytes: int = 1024 * 1024 * 1024
     """What one rewrite call moves across locations or classes when the caller sets no limit."""
+    near_in_one_call: bool = True
+    """False: even a copy within one location and class goes by steps, as between two keys."""
     buckets: dict[str, Bucket] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     journal: Journal = field(default_factory=Journal)

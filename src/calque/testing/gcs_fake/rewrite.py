@@ -107,7 +107,7 @@ class Rewrites:
     ) -> int:
         home = self.world.bucket(source.bucket).location
         near = home == target.location and class_of(body, target) == source.storage_class
-        if near:
+        if near and self.world.near_in_one_call:
             return len(source.data)
         return before + (limit or self.world.rewrite_bytes)
 

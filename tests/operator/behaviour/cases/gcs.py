@@ -17,7 +17,7 @@ def open_case() -> Iterator[Case]:
 
         def open_root(root: str) -> Operator:
             return Operator.from_uri(
-                f"gs://behaviour/{root}", endpoint=fake.endpoint, anonymous=True
+                f"gs://behaviour/{root}?versions=true", endpoint=fake.endpoint, anonymous=True
             )
 
         yield Case("gcs", open_root, None, MIB)

@@ -11,7 +11,7 @@ from calque.operator.uri import refuse_unknown
 
 PUBLIC_ENDPOINT = "https://storage.googleapis.com"
 SECRETS = frozenset({"token"})
-OPTIONS = frozenset({"endpoint", "anonymous", "key_file", "token", "user_project"})
+OPTIONS = frozenset({"endpoint", "anonymous", "key_file", "token", "user_project", "versions"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ class GcsConfig:
         An access token; a secret.
     ``user_project``
         The project that pays where the requester pays.
+    ``versions``
+        The bucket keeps old generations (object versioning is on).
 
     Without any of them google-auth finds what the machine has: gcloud's login or the metadata
     server's account.
@@ -40,6 +42,7 @@ class GcsConfig:
     key_file: str | None = None
     token: str | None = field(default=None, repr=False)
     user_project: str | None = None
+    versions: bool = False
 
     def __post_init__(self) -> None:
         if not self.bucket:
@@ -64,6 +67,7 @@ class GcsConfig:
             key_file=_text(options, "key_file"),
             token=_text(options, "token"),
             user_project=_text(options, "user_project"),
+            versions=_flag(options.get("versions", False)),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -28,7 +29,6 @@ CAPABILITY = Capability(
     write_with_if_match=True,
     delete_with_if_match=True,
     read_with_if_match=True,
-    read_with_version=True,
     copy=True,
     copy_with_if_not_exists=True,
     copy_with_if_match=True,
@@ -38,7 +38,6 @@ CAPABILITY = Capability(
     copy_resumable_for=WEEK,
     user_metadata=True,
     tags=False,
-    versions=True,
 )
 
 
@@ -56,7 +55,8 @@ class GcsService:
 
     @property
     def capability(self) -> Capability:
-        return CAPABILITY
+        kept = self._config.versions
+        return replace(CAPABILITY, versions=kept, read_with_version=kept)
 
     @property
     def chain(self) -> Chain:
