@@ -95,7 +95,7 @@ def _entries(bucket: Bucket, query: dict[str, str]) -> list[tuple[str, Stored | 
     start, end = query.get("startOffset", "").encode(), query.get("endOffset", "").encode()
     after = _page_after(query.get("pageToken"))
     found: dict[tuple[bytes, int], tuple[str, Stored | None]] = {}
-    for stored in _candidates(bucket, query.get("versions") == "true"):
+    for stored in _candidates(bucket, query.get("versions", "").lower() == "true"):
         raw = stored.name.encode()
         if not stored.name.startswith(prefix) or raw < start or (end and raw >= end):
             continue
