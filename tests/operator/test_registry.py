@@ -9,6 +9,7 @@ import pytest
 from calque.errors import InvalidInput, MissingExtra, Unsupported
 from calque.operator import AsyncOperator, Operator, registry
 from calque.operator.layers.chain import Call, Chain
+from calque.operator.layers.default import default_layers
 from calque.operator.registry import REGISTRY, Entry
 from calque.operator.uri import ServiceUri
 from tests.operator.recorder import Recorder
@@ -82,7 +83,7 @@ def test_an_operator_pickles() -> None:
     again = pickle.loads(pickle.dumps(op))
     assert again.read("a") == b"1"
     assert again.service._config.part_size == 11
-    assert again.service.chain == Chain((pass_through,))
+    assert again.service.chain == op.service.chain == Chain((pass_through, *default_layers()))
     face = pickle.loads(pickle.dumps(AsyncOperator(op)))
     assert face.location("a") == op.location("a")
 
@@ -139,7 +140,8 @@ def test_layers_wrap_from_the_outside_and_leave_the_operator_alone() -> None:
     layered.write("a", b"1")
     op.read("a")
     assert inner.verbs == outer.verbs == ["write"]
-    assert layered.service.chain.layers == (outer, inner)
+    assert layered.service.chain.layers == (outer, inner, *op.service.chain.layers)
+    assert Operator.from_uri("memory://layers", layers=()).service.chain == Chain()
 
 
 def test_the_uri_of_an_object_is_split_literally() -> None:

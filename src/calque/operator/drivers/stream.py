@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calque.errors import Aborted, CalqueError, IntegrityError, InvalidInput, Unsupported
-from calque.operator.options import CopyOptions, ReadOptions, WriteOptions
+from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
+from calque.operator.options import CopyOptions, WriteOptions
+from calque.operator.reading import pinned_to, steady
 from calque.operator.service import Service
 from calque.values import ByteRange, Metadata
 
-_REOPENED_AT_MOST = 5
 _AHEAD = 2
 """Chunks that may be read before the caller takes the step that reports them."""
 
@@ -166,27 +166,14 @@ class _Work:
         pipe.wait_for_commit()
 
     def _read(self, pipe: _Pipe) -> Iterator[bytes]:
-        offset, reopened = 0, 0
-        while offset < self.source.size:
-            try:
-                for chunk in self.origin.read(self.source.path, self._from(offset)):
-                    if pipe.stopped:
-                        raise Aborted("the copy was aborted")
-                    offset, reopened = offset + len(chunk), 0
-                    yield chunk
-                return
-            except CalqueError as error:
-                reopened += 1
-                if not error.retryable or reopened > _REOPENED_AT_MOST:
-                    raise
-
-    def _from(self, offset: int) -> ReadOptions:
-        can = self.origin.capability
-        return ReadOptions(
-            range=ByteRange(offset, self.source.size - offset),
-            if_match=self.source.pin if can.read_with_if_match else None,
-            version=self.source.version if can.read_with_version else None,
-        )
+        if not self.source.size:
+            return
+        span = ByteRange(0, self.source.size)
+        options = pinned_to(self.origin, self.source, span)
+        for chunk in steady(self.origin, self.source.path, options):
+            if pipe.stopped:
+                raise Aborted("the copy was aborted")
+            yield chunk
 
     @property
     def _name(self) -> str:
