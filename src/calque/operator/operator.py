@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from io import BufferedReader
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -242,7 +243,8 @@ class Operator:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint.from_json(checkpoint)
-        chosen: CopyOptions = options_of(CopyOptions, {**checkpoint.options, **options})
+        begun = asdict(checkpoint.copy_options)
+        chosen: CopyOptions = options_of(CopyOptions, {**begun, **options})
         return resume_copy(self._service, (into or self)._service, checkpoint, chosen)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:

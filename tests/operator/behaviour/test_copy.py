@@ -131,7 +131,7 @@ def test_a_very_long_key(op: Operator) -> None:
     assert op.read(key + "2") == b"long"
 
 
-@pytest.mark.parametrize("count", [0, -1])
+@pytest.mark.parametrize("count", [0, -1, 1.5, "4", True])
 def test_concurrency_below_one_is_refused(op: Operator, count: int) -> None:
     """Bad input, before anything is sent."""
     op.write("from", b"x")
@@ -139,6 +139,8 @@ def test_concurrency_below_one_is_refused(op: Operator, count: int) -> None:
         op.copy("from", "to", concurrent=count)
     with pytest.raises(InvalidInput):
         op.copy("from", "to", chunk=count)
+    with pytest.raises(InvalidInput, match="checksum"):
+        op.copy("from", "to", verify="perhaps")  # type: ignore[arg-type]
     assert not op.exists("to")
 
 
