@@ -201,7 +201,7 @@ class Operator:
 
     def copy(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -215,7 +215,7 @@ class Operator:
 
     def copier(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -223,7 +223,9 @@ class Operator:
     ) -> Copier:
         """The same copy, driven step by step by the caller. Nothing is written before a step.
 
-        The source is looked at once, here, and pinned: other bytes are never copied.
+        The source is looked at once, here, and pinned: other bytes are never copied. An entry of
+        this operator's listing may stand for the source: exactly that object is copied, and where
+        the service can (``Capability.copy_listed_up_to``) without looking at it again.
         """
         chosen: CopyOptions = options_of(CopyOptions, options)
         return start_copy(self._service, source, (into or self)._service, target, chosen)
