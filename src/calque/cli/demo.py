@@ -49,7 +49,7 @@ def demo(
     """
     started = time.monotonic()
     tour = Tour(_fresh(folder))
-    for chapter in (files_into_a_table, copies_in_the_store, a_copy_stopped_and_resumed):
+    for chapter in (a_copy_stopped_and_resumed,):
         chapter(tour)
     tour.heading("Summary")
     table(["what", "seen"], tour.seen)
