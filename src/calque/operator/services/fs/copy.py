@@ -196,12 +196,10 @@ class FileDriver:
         It is synced first: after a power cut the file must hold what the checkpoint says.
         """
         if self._temporary is not None and self._temporary.is_open:
-            descriptor = self._temporary.descriptor
             with about(self._copy.shown):
                 if self._copy.durable:
-                    os.fdatasync(descriptor)
-                inode = os.fstat(descriptor).st_ino
-            self._left = Unfinished(self._temporary.name, inode, self._offset)
+                    os.fdatasync(self._temporary.descriptor)
+                self._left = Unfinished.of(self._temporary, self._offset)
         return self._left.to_json() if self._left else {"driver": DRIVER}
 
     def _request(self, verb: str, work: Callable[[], T], *, idempotent: bool = True) -> T:
