@@ -91,7 +91,11 @@ class Service(Protocol):
         An object whose key ends in ``/`` (a folder marker) is an ``is_dir`` entry too.
         """
 
-    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]: ...
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        """The bytes of a range as they arrive, cut like a slice: past the end there is nothing.
+
+        A missing object or a failed condition is raised at the first chunk, at the latest.
+        """
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         """Write all chunks as one object; the target is old or new, never half.
@@ -120,7 +124,10 @@ class Service(Protocol):
         *,
         into: Service,
     ) -> CopyDriver:
-        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`."""
+        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`.
+
+        Raises CheckpointInvalid where what the state names is gone and is not the target.
+        """
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """What killed copies left under a prefix, found by our own marker."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calque.errors import Unsupported
+from calque.errors import InvalidInput
+from calque.operator.drivers.finished import finished_state
 from calque.operator.drivers.verbs import OneShotVerbs
 from calque.values import Metadata
 
@@ -36,8 +37,10 @@ class OneShotDriver:
 
     def result(self) -> Metadata:
         if self._result is None:
-            raise Unsupported("the copy is not complete and has no metadata yet")
+            raise InvalidInput("the copy is not complete and has no metadata yet")
         return self._result
 
     def state(self) -> Mapping[str, Any]:
+        if self._result is not None:
+            return finished_state("one-shot", self._result)
         return {"driver": "one-shot"}
