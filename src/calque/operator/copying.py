@@ -114,7 +114,7 @@ def resume_copy(
         options=options,
     )
     driver = _resumed(origin, found, into, checkpoint, options)
-    return Copier(driver, identity, route="server-side", resumable=True)
+    return Copier(driver, identity, route="server-side", resumable=True, resumed=True)
 
 
 def _resumed(
