@@ -64,6 +64,9 @@ class S3Config:
     copy_if_not_exists: Conditions = "header"
     """How the server keeps ``if_not_exists`` of a copy atomic. Amazon and SeaweedFS: ``header``.
     ``multipart``: it only obeys the condition on CompleteMultipartUpload (Ceph). ``none``."""
+    source_pins: bool = True
+    """The server obeys ``x-amz-copy-source-if-match``. Where it does not (old Ceph, moto) a source
+    that changes during a copy is found out, but after the target was made."""
     versions: bool = False
     """The bucket keeps versions: read, copy and delete them by name."""
     key_order: bool = True

@@ -51,7 +51,7 @@ class S3Service:
             copy=True,
             copy_with_if_not_exists=conditions != "none",
             copy_with_if_match=conditions == "header",
-            copy_source_pinned=True,
+            copy_source_pinned=self._config.source_pins,
             copy_concurrent=True,
             copy_resumable=True,
             user_metadata=True,
