@@ -96,7 +96,7 @@ class Account:
         config = self._config
         if config.access_key_id is not None:
             self._session.set_credentials(
-                config.access_key_id, config.secret_access_key, config.session_token
+                config.access_key_id, config.secret_access_key or "", config.session_token
             )
         found = self._session.get_credentials()
         if found is None:
@@ -134,7 +134,9 @@ class Account:
     def _prober(self) -> Any:
         """A client that only ever resolves: its keys are made up, so that none are fetched."""
         config = self._config
-        style = None if config.addressing == "auto" else {"addressing_style": config.addressing}
+        style: Any = None
+        if config.addressing != "auto":
+            style = {"addressing_style": config.addressing}
         return self._session.create_client(
             "s3",
             region_name=config.region,
