@@ -131,7 +131,7 @@ def test_a_bar_on_a_terminal(folder: Path, environment: dict[str, str]) -> None:
 
 
 class Slow:
-    """A copy that goes on until it is stopped: a large file in tiny chunks."""
+    """A copy held midway: a large file in tiny chunks, stopped (SIGSTOP) once it has begun."""
 
     def __init__(self, spawn: Spawn, folder: Path) -> None:
         self.spawn, self.folder = spawn, folder
@@ -140,7 +140,7 @@ class Slow:
                 file.write(os.urandom(MIB))
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        """Running, with something already copied."""
+        """Alive, with something already copied, and doing nothing until :meth:`end`."""
         process = self.spawn("cp", "a", "b", "--chunk", "1KiB", *options)
         until = time.monotonic() + 30
         while time.monotonic() < until:
@@ -150,10 +150,17 @@ class Slow:
                 if name.startswith(".calque-")
             ]
             if sizes and sizes[0] > 100_000:
+                process.send_signal(signal.SIGSTOP)
                 return process
             assert process.poll() is None, process.stderr and process.stderr.read()
-            time.sleep(0.005)
+            time.sleep(0.001)
         raise AssertionError("the copy did not begin")
+
+    def end(self, process: subprocess.Popen[str], how: signal.Signals) -> str:
+        """Send it a signal, let it go on, and wait; what it said."""
+        process.send_signal(how)
+        process.send_signal(signal.SIGCONT)
+        return process.communicate(timeout=30)[1]
 
 
 @pytest.fixture
@@ -168,8 +175,7 @@ def test_stopped_without_resume_nothing_is_left(
     """Ctrl-C, a polite kill, a closed terminal: the old target is there and nothing else."""
     (folder / "b").write_bytes(b"old")
     process = slow.start()
-    process.send_signal(how)
-    _, said = process.communicate(timeout=30)
+    said = slow.end(process, how)
     assert process.returncode == 130
     assert "Traceback" not in said
     assert names(folder) == ["a", "b"]
@@ -182,8 +188,7 @@ def test_stopped_with_resume_it_goes_on(
 ) -> None:
     """Ctrl-C keeps the checkpoint and says how to go on; that command does, and cleans up."""
     process = slow.start("--resume")
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    said = slow.end(process, signal.SIGINT)
     assert process.returncode == 130
     assert "go on with: calque cp a b --chunk 1KiB --resume" in said
     assert not (folder / "b").exists()
@@ -200,8 +205,7 @@ def test_stopped_with_resume_it_goes_on(
 def test_killed_with_resume_it_goes_on(slow: Slow, folder: Path, calque: Calque) -> None:
     """Even SIGKILL leaves a checkpoint to go on from, and the sweep does not take it at once."""
     process = slow.start("--resume")
-    process.kill()
-    process.communicate(timeout=30)
+    slow.end(process, signal.SIGKILL)
     assert json.loads(calque("sweep", ".", "--json").stdout) == []
     again = calque("cp", "a", "b", "--chunk", "1KiB", "--resume", "--json")
     assert json.loads(again.stdout)["bytes"] == 24 * MIB
@@ -215,8 +219,7 @@ def test_killed_without_resume_a_sweep_clears(slow: Slow, folder: Path, calque: 
     process = slow.start()
     living = json.loads(calque("sweep", ".", "--older-than", "0s", "--json").stdout)
     assert living == [], "a living copy must not be swept"
-    process.kill()
-    process.communicate(timeout=30)
+    slow.end(process, signal.SIGKILL)
     assert (folder / "b").read_bytes() == b"old"
     (found,) = json.loads(calque("sweep", ".", "--older-than", "0s", "--dry-run", "--json").stdout)
     assert found["outcome"] == "found"
@@ -230,8 +233,7 @@ def test_killed_without_resume_a_sweep_clears(slow: Slow, folder: Path, calque: 
 def test_a_changed_source_starts_anew(slow: Slow, folder: Path, calque: Calque) -> None:
     """A checkpoint that no longer fits is put aside, with the reason, and the copy is right."""
     process = slow.start("--resume")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    slow.end(process, signal.SIGINT)
     (folder / "a").write_bytes(b"quite different")
     done = calque("cp", "a", "b", "--chunk", "1KiB", "--resume")
     assert done.returncode == 0
@@ -244,8 +246,7 @@ def test_a_tampered_checkpoint_starts_anew(
 ) -> None:
     """Whatever stands in the state folder cannot lead the copy astray."""
     process = slow.start("--resume")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    slow.end(process, signal.SIGINT)
     (kept,) = (tmp_path / "state" / "calque" / "copies").glob("*.json")
     assert kept.stat().st_mode & 0o077 == 0, "nobody else reads it"
     kept.write_text(kept.read_text().replace('"copied": ', '"copied": 9'))
@@ -262,8 +263,7 @@ def test_one_resumable_copy_at_a_time(slow: Slow, calque: Calque) -> None:
     assert done.returncode == 1
     assert "another calque" in done.stderr
     assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    slow.end(process, signal.SIGINT)
 
 
 def test_no_state_folder(
