@@ -61,8 +61,11 @@ def encode_query(query: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query]
 
 
-def checked_key(key: str) -> str:
-    """The key; InvalidInput where S3 could not hold it."""
+def checked_key(key: str, unfit: str) -> str:
+    """The key; InvalidInput where S3, or this server, could not hold it as it is."""
+    for character in unfit:
+        if character in key:
+            raise InvalidInput(f"this server does not keep {character!r} in a key: {key!r}")
     size = len(key.encode())
     if size > _LONGEST_KEY:
         raise InvalidInput(f"a key of {size} bytes is too long: S3 takes {_LONGEST_KEY} at most")

@@ -236,10 +236,12 @@ def lost(error: WireError, location: str, origin: str = "") -> CalqueError:
     if error.timed_out:
         return TimedOut(f"{location}: no reply in time ({error})")
     if not error.sent:
-        return Unavailable(
+        unreached = Unavailable(
             f"{location}: {origin} cannot be reached ({error})",
             hint="Check the endpoint, the region, the network and the proxy settings.",
         )
+        unreached.surely_not_acted = True
+        return unreached
     return Unavailable(f"{location}: the connection was lost ({error})")
 
 

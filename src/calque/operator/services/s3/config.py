@@ -64,8 +64,16 @@ class S3Config:
     copy_if_not_exists: Conditions = "header"
     """How the server keeps ``if_not_exists`` of a copy atomic. Amazon and SeaweedFS: ``header``.
     ``multipart``: it only obeys the condition on CompleteMultipartUpload (Ceph). ``none``."""
+    source_pins: bool = True
+    """The server obeys ``x-amz-copy-source-if-match``. Where it does not (old Ceph, moto) a source
+    that changes during a copy is found out, but after the target was made."""
+    versions: bool = False
+    """The bucket keeps versions: read, copy and delete them by name."""
     key_order: bool = True
     """Listings come in UTF-8 byte order. SeaweedFS and directory buckets: false."""
+    unfit_in_keys: str = ""
+    """Characters that the server would change in a key; such keys are refused. SeaweedFS makes a
+    slash of a backslash."""
     sweep_empty: bool = False
     """``leftovers`` also names uploads without any part: a copy killed in its first instant leaves
     one, but so may any other program."""

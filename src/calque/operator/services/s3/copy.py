@@ -23,10 +23,10 @@ from calque.errors import (
     NotFound,
     Unavailable,
     Unexpected,
-    Unsupported,
 )
 from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.one_shot import OneShotDriver
+from calque.operator.drivers.stream import write_options
 from calque.operator.drivers.verbs import Part
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
@@ -45,7 +45,7 @@ from calque.operator.services.s3.replies import (
 )
 from calque.operator.services.s3.stating import head, tags_of
 from calque.operator.services.s3.uploads import Uploads
-from calque.operator.services.s3.writing import put_tags
+from calque.operator.services.s3.writing import Write, put_tags
 from calque.values import MIB, ByteRange, Metadata, PartPlan
 
 _CONFLICTS = 6
@@ -76,6 +76,8 @@ class S3Copy:
     # One request
 
     def copy_once(self) -> Metadata:
+        if self.options.if_not_exists and self.config.copy_if_not_exists == "multipart":
+            return self._written_empty()
         headers = {**self._from(), **self._conditions, **self._directives()}
         request = Request("PUT", self.target_key, headers=headers)
         answer = self._sent(request)
@@ -95,6 +97,11 @@ class S3Copy:
             checksum=checksum_in(fields),
         )
         return made if self._proven(etag) else self._compared(made)
+
+    def _written_empty(self) -> Metadata:
+        """An upload cannot be empty; a write of nothing keeps the condition too."""
+        options = write_options(self._full_source(), self.options)
+        return Write(self.into, self.config, self.target, self.target_key, options).run(())
 
     def _sent(self, request: Request) -> Answer:
         """Send the copy; 409 means that it raced with another request, and is tried again."""
@@ -120,7 +127,11 @@ class S3Copy:
 
     def _compared(self, made: Metadata) -> Metadata:
         """Look at the target, and at the source again where the server may ignore its pin."""
-        self._refuse_changed_source()
+        try:
+            self._refuse_changed_source()
+        except (ConditionNotMatch, NotFound) as error:
+            error.add_note(f"the server ignored the pin: {self._where} may hold other bytes")
+            raise
         found = head(self.into, self.target, self.target_key, version=made.version)
         if found.etag != made.etag:
             # Another writer was faster than our look; what we made was what the reply says.
@@ -190,7 +201,8 @@ class S3Copy:
                 made = self._made_already(upload, parts)
                 if made is not None:
                     return made
-                if again == _COMMITS - 1:
+                # Without conditions the layers have repeated it already.
+                if again == _COMMITS - 1 or not self._conditions:
                     raise
                 time.sleep(random.uniform(0.5, 1.0) * 0.2 * 2**again)
         raise AssertionError("unreachable")
@@ -320,14 +332,8 @@ def multipart_etag(size: int, parts: Sequence[Part]) -> str | None:
 def driver_of(verbs: S3Copy) -> CopyDriver:
     """The driver for a copy of this size."""
     size, options, config = verbs.source.size, verbs.options, verbs.config
-    if options.if_not_exists and config.copy_if_not_exists == "multipart":
-        if size == 0:
-            raise Unsupported(
-                "an empty object cannot be copied in parts, and this server keeps if_not_exists "
-                "only for those",
-                hint="With stream=True it is written anew.",
-            )
-    elif size <= config.threshold:
+    by_parts = options.if_not_exists and config.copy_if_not_exists == "multipart"
+    if size == 0 or (size <= config.threshold and not by_parts):
         return OneShotDriver(verbs, size)
     return MultipartDriver(verbs, _plan(size, options, config), concurrent=options.concurrent)
 

@@ -128,7 +128,7 @@ _STATUSES: Mapping[int, type[CalqueError]] = MappingProxyType(
         500: Unavailable,
         501: Unsupported,
         502: Unavailable,
-        503: RateLimited,
+        503: Unavailable,
         504: TimedOut,
         507: ResourceExhausted,
     }

@@ -41,21 +41,22 @@ class S3Service:
     def capability(self) -> Capability:
         conditions = self._config.copy_if_not_exists
         return Capability(
+            unfit_in_keys=self._config.unfit_in_keys,
             list_in_key_order=self._config.key_order,
             write_with_if_not_exists=True,
             write_with_if_match=True,
             delete_with_if_match=True,
             read_with_if_match=True,
-            read_with_version=True,
+            read_with_version=self._config.versions,
             copy=True,
             copy_with_if_not_exists=conditions != "none",
             copy_with_if_match=conditions == "header",
-            copy_source_pinned=True,
+            copy_source_pinned=self._config.source_pins,
             copy_concurrent=True,
             copy_resumable=True,
             user_metadata=True,
             tags=True,
-            versions=True,
+            versions=self._config.versions,
         )
 
     @property
@@ -69,7 +70,8 @@ class S3Service:
         return self._client.location(paths.join(self._config.root, path))
 
     def _key(self, path: str) -> str:
-        return checked_key(paths.join(self._config.root, paths.unicode_path(path)))
+        key = paths.join(self._config.root, paths.unicode_path(path))
+        return checked_key(key, self._config.unfit_in_keys)
 
     def _named(self, key: str) -> str:
         return paths.relative(self._config.root, key)

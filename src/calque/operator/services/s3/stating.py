@@ -41,9 +41,13 @@ def _head(client: Client, path: str, key: str, version: str | None) -> tuple[Met
 
 
 def _ask_for_bucket(client: Client, path: str) -> None:
-    query = [("list-type", "2"), ("max-keys", "1")]
     try:
-        client.send("list", path, Request("GET", None, query=query))
+        client.send("stat", path, Request("HEAD", None))
+    except NotFound as error:
+        raise NotFound(
+            f"the bucket {client.location(None)} does not exist",
+            hint="Check the bucket's name, and that the endpoint is the right one.",
+        ) from error
     except PermissionDenied:
         client.link.bucket_seen = True
 

@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import BufferedReader
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 _LONGEST_LINE = 65536
@@ -91,7 +91,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._reader: BufferedReader = sock.makefile("rb", _BUFFER)
+        self._reader = sock.makefile("rb", _BUFFER)
         self.used = False
         self.reusable = True
 
@@ -182,7 +182,7 @@ class Reply:
     def __init__(
         self,
         connection: Connection,
-        reader: BufferedReader,
+        reader: BinaryIO,
         status: int,
         headers: Mapping[str, str],
         *,
