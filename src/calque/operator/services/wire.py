@@ -112,10 +112,12 @@ class Wire:
                 hint="Check http:// or https:// in the endpoint, and the machine's certificates.",
             )
         if isinstance(error, ConnectTimeoutError | NewConnectionError):
-            return Unavailable(
+            unreached = Unavailable(
                 f"cannot reach {self._server}: {_short(error)}",
                 hint="Check the endpoint, the network and the proxy settings.",
             )
+            unreached.surely_not_acted = True
+            return unreached
         if isinstance(error, ReadTimeoutError):
             return TimedOut(f"{self._server} did not answer in time")
         return Unavailable(f"the connection to {self._server} broke: {_short(error)}")

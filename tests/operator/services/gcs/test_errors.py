@@ -155,7 +155,9 @@ def test_a_missing_bucket(near: Operator, fake: GcsFake) -> None:
 def test_an_unreachable_endpoint() -> None:
     """Unavailable, naming the endpoint and what to check."""
     (port,) = free_ports(1)
-    operator = Operator.from_uri("gs://b", endpoint=f"http://127.0.0.1:{port}", anonymous=True)
+    operator = Operator.from_uri(
+        "gs://b", layers=(), endpoint=f"http://127.0.0.1:{port}", anonymous=True
+    )
     with pytest.raises(Unavailable, match=str(port)) as raised:
         operator.stat("x")
     assert "endpoint" in (raised.value.hint or "")

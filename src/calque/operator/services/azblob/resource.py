@@ -46,7 +46,7 @@ def metadata_of(path: str, headers: Mapping[str, str]) -> Metadata:
         expires=_found(user, EXPIRES),
         user={name: value for name, value in user.items() if name.lower() not in _HIDDEN},
         tags={} if not int(headers.get("x-ms-tag-count") or 0) else None,
-        storage_class=headers.get("x-ms-access-tier"),
+        storage_class=_own_tier(headers, "x-ms-access-tier", "x-ms-access-tier-inferred"),
         checksum=Checksum("md5", md5) if md5 else None,
     )
 
@@ -148,7 +148,7 @@ def _listed(blob: ElementTree.Element) -> Metadata:
         cache_control=found.get("Cache-Control") or None,
         expires=_found(user, EXPIRES),
         user={name: value for name, value in user.items() if name.lower() not in _HIDDEN},
-        storage_class=found.get("AccessTier") or None,
+        storage_class=_own_tier(found, "AccessTier", "AccessTierInferred"),
         checksum=Checksum("md5", md5) if md5 else None,
     )
 
@@ -199,6 +199,11 @@ def _name(entry: ElementTree.Element) -> str:
     if name is None or name.text is None:
         raise Unexpected("Azure listed a blob without a name")
     return unquote(name.text) if name.get("Encoded") == "true" else name.text
+
+
+def _own_tier(found: Mapping[str, str], tier: str, inferred: str) -> str | None:
+    """The tier that a blob was given; None where it only has its account's default."""
+    return None if found.get(inferred, "").lower() == "true" else found.get(tier) or None
 
 
 def _found(user: Mapping[str, str], wanted: str) -> str | None:

@@ -208,14 +208,13 @@ class AzblobService:
                 return
 
     def _left(self, path: str) -> Iterator[Leftover]:
-        held = self._requests.block_list(path)
-        if held.committed:
-            return
         sizes: dict[str, int] = {}
-        for id, size in held.uncommitted:
+        for id, size in self._requests.block_list(path).uncommitted:
             block = blocks.Block.read(id)
             if block is not None:
                 sizes[block.write] = sizes.get(block.write, 0) + size
+        if not sizes or self._requests.exists(path):
+            return
         for write, total in sizes.items():
             begun = blocks.started(write)
             yield Leftover(self.location(path), "uncommitted blocks", write, begun, total)
