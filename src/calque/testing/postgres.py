@@ -38,12 +38,11 @@ class PostgresServer:
 
     def url(self, database: str) -> str:
         """The SQLAlchemy URL (psycopg 3) of ``database``."""
-        socket_dir = self._server.get_postmaster_info().socket_dir
-        return f"postgresql+psycopg://postgres@/{database}?host={socket_dir}"
+        return f"postgresql+psycopg://postgres@/{database}?host={self._socket_dir()}"
 
     def dsn(self, database: str) -> str:
         """The libpq connection string of ``database``, for psycopg itself."""
-        return f"host={self._server.get_postmaster_info().socket_dir} user=postgres dbname={database}"
+        return f"host={self._socket_dir()} user=postgres dbname={database}"
 
     def database(self) -> str:
         """Create an empty database under a new name and return its SQLAlchemy URL."""
@@ -61,6 +60,9 @@ class PostgresServer:
         if self._directory.exists():
             self._server.cleanup()
             shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _socket_dir(self) -> str:
+        return str(self._server.get_postmaster_info().socket_dir)
 
     def _admin(self, statement: str) -> None:
         psycopg = _psycopg()
