@@ -47,7 +47,9 @@ CALLS: dict[str, Call] = {
         Call("GetObject", pb.ObjectGetRequest, pb.ObjectGetResponse),
         Call("ListObjects", pb.ObjectListRequest, pb.ObjectListResponse),
         Call("DeleteObject", pb.ObjectDeleteRequest, pb.ObjectDeleteResponse),
-        Call("UpdateObjectMetadata", pb.ObjectUpdateMetadataRequest, pb.ObjectUpdateMetadataResponse),
+        Call(
+            "UpdateObjectMetadata", pb.ObjectUpdateMetadataRequest, pb.ObjectUpdateMetadataResponse
+        ),
         Call("BeginSegment", pb.SegmentBeginRequest, pb.SegmentBeginResponse),
         Call("CommitSegment", pb.SegmentCommitRequest, pb.SegmentCommitResponse),
         Call("MakeInlineSegment", pb.SegmentMakeInlineRequest, pb.SegmentMakeInlineResponse),
@@ -69,6 +71,7 @@ class Metainfo(ABC):
     def call(self, name: str, request: Message) -> Message:
         """Carry out the call ``name``; raises a :class:`~calque.errors.CalqueError`."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of connections; the object must not be used afterwards."""
 
@@ -116,7 +119,9 @@ class Metainfo(ABC):
         """Delete the committed object; no error when there is none."""
         return cast(pb.ObjectDeleteResponse, self.call("DeleteObject", request))
 
-    def update_object_metadata(self, request: pb.ObjectUpdateMetadataRequest) -> pb.ObjectUpdateMetadataResponse:
+    def update_object_metadata(
+        self, request: pb.ObjectUpdateMetadataRequest
+    ) -> pb.ObjectUpdateMetadataResponse:
         """Replace the metadata of exactly this object."""
         return cast(pb.ObjectUpdateMetadataResponse, self.call("UpdateObjectMetadata", request))
 
@@ -128,7 +133,9 @@ class Metainfo(ABC):
         """Record the pieces of a remote segment."""
         return cast(pb.SegmentCommitResponse, self.call("CommitSegment", request))
 
-    def make_inline_segment(self, request: pb.SegmentMakeInlineRequest) -> pb.SegmentMakeInlineResponse:
+    def make_inline_segment(
+        self, request: pb.SegmentMakeInlineRequest
+    ) -> pb.SegmentMakeInlineResponse:
         """Store a small segment inside the metadata."""
         return cast(pb.SegmentMakeInlineResponse, self.call("MakeInlineSegment", request))
 
@@ -140,7 +147,9 @@ class Metainfo(ABC):
         """Keys to re-wrap for a copy, and the operation id that binds it."""
         return cast(pb.ObjectBeginCopyResponse, self.call("BeginCopyObject", request))
 
-    def finish_copy_object(self, request: pb.ObjectFinishCopyRequest) -> pb.ObjectFinishCopyResponse:
+    def finish_copy_object(
+        self, request: pb.ObjectFinishCopyRequest
+    ) -> pb.ObjectFinishCopyResponse:
         """Commit the copy in one transaction; a repeat returns the same object."""
         return cast(pb.ObjectFinishCopyResponse, self.call("FinishCopyObject", request))
 
@@ -148,7 +157,9 @@ class Metainfo(ABC):
         """Keys to re-wrap for a move, and the operation id that binds it."""
         return cast(pb.ObjectBeginMoveResponse, self.call("BeginMoveObject", request))
 
-    def finish_move_object(self, request: pb.ObjectFinishMoveRequest) -> pb.ObjectFinishMoveResponse:
+    def finish_move_object(
+        self, request: pb.ObjectFinishMoveRequest
+    ) -> pb.ObjectFinishMoveResponse:
         """Commit the move in one transaction; a repeat returns the same object."""
         return cast(pb.ObjectFinishMoveResponse, self.call("FinishMoveObject", request))
 
