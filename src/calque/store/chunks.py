@@ -47,6 +47,14 @@ class ChunkReader:
             return first[:size]
         return self._joined(first, size)
 
+    def skip(self, count: int) -> None:
+        """Pass over ``count`` bytes."""
+        while count > 0:
+            passed = len(self.read(min(count, _FILE_READ)))
+            if not passed:
+                return
+            count -= passed
+
     def close(self) -> None:
         """Close the source, where it can be closed: a generator then runs its cleanup."""
         close = getattr(self._source, "close", None)

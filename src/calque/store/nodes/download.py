@@ -46,9 +46,7 @@ def download_stripes(
     return _Download(sources, stripes, root_piece_id, patience).run()
 
 
-def _single(
-    sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes
-) -> Iterator[Buffer]:
+def _single(sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
     if not sources:
         raise Unavailable("the satellite names no node for this segment")
     return _shares(sources[0], stripes, root_piece_id)
@@ -179,6 +177,7 @@ class _Download:
             f"{len(self._readers)} can be read"
         )
         for reader in failed:
-            error.add_note(f"piece {reader.source.number} of node {reader.source.node.name}: "
-                           f"{reader.error}")
+            error.add_note(
+                f"piece {reader.source.number} of node {reader.source.node.name}: {reader.error}"
+            )
         return error

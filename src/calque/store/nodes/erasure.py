@@ -142,6 +142,6 @@ def open_unit(piece_id: bytes, stripe: int, unit: Buffer, size: int) -> Buffer:
     share, digest = view[:-HASH_SIZE], view[-HASH_SIZE:]
     if share_hash(piece_id, stripe, share) != digest:
         raise IntegrityError(
-            f"piece {piece_id.hex()} is damaged: the hash of stripe {stripe} is not that of its bytes"
+            f"piece {piece_id.hex()} is damaged: stripe {stripe} does not have its hash"
         )
     return share

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from calque.store.nodes.erasure import Coder, open_unit, share_hash
 from calque.store.chunks import Buffer, ChunkReader
+from calque.store.nodes.erasure import Coder, open_unit, share_hash
 
 _WRITE_AT_ONCE = 1 << 20
 

@@ -74,6 +74,12 @@ def upload_pieces(
     return upload.run(stripes)
 
 
+def discard_pieces(held: Sequence[Target], root_piece_id: bytes) -> None:
+    """Remove the pieces of a segment that nobody will commit, as far as the nodes answer."""
+    for target in held:
+        target.node.discard(piece_id(root_piece_id, target.node.id, target.number))
+
+
 class _Writer(threading.Thread):
     """Writes one piece from its own queue of shares."""
 

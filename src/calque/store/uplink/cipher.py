@@ -60,7 +60,9 @@ def seal(suite: int, key: SecretKey, plain: bytes, purpose: bytes) -> Sealed:
     return Sealed(nonce, aead(suite, key).encrypt(nonce, plain, purpose))
 
 
-def unseal(suite: int, key: SecretKey, sealed: Sealed, purpose: bytes | None, *, what: str) -> bytes:
+def unseal(
+    suite: int, key: SecretKey, sealed: Sealed, purpose: bytes | None, *, what: str
+) -> bytes:
     """The plain bytes again; IntegrityError names ``what`` when key, nonce or bytes do not fit."""
     cipher = aead(suite, key)
     if len(sealed.nonce) != NONCE_SIZE:

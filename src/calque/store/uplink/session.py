@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from calque.errors import InvalidInput
 from calque.store.metainfo import Metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
@@ -108,8 +106,3 @@ def redundancy_of(message: pb.RedundancyScheme) -> Redundancy:
         total=message.total,
         share_size=message.share_size,
     )
-
-
-def timestamp(message: pb.Object | pb.Segment, field_name: str) -> Timestamp | None:
-    """A time that may be absent."""
-    return getattr(message, field_name) if message.HasField(field_name) else None  # type: ignore[arg-type]

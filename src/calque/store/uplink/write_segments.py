@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from calque.errors import IntegrityError
 from calque.store.chunks import ChunkReader
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.erasure import Coder
-from calque.store.nodes.upload import Target, upload_pieces
+from calque.store.nodes.upload import Target, discard_pieces, upload_pieces
 from calque.store.uplink.access import Located
 from calque.store.uplink.blocks import BlockCipher, EncryptionParameters, SegmentEncryption
 from calque.store.uplink.cipher import Sealed
@@ -107,7 +106,11 @@ def _remote(session: Session, upload: Upload, segment: _Segment, source: ChunkRe
         expires=upload.expires,
         patience=session.settings.upload_patience,
     )
-    _commit(session, upload, segment, begun, blocks.plain_size, held)
+    try:
+        _commit(session, upload, segment, begun, blocks.plain_size, held)
+    except BaseException:
+        discard_pieces(held, begun.root_piece_id)
+        raise
     return blocks.plain_size
 
 
@@ -119,8 +122,6 @@ def _commit(
     plain_size: int,
     held: list[Target],
 ) -> None:
-    if plain_size == 0:
-        raise IntegrityError("a remote segment without bytes was about to be committed")
     session.metainfo.commit_segment(
         pb.SegmentCommitRequest(
             header=session.header,
