@@ -91,7 +91,11 @@ class Service(Protocol):
         An object whose key ends in ``/`` (a folder marker) is an ``is_dir`` entry too.
         """
 
-    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]: ...
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        """The bytes of a range as they arrive, cut like a slice: past the end there is nothing.
+
+        A missing object or a failed condition is raised at the first chunk, at the latest.
+        """
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         """Write all chunks as one object; the target is old or new, never half.
