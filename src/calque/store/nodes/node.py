@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from calque.errors import CalqueError, IntegrityError, InvalidInput, NotFound
+from calque.errors import CalqueError, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.store.nodes.pieces import PIECES, expiry_path, piece_of_path, piece_path
 
@@ -59,10 +59,6 @@ class Node:
             yield from self.root.read_stream(piece_path(piece), offset=offset, length=length)
         except NotFound as error:
             raise NotFound(f"node {self.name} does not have piece {piece.hex()}") from error
-        except InvalidInput as error:
-            raise IntegrityError(
-                f"piece {piece.hex()} on node {self.name} is truncated: nothing at byte {offset}"
-            ) from error
 
     def delete(self, piece: bytes) -> None:
         self.root.delete(piece_path(piece))

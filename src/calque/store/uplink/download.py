@@ -32,12 +32,8 @@ class Download:
             raise ConditionNotMatch(f"{located.bucket}/{located.key} has changed")
         self.info: ObjectInfo = object_info(page.object, located)
         """The object, with its metadata."""
-        if offset > self.info.size:
-            raise InvalidInput(
-                f"{located.bucket}/{located.key} has {self.info.size} bytes; none at {offset}"
-            )
         end = self.info.size if self._limit is None else min(self._limit, self.info.size)
-        self.size: int = end - offset
+        self.size: int = max(0, end - offset)
         """How many bytes will come."""
         self._chunks = self._read(page, end)
 
@@ -99,7 +95,7 @@ def download_object(
 ) -> Download:
     """Begin to read an object; NotFound at once when there is none.
 
-    A range may reach past the end and is cut there; one that begins past the end is InvalidInput.
+    A range is cut like a slice: what lies past the end is not there.
     """
     if offset < 0 or (length is not None and length < 0):
         raise InvalidInput(f"a byte range cannot be negative: offset {offset}, length {length}")
