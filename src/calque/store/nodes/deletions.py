@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, Unsupported
 from calque.operator import Operator
 from calque.store.nodes.node import Node, NodeDirectory
 from calque.store.nodes.pieces import piece_id
@@ -71,7 +71,7 @@ class Deletions:
         gone, left = 0, []
         for each in doomed:
             try:
-                self._node(each).delete(each.piece)
+                self._delete(each)
             except CalqueError as error:
                 _log.warning("a piece on node %s waits: %s", each.node_id.hex()[:12], error)
                 left.append(each)
@@ -79,8 +79,11 @@ class Deletions:
                 gone += 1
         return gone, left
 
-    def _node(self, doomed: Doomed) -> Node:
-        return self._nodes.get(doomed.node_id, doomed.address)
+    def _delete(self, doomed: Doomed) -> None:
+        node = self._nodes.get(doomed.node_id, doomed.address)
+        if not isinstance(node, Node):
+            raise Unsupported(f"nothing can be deleted on node {node.name} from here")
+        node.delete(doomed.piece)
 
     def _note(self, left: Sequence[Doomed]) -> None:
         self._notes.write(f"{uuid.uuid4().hex}.json", _text(left))

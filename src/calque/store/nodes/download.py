@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from calque.errors import CalqueError, IntegrityError, Unavailable
 from calque.store.chunks import Buffer
-from calque.store.nodes.node import Node
+from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
 from calque.store.nodes.units import Stripes, shares_of
 
@@ -30,7 +30,7 @@ class Source:
     """Where one piece lies."""
 
     number: int
-    node: Node
+    node: PieceHolder
 
 
 def download_stripes(

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from calque.errors import CalqueError, InvalidInput, NotFound
 from calque.operator import Operator
@@ -24,6 +25,23 @@ class StoredPiece:
     piece: bytes
     size: int
     written: datetime | None
+
+
+class PieceHolder(Protocol):
+    """What an upload and a download need of a node, wherever it is."""
+
+    @property
+    def id(self) -> bytes: ...
+
+    @property
+    def name(self) -> str:
+        """How messages call the node."""
+
+    def write(self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None) -> None: ...
+
+    def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]: ...
+
+    def discard(self, piece: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +65,21 @@ class Node:
         """How messages call the node."""
         return self.id.hex()[:12]
 
-    def write(self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None) -> None:
-        """Keep a piece; its expiry is noted first, so that no piece can outlive a crash here."""
+    def write(
+        self,
+        piece: bytes,
+        chunks: Iterable[bytes],
+        expires: datetime | None,
+        *,
+        replace: bool = True,
+    ) -> None:
+        """Keep a piece; its expiry is noted first, so that no piece can outlive a crash here.
+
+        Without ``replace`` a piece that is there stays, and ConditionNotMatch says so.
+        """
         if expires is not None:
             self.root.write(expiry_path(piece, expires), b"")
-        self.root.write(piece_path(piece), chunks)
+        self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
 
     def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
@@ -82,22 +110,27 @@ class NodeDirectory:
     """The nodes that a client has met, each opened once. Safe to share between threads."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
-        self._nodes = {node.id: node for node in nodes}
+        self._nodes: dict[bytes, PieceHolder] = {node.id: node for node in nodes}
         self._lock = threading.Lock()
 
-    def get(self, node_id: bytes, address: str, placement: int = 0) -> Node:
+    def get(self, node_id: bytes, address: str, placement: int = 0) -> PieceHolder:
         """The node of an id; opened at its address when it is new here."""
         with self._lock:
             node = self._nodes.get(node_id)
             if node is None:
-                node = Node(node_id, Operator.from_uri(address), placement)
-                self._nodes[node_id] = node
+                node = self._nodes[node_id] = self.open(node_id, address, placement)
             return node
 
-    def known(self) -> list[Node]:
+    def open(self, node_id: bytes, address: str, placement: int) -> PieceHolder:
+        """A node that is new here."""
+        return Node(node_id, Operator.from_uri(address), placement)
+
+    def direct(self) -> list[Node]:
+        """The nodes that are reached by their own root."""
         with self._lock:
-            return list(self._nodes.values())
+            return [node for node in self._nodes.values() if isinstance(node, Node)]
 
     def close(self) -> None:
-        for node in self.known():
+        """Let go of every root."""
+        for node in self.direct():
             node.root.close()

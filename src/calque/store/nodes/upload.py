@@ -17,7 +17,7 @@ from datetime import datetime
 from calque.errors import Aborted, CalqueError, InvalidInput, Unavailable
 from calque.store.chunks import Buffer
 from calque.store.nodes.erasure import Coder
-from calque.store.nodes.node import Node
+from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
 from calque.store.nodes.units import sealed_units, stripes_of
 
@@ -30,7 +30,7 @@ class Target:
     """Where one piece goes."""
 
     number: int
-    node: Node
+    node: PieceHolder
 
 
 @dataclass(frozen=True, slots=True)

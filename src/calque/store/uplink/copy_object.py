@@ -74,6 +74,16 @@ class Copy:
     def operation(self) -> bytes | None:
         return self._rewrap.operation
 
+    @property
+    def finished(self) -> bool:
+        """Whether the copy is committed."""
+        return self._rewrap.finished
+
+    @property
+    def fraction(self) -> float:
+        """The share of the segments whose keys were sent, from 0 to 1."""
+        return self._rewrap.fraction
+
     def resume(self, operation: bytes) -> None:
         """Go on with a copy that another process began, with the same access and arguments."""
         self._rewrap.resume(operation)

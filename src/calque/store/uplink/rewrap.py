@@ -101,6 +101,18 @@ class Rewrap:
         self._page: BeginPage | None = None
         self._cursor: pb.SegmentPosition | None = None
         self._result: pb.Object | None = None
+        self._sent = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the transfer is committed."""
+        return self._result is not None
+
+    @property
+    def fraction(self) -> float:
+        """The share of the segments whose keys were sent, from 0 to 1."""
+        total = self._page.total if self._page else 0
+        return min(1.0, self._sent / total) if total else float(self.finished)
 
     @property
     def operation(self) -> bytes | None:
@@ -114,6 +126,7 @@ class Rewrap:
         )
         if found.HasField("last_position") and not found.finished:
             self._cursor = found.last_position
+            self._sent = found.keys_received
         self._page = replace(self._verbs.begin(operation, self._cursor), operation=operation)
 
     def begin(self) -> BeginPage:
@@ -135,6 +148,7 @@ class Rewrap:
             partial=page.more,
         )
         self._result = _retried(lambda: self._verbs.finish(finish))
+        self._sent += len(page.keys)
         if page.more:
             self._page = self._verbs.begin(page.operation, page.keys[-1].position)
         return len(page.keys)

@@ -10,7 +10,7 @@ from calque.store.metainfo import Metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.download import PATIENCE
 from calque.store.nodes.erasure import Redundancy
-from calque.store.nodes.node import Node, NodeDirectory
+from calque.store.nodes.node import NodeDirectory, PieceHolder
 from calque.store.nodes.upload import Patience
 from calque.store.uplink.access import EncryptionAccess, Located
 from calque.store.uplink.blocks import EncryptionParameters
@@ -47,6 +47,7 @@ class UplinkSettings:
 class Limits:
     """What the satellite says of the project."""
 
+    project_id: bytes
     segment_size: int
     inline_size: int
     keys_per_request: int
@@ -76,6 +77,7 @@ class Session:
         project = self.metainfo.get_project(pb.ProjectGetRequest(header=self.header))
         keys = project.max_keys_per_request
         return Limits(
+            project_id=project.project_id,
             segment_size=min(self.settings.segment_size, project.max_segment_size),
             inline_size=min(self.settings.inline_size, project.max_inline_size),
             keys_per_request=min(self.settings.copy_page or keys, keys),
@@ -87,7 +89,7 @@ class Session:
             raise InvalidInput("a bucket must be named")
         return self.access.locate(bucket, key)
 
-    def node(self, node: pb.Node) -> Node:
+    def node(self, node: pb.Node) -> PieceHolder:
         """The node of a message, opened once."""
         return self.nodes.get(node.id, node.address, node.placement)
 
