@@ -30,6 +30,7 @@ from calque.store.description import (
     read_json,
     write_json,
 )
+from calque.store.metabase.values import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey, DeletedPieces, Endpoint, SatelliteSettings
 from calque.store.nodes.deletions import Deletions, Doomed
 from calque.store.nodes.erasure import Redundancy
@@ -184,7 +185,7 @@ def _root_key(passphrase: str | None, salt: bytes) -> SecretKey:
 
 def _settings(redundancy: Redundancy) -> SatelliteSettings:
     return SatelliteSettings(
-        redundancy=(
+        redundancy=StoredRedundancy(
             redundancy.share_size,
             redundancy.required,
             redundancy.repair,

@@ -9,6 +9,7 @@ from functools import cached_property
 from calque.errors import InvalidInput, PermissionDenied
 from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.paths import (
+    LARGEST_ENCRYPTED,
     EncryptedPath,
     bucket_key,
     check_key,
@@ -81,7 +82,14 @@ class EncryptionAccess:
         check_key(key)
         base = self._base(bucket, key)
         path = encrypt_path(base.key, key[len(base.prefix.prefix) :])
-        return Located(bucket, key, base.encrypted + path.encrypted, path.key)
+        encrypted = base.encrypted + path.encrypted
+        if len(encrypted) > LARGEST_ENCRYPTED:
+            raise InvalidInput(
+                f"the key has {key.count('/') + 1} components and {len(encrypted)} bytes encrypted, "
+                f"{LARGEST_ENCRYPTED} are allowed",
+                hint="Each component takes some 24 bytes more encrypted: use fewer of them.",
+            )
+        return Located(bucket, key, encrypted, path.key)
 
     def below(self, bucket: str, prefix: str) -> EncryptedPath:
         """A prefix (empty or ending in ``/``) as the satellite knows it, and the key below it."""

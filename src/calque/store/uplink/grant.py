@@ -13,11 +13,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
-from calque.errors import InvalidInput
-from calque.store.metainfo import ApiKey, Restriction
+from calque.errors import CalqueError, InvalidInput
+from calque.store.metainfo import Action, AllowedPath, ApiKey
 from calque.store.uplink.access import EncryptionAccess, Prefix, PrefixKey
 from calque.store.uplink.keys import SecretKey
 
@@ -51,7 +51,7 @@ class AccessGrant:
             if _checksum(payload) != checksum:
                 raise InvalidInput("the checksum is wrong")
             return _from_json(json.loads(payload))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, CalqueError) as error:
             raise InvalidInput(
                 "the access grant is damaged: a part of it is missing or was changed",
                 hint="Copy the whole line, from its first to its last character.",
@@ -72,23 +72,33 @@ class AccessGrant:
         Nothing is sent; the satellite checks the narrowed key at every call. It cannot be undone.
         """
         encryption = self.encryption.restricted(prefixes) if prefixes else self.encryption
-        restriction = Restriction(
-            allow_read=read,
-            allow_write=write,
-            allow_list=list,
-            allow_delete=delete,
-            not_before=not_before,
-            not_after=not_after,
+        allowed = {
+            Action.READ: read,
+            Action.WRITE: write,
+            Action.LIST: list,
+            Action.DELETE: delete,
+        }
+        api_key = self.api_key.restrict(
+            actions=None if all(allowed.values()) else [a for a, yes in allowed.items() if yes],
             paths=_paths(encryption) if prefixes else None,
+            not_before=_microseconds(not_before),
+            not_after=_microseconds(not_after),
         )
-        return AccessGrant(self.address, self.api_key.restrict(restriction), encryption)
+        return AccessGrant(self.address, api_key, encryption)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an access grant is not pickled: name it by its file or environment")
 
 
-def _paths(encryption: EncryptionAccess) -> Sequence[tuple[str, bytes]]:
-    return [(each.prefix.bucket, each.encrypted) for each in encryption.prefixes]
+def _paths(encryption: EncryptionAccess) -> Sequence[AllowedPath]:
+    return [AllowedPath(each.prefix.bucket, each.encrypted) for each in encryption.prefixes]
+
+
+def _microseconds(moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(zoned.timestamp() * 1_000_000)
 
 
 def _to_json(grant: AccessGrant) -> dict[str, Any]:

@@ -22,6 +22,8 @@ SEPARATOR = "/"
 _SIV_KEY_SIZE = 64
 LARGEST_KEY = 1024
 """Bytes of a plain key in UTF-8, as S3 has it."""
+LARGEST_ENCRYPTED = 4096
+"""Bytes of an encrypted key that a satellite takes."""
 
 
 @dataclass(frozen=True, slots=True)
