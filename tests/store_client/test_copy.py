@@ -20,6 +20,7 @@ from calque.errors import (
 )
 from calque.operator.layers.chain import Call
 from calque.store.nodes.node import Node
+from calque.store.uplink.copy_object import Copy
 from calque.store.uplink.rewrap import Conditions
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SIZES, SMALL, World
 
@@ -59,7 +60,11 @@ def test_a_copy_is_the_same_object(world: World, size: int, bucket: str) -> None
     assert copy == world.project.stat(bucket, "c/d/e")
     assert world.project.stat(BUCKET, "a/b") == source
     same = replace(
-        copy, bucket=BUCKET, key="a/b", etag=source.etag, version=source.version,
+        copy,
+        bucket=BUCKET,
+        key="a/b",
+        etag=source.etag,
+        version=source.version,
         created=source.created,
     )
     assert same == source
@@ -134,7 +139,10 @@ def test_conditions_on_both_sides(plain_world: World) -> None:
             project.copy_object(BUCKET, "a", BUCKET, "b", **conditions)
     assert project.download(BUCKET, "b").read() == b"old"
     project.copy_object(
-        BUCKET, "a", BUCKET, "b",
+        BUCKET,
+        "a",
+        BUCKET,
+        "b",
         if_match=target.etag,
         source_if_match=source.etag,
         source_if_unmodified_since=source.created + timedelta(seconds=1),
@@ -219,6 +227,11 @@ def test_large_copies_go_by_pages(plain_world: World) -> None:
     assert plain_world.project.download(BUCKET, "c").read() == content
 
 
+def drive(copy: Copy) -> list[int]:
+    """What each step sent."""
+    return list(iter(copy.step, None))
+
+
 def test_a_killed_copy_is_resumed(plain_world: World) -> None:
     """Another process goes on where the satellite says the first one stopped."""
     content = os.urandom(7 * SEGMENT)
@@ -230,10 +243,7 @@ def test_a_killed_copy_is_resumed(plain_world: World) -> None:
     assert operation is not None
     second = paged.prepare_copy(BUCKET, "a", BUCKET, "b")
     second.resume(operation)
-    steps = []
-    while (sent := second.step()) is not None:
-        steps.append(sent)
-    assert steps == [2, 1]
+    assert drive(second) == [2, 1]
     assert plain_world.project.download(BUCKET, "b").read() == content
 
 
@@ -245,8 +255,7 @@ def test_the_source_is_replaced_midway(plain_world: World) -> None:
     copy.step()
     plain_world.project.upload(BUCKET, "a", b"other")
     with pytest.raises(ConditionNotMatch):
-        while copy.step() is not None:
-            pass
+        drive(copy)
     with pytest.raises(NotFound):
         plain_world.project.stat(BUCKET, "b")
 

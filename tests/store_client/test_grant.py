@@ -245,14 +245,19 @@ def test_a_needless_passphrase_is_said_to_be_so(tmp_path: Path) -> None:
 
 def test_the_satellite_knows_nothing_plain(filled: World) -> None:
     """No plain key, name of a folder, byte or metadata stands in the database or on a node."""
-    filled.project.upload(BUCKET, "telltale-name/telltale-file", b"telltale-bytes" * 200,
-                          metadata={"telltale-field": "telltale-value"})
+    filled.project.upload(
+        BUCKET,
+        "telltale-name/telltale-file",
+        b"telltale-bytes" * 200,
+        metadata={"telltale-field": "telltale-value"},
+    )
     root = filled.project.access.encryption.root
     assert root is not None
     found = [
         file
         for file in filled.store.folder.rglob("*")
-        if file.is_file() and file.name != "access.json"
+        if file.is_file()
+        and file.name != "access.json"
         and (b"telltale" in file.read_bytes() or root.reveal() in file.read_bytes())
     ]
     assert found == []

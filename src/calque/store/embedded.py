@@ -30,8 +30,9 @@ from calque.store.description import (
     read_json,
     write_json,
 )
+from calque.store.metabase.values import DeletedPieces
 from calque.store.metabase.values import Redundancy as StoredRedundancy
-from calque.store.metainfo import ApiKey, DeletedPieces, Endpoint, SatelliteSettings
+from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
 from calque.store.nodes.deletions import Deletions, Doomed
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.expire import collect_expired

@@ -18,9 +18,7 @@ def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
     unless ``young`` says that nothing runs.
     """
     database = store.endpoint.database
-    segments = [
-        _physical(each) for each in physical_segments(database, store.endpoint.nodes)
-    ]
+    segments = [_physical(each) for each in physical_segments(database)]
     on_nodes = check_pieces(
         segments,
         store.nodes.direct(),

@@ -78,7 +78,7 @@ def _remote(where: str, grant: AccessGrant, settings: UplinkSettings | None) -> 
         raise InvalidInput(f"{where!r} names no host", hint="For example grpc://127.0.0.1:7777")
     api_key = bytes(grant.api_key)
     session = Session(
-        MetainfoClient.connect(target),
+        MetainfoClient(target),
         api_key,
         grant.encryption,
         nodes=RelayedNodes(target, api_key),

@@ -38,8 +38,9 @@ class PhysicalRecord(NamedTuple):
     pieces: tuple[tuple[int, bytes], ...]
 
 
-def physical_segments(database: Database, nodes: Nodes) -> list[PhysicalRecord]:
+def physical_segments(database: Database) -> list[PhysicalRecord]:
     """All of them, as one snapshot saw them."""
+    nodes = Nodes(database)
     rows = database.read(lambda transaction: transaction.rows(PHYSICAL_SEGMENTS, {}))
     return [
         PhysicalRecord(

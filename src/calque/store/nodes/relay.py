@@ -41,13 +41,13 @@ class PieceRelay:
         self._nodes = {node.id: node for node in nodes}
         self._authorize = authorize
 
-    def add_to(self, server: grpc.Server) -> None:
-        """Serve the relay on a gRPC server."""
+    def handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
+        """What a gRPC server needs to serve the relay."""
         handlers = {
             "Put": grpc.stream_unary_rpc_method_handler(self._put),
             "Get": grpc.unary_stream_rpc_method_handler(self._get),
         }
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:

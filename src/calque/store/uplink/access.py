@@ -85,8 +85,8 @@ class EncryptionAccess:
         encrypted = base.encrypted + path.encrypted
         if len(encrypted) > LARGEST_ENCRYPTED:
             raise InvalidInput(
-                f"the key has {key.count('/') + 1} components and {len(encrypted)} bytes encrypted, "
-                f"{LARGEST_ENCRYPTED} are allowed",
+                f"the key has {key.count('/') + 1} components and {len(encrypted)} bytes "
+                f"when encrypted, {LARGEST_ENCRYPTED} are allowed",
                 hint="Each component takes some 24 bytes more encrypted: use fewer of them.",
             )
         return Located(bucket, key, encrypted, path.key)
