@@ -16,6 +16,8 @@ class Capability:
     list: bool = True
     list_in_key_order: bool = True
     """Keys come in UTF-8 byte order, so that a merge join with the ledger is possible."""
+    unfit_in_keys: str = ""
+    """Characters that no key may hold there; a path with one is InvalidInput."""
     write_with_if_not_exists: bool = False
     write_with_if_match: bool = False
     delete_with_if_match: bool = False

@@ -21,7 +21,8 @@ def test_what_was_written_is_read(op: Operator, case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "length"), [(0, 0), (0, 1), (3, 4), (9, 1), (5, None), (0, 100), (8, 100), (10, 5), (50, 5)]
+    ("offset", "length"),
+    [(0, 0), (0, 1), (3, 4), (9, 1), (5, None), (0, 100), (8, 100), (10, 5), (50, 5), (50, None)],
 )
 def test_a_range_is_cut_like_a_slice(op: Operator, offset: int, length: int | None) -> None:
     """A range reads what a slice of the bytes would give; one past the end reads nothing."""

@@ -10,14 +10,20 @@ THRESHOLD, PART = 4096, 1024
 
 
 @contextmanager
-def open_case() -> Iterator[Case]:
+def open_store(name: str, *, versions: bool) -> Iterator[Case]:
     """One store for the session, a root in it for each test."""
-    store = Operator.from_uri("memory://behaviour", versions=True)
+    with Operator.from_uri(f"memory://{name}", versions=versions):
 
-    def open_root(root: str) -> Operator:
-        return Operator.from_uri(
-            f"memory://behaviour/{root}", threshold=THRESHOLD, part_size=PART, page_size=7
-        )
+        def open_root(root: str) -> Operator:
+            return Operator.from_uri(
+                f"memory://{name}/{root}", threshold=THRESHOLD, part_size=PART, page_size=7
+            )
 
-    yield Case("memory", open_root, THRESHOLD, PART)
-    store.close()
+        yield Case(name, open_root, THRESHOLD, PART)
+
+
+@contextmanager
+def open_case() -> Iterator[Case]:
+    """Without versions."""
+    with open_store("behaviour", versions=False) as case:
+        yield case

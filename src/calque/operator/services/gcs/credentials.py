@@ -1,0 +1,72 @@
+"""Who asks: google-auth's credentials, found when the first request needs them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import google.auth
+import google.auth.transport.requests
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
+
+from calque.errors import CalqueError, PermissionDenied, Unavailable
+from calque.operator.services.gcs.config import GcsConfig
+
+SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_HINT = (
+    "Run `gcloud auth application-default login`, set GOOGLE_APPLICATION_CREDENTIALS or the option "
+    "key_file, or open a public bucket with anonymous=true."
+)
+
+
+class Credentials:
+    """Puts the Authorization header on requests and renews its token; safe for threads."""
+
+    def __init__(self, config: GcsConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._found: Any = None
+
+    def sign(self, headers: dict[str, str]) -> None:
+        """Add what proves who asks; PermissionDenied where nothing is found or it is refused."""
+        if self._config.anonymous:
+            return
+        if self._config.token is not None:
+            headers["Authorization"] = f"Bearer {self._config.token}"
+            return
+        found = self._found
+        if found is None or not found.valid:
+            found = self._renewed()
+        found.apply(headers)
+
+    def _renewed(self) -> Any:
+        with self._lock:
+            try:
+                if self._found is None:
+                    self._found = self._find()
+                if not self._found.valid:
+                    self._found.refresh(google.auth.transport.requests.Request())
+            except (GoogleAuthError, OSError, ValueError) as error:
+                raise _mapped(error) from error
+            return self._found
+
+    def _find(self) -> Any:
+        if self._config.key_file is not None:
+            load: Any = google.auth.load_credentials_from_file
+            found, _ = load(self._config.key_file, scopes=[SCOPE])
+        else:
+            found, _ = google.auth.default(scopes=[SCOPE])
+        return found
+
+
+def _mapped(error: Exception) -> CalqueError:
+    if isinstance(error, DefaultCredentialsError):
+        return PermissionDenied("no usable Google Cloud credentials were found", hint=_HINT)
+    if isinstance(error, TransportError):
+        return Unavailable("the server that issues Google Cloud tokens cannot be reached")
+    if isinstance(error, GoogleAuthError):
+        renewable = bool(getattr(error, "retryable", False))
+        return PermissionDenied(
+            "Google Cloud refused to renew the access token", hint=_HINT, retryable=renewable
+        )
+    return PermissionDenied("the credentials file cannot be read", hint=_HINT)
