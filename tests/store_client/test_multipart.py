@@ -118,11 +118,16 @@ def test_an_empty_part(plain_world: World) -> None:
     assert plain_world.project.download(BUCKET, "k").read() == b""
 
 
-def test_a_part_again_replaces_it(world: World) -> None:
-    """As in S3, the last upload of a part number is the one that counts."""
+@pytest.mark.parametrize("size", [0, 10, SEGMENT, 2 * SEGMENT + 5, 3 * SEGMENT, 5 * SEGMENT])
+def test_a_part_again_replaces_it(world: World, size: int) -> None:
+    """As in S3, the last upload of a part number is the one that counts, shorter or longer."""
     upload = world.project.begin_multipart(BUCKET, "k")
-    upload.upload_part(1, os.urandom(2 * SEGMENT))
-    again = os.urandom(2 * SEGMENT)
+    upload.upload_part(1, os.urandom(3 * SEGMENT))
+    upload.upload_part(2, b"tail")
+    again = os.urandom(size)
     upload.upload_part(1, again)
+    assert [(part.number, part.size) for part in upload.parts()] == [(1, size), (2, 4)]
     upload.commit()
-    assert world.project.download(BUCKET, "k").read() == again
+    assert world.project.download(BUCKET, "k").read() == again + b"tail"
+    world.project.copy_object(BUCKET, "k", BUCKET, "copy")
+    assert world.project.download(BUCKET, "copy").read() == again + b"tail"

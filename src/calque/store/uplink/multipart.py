@@ -18,7 +18,12 @@ from calque.store.uplink.paths import decrypt_path
 from calque.store.uplink.segment_keys import Position, unwrap_segment_key
 from calque.store.uplink.session import Session
 from calque.store.uplink.upload import begin_upload, commit_upload
-from calque.store.uplink.write_segments import Upload, write_segments
+from calque.store.uplink.write_segments import (
+    Upload,
+    blank_segment,
+    position_message,
+    write_segments,
+)
 from calque.values.metadata import EMPTY
 
 LAST_PART = 10_000
@@ -58,16 +63,18 @@ class MultipartUpload:
     def upload_part(self, number: int, data: Data, *, etag: str = "") -> int:
         """Store one part, numbered from 1 to 10,000; its size.
 
-        A part that exists is refused: its segments are there already. The ``etag`` is kept with
-        the part, encrypted.
+        A part that exists is replaced; until this returns it is neither the old nor the new one.
+        The ``etag`` is kept with the part, encrypted.
         """
         if not 1 <= number <= LAST_PART:
             raise InvalidInput(f"a part is numbered from 1 to {LAST_PART}, not {number}")
         source = ChunkReader(data)
         try:
-            return write_segments(self._session, self._upload, source, part=number, etag=etag)
+            written = write_segments(self._session, self._upload, source, part=number, etag=etag)
         finally:
             source.close()
+        self._blank_after(Position(number, written.segments - 1))
+        return written.plain_size
 
     def parts(self) -> list[PartInfo]:
         """The parts that the satellite holds, by number."""
@@ -112,8 +119,16 @@ class MultipartUpload:
         key = unwrap_segment_key(suite, self._upload.located, wrapped, position)
         return open_etag(suite, key, segment.encrypted_etag)
 
-    def _segments(self) -> Iterator[pb.Segment]:
-        cursor: pb.SegmentPosition | None = None
+    def _blank_after(self, last: Position) -> None:
+        """The part may have been longer before: what is left of it must not stay in the object."""
+        for segment in self._segments(position_message(last)):
+            position = Position(segment.position.part_number, segment.position.index)
+            if position.part != last.part:
+                return
+            if segment.plain_size:
+                blank_segment(self._session, self._upload, position)
+
+    def _segments(self, cursor: pb.SegmentPosition | None = None) -> Iterator[pb.Segment]:
         while True:
             page = self._session.metainfo.list_segments(
                 pb.SegmentListRequest(

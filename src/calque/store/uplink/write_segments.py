@@ -36,10 +36,18 @@ class _Segment:
     etag: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How much a source has become."""
+
+    plain_size: int
+    segments: int
+
+
 def write_segments(
     session: Session, upload: Upload, source: ChunkReader, *, part: int = 0, etag: str = ""
-) -> int:
-    """Read a source to its end into the segments of one part; the plain bytes written.
+) -> Written:
+    """Read a source to its end into the segments of one part.
 
     Memory is bounded by a few blocks (one node) or by the coded segment (several nodes). The
     ``etag`` is kept, encrypted, with every segment of the part. A part of no bytes has one empty
@@ -53,7 +61,12 @@ def write_segments(
         else:
             written += _remote(session, upload, segment, source)
         index += 1
-    return written
+    return Written(written, index)
+
+
+def blank_segment(session: Session, upload: Upload, position: Position) -> None:
+    """Put an empty segment in the place of one whose part was uploaded again and is shorter."""
+    _inline(session, upload, _new_segment(upload, position, ""), ChunkReader(b""))
 
 
 def _new_segment(upload: Upload, position: Position, etag: str) -> _Segment:
