@@ -20,6 +20,7 @@ from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.service_copy import StoreCopyDriver
+from calque.store.service_errors import as_operator_errors
 from calque.store.service_metadata import copied_map, to_map, to_metadata
 from calque.store.uplink.copy_object import Copy
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
@@ -216,7 +217,8 @@ class StoreService:
                 source_if_match=source.etag,
             ),
         )
-        return StoreCopyDriver(Copy(session, transfer), source, target, into._chain)
+        copy = Copy(session, transfer)
+        return StoreCopyDriver(copy, source, target, into.location(target), into._chain)
 
     @property
     def _project_id(self) -> bytes:
@@ -232,7 +234,8 @@ class StoreService:
         return to_metadata(entry, path)
 
     def _run(self, call: Call, request: Callable[[], T]) -> T:
-        return self._chain.run(call, lambda _: request())
+        with as_operator_errors(self.location(call.path)):
+            return self._chain.run(call, lambda _: request())
 
 
 def _refuse_version(version: str | None) -> None:

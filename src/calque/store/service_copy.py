@@ -7,6 +7,7 @@ from typing import Any
 
 from calque.errors import CheckpointInvalid, InvalidInput
 from calque.operator.layers.chain import Call, Chain
+from calque.store.service_errors import as_operator_errors
 from calque.store.service_metadata import to_metadata
 from calque.store.uplink.copy_object import Copy
 from calque.values import Metadata
@@ -19,10 +20,13 @@ class StoreCopyDriver:
     the size of the object although not a byte of it is moved.
     """
 
-    def __init__(self, copy: Copy, source: Metadata, target: str, chain: Chain) -> None:
+    def __init__(
+        self, copy: Copy, source: Metadata, target: str, location: str, chain: Chain
+    ) -> None:
         self._copy = copy
         self._source = source
         self._target = target
+        self._location = location
         self._chain = chain
         self._reported = 0
         self._result: Metadata | None = None
@@ -34,8 +38,12 @@ class StoreCopyDriver:
     def step(self) -> int | None:
         if self._result is not None:
             return None
-        call = Call("copy", self._target, idempotent=False)
-        self._chain.run(call, lambda _: self._copy.step())
+        if self._copy.operation is None and not self._copy.finished:
+            # A step of its own: a checkpoint then names the operation before anything is committed.
+            self._chain.run(Call("copy_begin", self._target), lambda _: self._copy.begin())
+            return 0
+        with as_operator_errors(self._location):
+            self._chain.run(Call("copy", self._target), lambda _: self._copy.step())
         if self._copy.finished:
             self._result = to_metadata(self._copy.result(), self._target)
             return self._report(self.total) or None

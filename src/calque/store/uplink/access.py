@@ -55,6 +55,9 @@ class Located:
     encrypted: bytes
     path_key: SecretKey = field(repr=False)
 
+    def __str__(self) -> str:
+        return f"{self.bucket}/{self.key}"
+
     @cached_property
     def content_key(self) -> SecretKey:
         """Wraps the keys of the object's segments."""

@@ -88,6 +88,10 @@ class Copy:
         """Go on with a copy that another process began, with the same access and arguments."""
         self._rewrap.resume(operation)
 
+    def begin(self) -> None:
+        """Ask for the first page of keys; from now on there is an ``operation``."""
+        self._rewrap.begin()
+
     def step(self) -> int | None:
         """Send one page of keys; how many, or None once the copy is committed."""
         return self._rewrap.step()

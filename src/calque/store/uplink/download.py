@@ -8,6 +8,7 @@ from calque.errors import ConditionNotMatch, InvalidInput
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
+from calque.store.uplink.naming import about
 from calque.store.uplink.objects import ObjectInfo, object_info, parameters_of
 from calque.store.uplink.read_segment import read_segment
 from calque.store.uplink.session import Session
@@ -27,7 +28,8 @@ class Download:
         self._located = located
         self._start = offset
         self._limit = None if length is None else offset + length
-        page = self._page(None, stream)
+        with about(located):
+            page = self._page(None, stream)
         if stream and page.object.stream_id != stream:
             raise ConditionNotMatch(f"{located.bucket}/{located.key} has changed")
         self.info: ObjectInfo = object_info(page.object, located)

@@ -18,6 +18,7 @@ from calque.store.uplink.access import Located
 from calque.store.uplink.cipher import Sealed
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import SealedMetadata, rewrap_metadata_key, seal_metadata
+from calque.store.uplink.naming import about
 from calque.store.uplink.objects import as_timestamp
 from calque.store.uplink.segment_keys import Position, rewrap_segment_key
 from calque.store.uplink.session import Session
@@ -99,7 +100,6 @@ class Rewrap:
         self._transfer = transfer
         self._verbs = verbs
         self._page: BeginPage | None = None
-        self._cursor: pb.SegmentPosition | None = None
         self._result: pb.Object | None = None
         self._sent = 0
 
@@ -120,19 +120,23 @@ class Rewrap:
         return self._page.operation if self._page else None
 
     def resume(self, operation: bytes) -> None:
-        """Go on with an operation that another process began."""
+        """Go on with an operation that another process began; one that it finished is finished."""
         found = self._session.metainfo.get_operation(
             pb.OperationGetRequest(header=self._session.header, operation_id=operation)
         )
-        if found.HasField("last_position") and not found.finished:
-            self._cursor = found.last_position
-            self._sent = found.keys_received
-        self._page = replace(self._verbs.begin(operation, self._cursor), operation=operation)
+        if found.finished:
+            repeat = FinishPage(operation, b"", [], SealedMetadata(), partial=False)
+            self._result = _retried(lambda: self._verbs.finish(repeat))
+            return
+        cursor = found.last_position if found.HasField("last_position") else None
+        self._sent = found.keys_received
+        self._page = replace(self._verbs.begin(operation, cursor), operation=operation)
 
     def begin(self) -> BeginPage:
         """The first page of keys; nothing is written but the operation itself."""
         if self._page is None:
-            self._page = self._verbs.begin(b"", None)
+            with about(self._transfer.old):
+                self._page = self._verbs.begin(b"", None)
         return self._page
 
     def step(self) -> int | None:

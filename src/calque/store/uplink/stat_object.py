@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import seal_metadata
+from calque.store.uplink.naming import about
 from calque.store.uplink.objects import ObjectInfo, object_info
 from calque.store.uplink.session import Session
 
@@ -14,12 +16,7 @@ from calque.store.uplink.session import Session
 def stat_object(session: Session, bucket: str, key: str) -> ObjectInfo:
     """The committed object with its metadata; NotFound when there is none."""
     located = session.locate(bucket, key)
-    found = session.metainfo.get_object(
-        pb.ObjectGetRequest(
-            header=session.header, bucket=bucket, encrypted_object_key=located.encrypted
-        )
-    )
-    return object_info(found.object, located)
+    return object_info(_found(session, located), located)
 
 
 def update_metadata(
@@ -36,11 +33,7 @@ def update_metadata(
     the transaction makes it fail.
     """
     located = session.locate(bucket, key)
-    found = session.metainfo.get_object(
-        pb.ObjectGetRequest(
-            header=session.header, bucket=bucket, encrypted_object_key=located.encrypted
-        )
-    ).object
+    found = _found(session, located)
     sealed = seal_metadata(found.encryption_parameters.cipher_suite, located, metadata)
     updated = session.metainfo.update_object_metadata(
         pb.ObjectUpdateMetadataRequest(
@@ -54,3 +47,11 @@ def update_metadata(
         )
     )
     return object_info(updated.object, located)
+
+
+def _found(session: Session, located: Located) -> pb.Object:
+    request = pb.ObjectGetRequest(
+        header=session.header, bucket=located.bucket, encrypted_object_key=located.encrypted
+    )
+    with about(located):
+        return session.metainfo.get_object(request).object
