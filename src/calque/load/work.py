@@ -1,8 +1,9 @@
 """The seam between planning a load and running it: what is to be read, how, and into what.
 
 Everything here is frozen, pickles and is made without I/O. The planner fills a :class:`WritePlan`;
-an :class:`Engine` (plain processes or Spark) turns it into :class:`~calque.load.manifest.TaskResult`
-values; the protocol commits those. An engine writes data files and nothing else: no ledger, no log.
+an :class:`Engine` (plain processes or Spark) turns it into ``TaskResult`` values; the protocol
+commits those. An engine writes data files and nothing else: no ledger, no log.
+``calque.load.engines.engine_for(spark=…, bytes=…, transforms=…)`` chooses one.
 
 What an engine promises:
 
@@ -54,9 +55,7 @@ class CsvFormat:
     error_on_column_count_mismatch: bool = True  # ERROR_ON_COLUMN_COUNT_MISMATCH
     date_format: str | None = None  # DATE_FORMAT, strptime spelling; None: ISO 8601
     timestamp_format: str | None = None  # TIMESTAMP_FORMAT, strptime spelling; None: ISO 8601
-    time_zone: str | None = (
-        None  # the zone of timestamps that name none; None: refused for tz types
-    )
+    time_zone: str | None = None  # of timestamps that name none; None: refused for tz types
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
@@ -133,7 +132,7 @@ class ErrorMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """ON_ERROR. ``limit``: the number of errors at which the mode acts; ``percent``: of a file's rows.
+    """ON_ERROR. ``limit``: the errors at which the mode acts; ``percent``: of a file's rows.
 
     ``ABORT`` gives the whole load up at ``limit`` errors over all files; ``SKIP_FILE`` leaves a
     file out at ``limit`` errors (or ``percent`` of its rows) in it, below that only the bad rows
