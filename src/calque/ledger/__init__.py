@@ -1,9 +1,9 @@
 """The ledger: what was loaded already, the "meta service" of a load.
 
 Data model: a **table** is (tenant, database, table name, the table's own id); under it a **file**
-record for every staged file that was loaded, by full location, with all its metadata; a **load** is
-one try to bring files into the table, with a lease; a **claim** is a file held by a load that is not
-over; **results**, **errors** and **purges** belong to a load.
+record for every staged file that was loaded, by full location, with all its metadata; a **load**
+is one try to bring files into the table, with a lease; a **claim** is a file held by a load that
+is not over; **results**, **errors** and **purges** belong to a load.
 
 Invariants:
 
@@ -12,8 +12,9 @@ Invariants:
 - a load leaves WRITING or PREPARED once, for COMMITTED or ABORTED, together with all its claims;
 - safety never rests on a clock: a lease that ran out only says that somebody else may recover.
 
-Files: ``schema`` (tables, versions), ``database`` (SQLite or PostgreSQL, transactions), ``identity``
-(same file?), ``files`` (scan, mget, renew), ``claim``, ``finish``, ``history``, ``purge``, ``expire``.
+Files: ``schema`` (tables, versions), ``database`` (SQLite or PostgreSQL, transactions),
+``identity`` (same file?), ``files`` (scan, mget, renew), ``lease``, ``claim``, ``finish``,
+``history``, ``purge``, ``expire``.
 """
 
 from calque.ledger.database import Ledger, open_ledger

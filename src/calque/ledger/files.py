@@ -54,8 +54,8 @@ def mget(ledger: Ledger, table: TableRow, locations: Iterable[str]) -> dict[str,
     with ledger.read() as connection:
         while chunk := list(islice(names, GET)):
             query = _live(ledger, table).where(files.c.location.in_(chunk))
-            for row in connection.execute(query):
-                found[row[0]] = Known._make(row)
+            for known in map(Known._make, connection.execute(query)):
+                found[known.location] = known
     return found
 
 

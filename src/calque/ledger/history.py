@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, select
+from sqlalchemy import ColumnElement, select
 
 from calque.errors import NotFound
 from calque.ledger.database import Ledger
@@ -136,6 +136,7 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
             }
 
 
+_PRIVATE = {"table_number", "parts"}
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
 
 
@@ -151,7 +152,7 @@ def _loads(ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int) ->
         return [_load(row) for row in connection.execute(query)]
 
 
-def _load(row: Row[Any]) -> LoadRow:
+def _load(row: Sequence[Any]) -> LoadRow:
     values = list(row)
     values[8], values[9] = moment(values[8]), moment(values[9])
     return LoadRow(*values)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import select, update
 
 from calque.ledger.database import Ledger
 from calque.ledger.schema import OPEN, loads
@@ -55,7 +53,7 @@ def dead_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
 
 def open_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
     with ledger.read() as connection:
-        rows: Sequence[Row[Any]] = connection.execute(
+        rows = connection.execute(
             select(
                 loads.c.load_id,
                 loads.c.state,
@@ -66,8 +64,8 @@ def open_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
             )
             .where(loads.c.table_number == table.number, loads.c.state.in_(OPEN))
             .order_by(loads.c.started_at, loads.c.load_id)
-        ).all()
-    return [OpenLoad(*row) for row in rows]
+        ).tuples()
+        return [OpenLoad(*row) for row in rows]
 
 
 def take_over(ledger: Ledger, load: OpenLoad, owner: str, seconds: float) -> OpenLoad | None:
