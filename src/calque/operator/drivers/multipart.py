@@ -65,10 +65,13 @@ class MultipartDriver:
         except NotFound as error:
             driver._adopt_commit(str(upload), known, error)
             return driver
-        driver._upload, driver._done = str(upload), held
-        driver._counted = set(held)
-        driver._held_before = sum(part.size for part in held.values())
+        driver._continue(str(upload), held)
         return driver
+
+    def _continue(self, upload: str, held: Mapping[int, Part]) -> None:
+        self._upload, self._done = upload, dict(held)
+        self._counted = set(held)
+        self._held_before = sum(part.size for part in held.values())
 
     def _adopt_commit(self, upload: str, known: Mapping[int, Part], gone: NotFound) -> None:
         self._result = self._verbs.committed(upload, list(known.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calque.errors import Unsupported
+from calque.errors import InvalidInput
 from calque.operator.drivers.verbs import OneShotVerbs
 from calque.values import Metadata
 
@@ -36,7 +36,7 @@ class OneShotDriver:
 
     def result(self) -> Metadata:
         if self._result is None:
-            raise Unsupported("the copy is not complete and has no metadata yet")
+            raise InvalidInput("the copy is not complete and has no metadata yet")
         return self._result
 
     def state(self) -> Mapping[str, Any]:

@@ -76,7 +76,14 @@ class Rewritten:
 class RewriteVerbs(Protocol):
     """GCS: one call after another with the token of the last."""
 
-    def rewrite(self, token: str | None) -> Rewritten: ...
+    def rewrite(self, token: str | None) -> Rewritten:
+        """One call: without a token the first, else the next, with the same parameters as ever.
+
+        ``copied`` counts from the start of the copy, not of the call.
+        """
+
+    def committed(self) -> Metadata | None:
+        """The target, if it was surely made by this copy; else None."""
 
 
 class BlockVerbs(Protocol):
@@ -94,4 +101,7 @@ class BlockVerbs(Protocol):
         """The target, if it was surely made of this copy's blocks; else None."""
 
     def discard(self) -> None:
-        """Drop what was staged, never touching a blob that existed before."""
+        """Drop what was staged, never touching a blob that existed before.
+
+        What cannot be dropped without touching that blob is left to the service's collection.
+        """

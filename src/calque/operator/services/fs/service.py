@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from calque.errors import Unsupported
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
-from calque.operator.options import DeleteOptions, ReadOptions, WriteOptions
+from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
+from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.fs.config import FsConfig
+from calque.operator.services.fs.copy import FileCopy, FileDriver
 from calque.operator.services.fs.delete import delete
+from calque.operator.services.fs.leftovers import leftovers, remove_leftover
 from calque.operator.services.fs.list import listing
 from calque.operator.services.fs.read import read
+from calque.operator.services.fs.rename import rename
+from calque.operator.services.fs.resume import Unfinished
 from calque.operator.services.fs.stat import stat
 from calque.operator.services.fs.write import write
 from calque.values import Metadata
@@ -20,6 +26,10 @@ from calque.values import Metadata
 CAPABILITY = Capability(
     write_with_if_not_exists=True,
     read_with_if_match=True,
+    copy=True,
+    copy_with_if_not_exists=True,
+    copy_source_pinned=True,
+    copy_resumable=True,
 )
 
 
@@ -42,7 +52,8 @@ class FsService:
         return replace(self, chain=chain)
 
     def location(self, path: str) -> str:
-        return f"fs://{self.config.root.absolute(path)}"
+        slash = "/" if path.endswith("/") else ""
+        return f"fs://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         if version is not None:
@@ -71,6 +82,64 @@ class FsService:
         self.chain.run(
             Call("delete", path),
             lambda _: delete(self.config.root, path, options, durable=self.config.durable),
+        )
+
+    def copy(
+        self, source: Metadata, target: str, options: CopyOptions, *, into: Service
+    ) -> CopyDriver:
+        return FileDriver(self._plan(source, target, options, into), self.chain)
+
+    def resume(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        state: Mapping[str, Any],
+        *,
+        into: Service,
+    ) -> CopyDriver:
+        left = Unfinished.from_json(state, source.size)
+        return FileDriver(self._plan(source, target, options, into, left), self.chain, left)
+
+    def _plan(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        into: Service,
+        left: Unfinished | None = None,
+    ) -> FileCopy:
+        if not isinstance(into, FsService):
+            raise Unsupported(
+                f"fs cannot copy into {into.scheme} by itself",
+                hint="Let the bytes pass through the client with stream=True (--stream)",
+            )
+        return FileCopy.plan(
+            source, self.config.root, target, into.config.root, options, into.config.durable, left
+        )
+
+    def rename(self, source: Metadata, target: str, *, if_not_exists: bool = False) -> Metadata:
+        """Move a pinned file within this root in one moment; Unsupported across file systems."""
+        return self.chain.run(
+            Call("rename", target, idempotent=False),
+            lambda _: rename(
+                self.config.root,
+                source,
+                target,
+                if_not_exists=if_not_exists,
+                durable=self.config.durable,
+            ),
+        )
+
+    def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        return self.chain.run(
+            Call("leftovers", prefix), lambda _: leftovers(self.config.root, prefix)
+        )
+
+    def remove_leftover(self, leftover: Leftover) -> None:
+        self.chain.run(
+            Call("remove_leftover", leftover.id),
+            lambda _: remove_leftover(self.config.root, leftover),
         )
 
     def close(self) -> None:

@@ -14,13 +14,23 @@ from calque.values import Metadata
 
 
 def stat(root: Root, path: str) -> Metadata:
-    """The file's metadata; a symlink is followed as long as it stays beneath the root."""
+    """The file's metadata; a symlink is followed as long as it stays beneath the root.
+
+    A path that ends in ``/`` asks for a directory, which may be empty.
+    """
+    if path.endswith("/"):
+        return _directory(root, path)
     key = root.key(path)
     refuse_reserved(key)
     with looking_for(path), root.opened(key, os.O_PATH) as descriptor:
         found = os.fstat(descriptor)
     check_regular(found, path)
     return describe(key, found)
+
+
+def _directory(root: Root, path: str) -> Metadata:
+    with looking_for(path), root.opened(root.directory_key(path), os.O_PATH | os.O_DIRECTORY):
+        return Metadata(path=path, is_dir=True)
 
 
 def check_regular(found: os.stat_result, path: str) -> None:

@@ -71,12 +71,12 @@ def has_open_beneath() -> bool:
     return True
 
 
-def rename_no_replace(directory: int, old: str, new: str) -> None:
-    """renameat2(RENAME_NOREPLACE) inside one directory: EEXIST when ``new`` is taken."""
+def rename_no_replace(old_directory: int, old: str, directory: int, new: str) -> None:
+    """renameat2(RENAME_NOREPLACE) between two open directories: EEXIST when ``new`` is taken."""
     if not hasattr(_libc, "renameat2"):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     done: int = _libc.renameat2(
-        directory, os.fsencode(old), directory, os.fsencode(new), _RENAME_NOREPLACE
+        old_directory, os.fsencode(old), directory, os.fsencode(new), _RENAME_NOREPLACE
     )
     if done != 0:
         raise _failure(new)

@@ -97,15 +97,15 @@ class Temporary:
         return found
 
     def _lock(self) -> None:
-        try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not lock(self.descriptor):
             raise ConditionNotMatch(
-                f"the temporary file {self.name!r} is in use by another process"
-            ) from error
-        except OSError as error:
-            if error.errno not in (*_NO_SUCH_CALL, errno.ENOLCK):
-                raise  # elsewhere (some network file systems) a sweep has only the age to go by
+                f"the temporary file {self.name!r} is in use by another process",
+                hint="Wait for that copy to end, or stop it first",
+            )
+
+    @property
+    def is_open(self) -> bool:
+        return self.descriptor >= 0
 
     def publish(self, target: str, *, replace: bool) -> os.stat_result:
         """Make the file durable and give it the key's name; what it is then.
@@ -128,14 +128,14 @@ class Temporary:
 
     def _publish_new(self, name: str, target: str) -> None:
         try:
-            move_no_replace(self._directory, self.name, name)
+            move_no_replace(self._directory, self.name, self._directory, name)
         except FileExistsError as error:
             raise ConditionNotMatch(f"{target!r} exists already; it was left as it is") from error
 
     def _check_no_replace(self) -> None:
         """Do on the empty file what will be done at the end, so that nothing is copied in vain."""
         name = _new_name()
-        move_no_replace(self._directory, self.name, name)
+        move_no_replace(self._directory, self.name, self._directory, name)
         self.name = name
 
     def discard(self) -> None:
@@ -156,20 +156,36 @@ class Temporary:
             self.descriptor = self._directory = -1
 
 
-def move_no_replace(directory: int, old: str, new: str) -> None:
-    """Rename inside a directory; FileExistsError when the new name is taken, in one atomic step.
+def lock(descriptor: int) -> bool:
+    """Hold the file for this process; False while another holds it. The kernel lets go for us.
+
+    Where files cannot be locked (some network file systems) it is taken as held by us: a sweep
+    has only the age to go by there.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (*_NO_SUCH_CALL, errno.ENOLCK):
+            raise
+    return True
+
+
+def move_no_replace(old_directory: int, old: str, directory: int, new: str) -> None:
+    """Rename between directories; FileExistsError when the new name is taken, in one atomic step.
 
     By renameat2 where kernel and file system know it, else by a hard link, which is as atomic.
     Raises Unsupported where neither is there.
     """
     try:
-        syscalls.rename_no_replace(directory, old, new)
+        syscalls.rename_no_replace(old_directory, old, directory, new)
         return
     except OSError as error:
         if error.errno not in _NO_SUCH_CALL:
             raise
     try:
-        os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        os.link(old, new, src_dir_fd=old_directory, dst_dir_fd=directory, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_SUCH_CALL:
             raise
@@ -177,7 +193,7 @@ def move_no_replace(directory: int, old: str, new: str) -> None:
             "this file system has neither renameat2 nor hard links: if_not_exists cannot be kept",
             hint="Copy without if_not_exists, or to another file system",
         ) from error
-    os.unlink(old, dir_fd=directory)
+    os.unlink(old, dir_fd=old_directory)
 
 
 def _new_name() -> str:
