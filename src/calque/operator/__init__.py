@@ -1,5 +1,7 @@
 """Operator and Copier: one set of verbs over every storage service."""
 
+from calque.operator.async_copier import AsyncCopier
+from calque.operator.async_operator import AsyncOperator
 from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.copier import Copier
@@ -13,6 +15,8 @@ from calque.operator.options import (
 from calque.operator.service import CopyDriver, Leftover, Service
 
 __all__ = [
+    "AsyncCopier",
+    "AsyncOperator",
     "Capability",
     "Checkpoint",
     "Copier",

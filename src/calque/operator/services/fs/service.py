@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from calque.errors import Unsupported
 from calque.operator.capability import Capability
@@ -14,6 +14,7 @@ from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.copy import FileCopy, FileDriver
 from calque.operator.services.fs.delete import delete
+from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.leftovers import leftovers, remove_leftover
 from calque.operator.services.fs.list import listing
 from calque.operator.services.fs.read import read
@@ -22,6 +23,8 @@ from calque.operator.services.fs.resume import Unfinished
 from calque.operator.services.fs.stat import stat
 from calque.operator.services.fs.write import write
 from calque.values import Metadata
+
+T = TypeVar("T")
 
 CAPABILITY = Capability(
     write_with_if_not_exists=True,
@@ -53,7 +56,7 @@ class FsService:
 
     def location(self, path: str) -> str:
         slash = "/" if path.endswith("/") else ""
-        return f"fs://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
+        return f"file://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         if version is not None:
@@ -72,11 +75,15 @@ class FsService:
         return self.chain.run(Call("read", path), lambda _: read(self.config.root, path, options))
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
-        # not idempotent: the chunks can be taken only once
-        return self.chain.run(
-            Call("write", path, idempotent=False, slow=True),
-            lambda _: write(self.config.root, path, chunks, options, durable=self.config.durable),
-        )
+        def send(verb: str, request: Callable[[], T]) -> T:
+            def translated(_: Call) -> T:
+                with about(self.config.root.absolute(path)):
+                    return request()
+
+            call = Call(verb, path, idempotent=verb != "write_commit", slow=True)
+            return self.chain.run(call, translated)
+
+        return write(self.config.root, path, chunks, options, self.config.durable, send)
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         self.chain.run(
@@ -99,7 +106,7 @@ class FsService:
         into: Service,
     ) -> CopyDriver:
         left = Unfinished.from_json(state, source.size)
-        return FileDriver(self._plan(source, target, options, into, left), self.chain, left)
+        return FileDriver.resume(self._plan(source, target, options, into, left), self.chain, left)
 
     def _plan(
         self,

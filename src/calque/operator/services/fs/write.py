@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat as modes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol, TypeVar
 
 from calque.errors import IsADirectory, Unsupported
 from calque.operator.options import WriteOptions
@@ -14,31 +16,44 @@ from calque.operator.services.fs.stat import describe
 from calque.operator.services.fs.temporary import Temporary, refuse_reserved
 from calque.values import Metadata
 
+T = TypeVar("T")
+
 _FULL_MODE = 0o666
 
 
+class Send(Protocol):
+    """Passes one request through the layers, by its verb."""
+
+    def __call__(self, verb: str, request: Callable[[], T], /) -> T: ...
+
+
 def write(
-    root: Root, path: str, chunks: Iterable[bytes], options: WriteOptions, *, durable: bool
+    root: Root, path: str, chunks: Iterable[bytes], options: WriteOptions, durable: bool, send: Send
 ) -> Metadata:
     """Write all chunks as the file ``path``; after any failure the old file is untouched.
 
     A file that is replaced keeps its mode, a new one gets the umask's. A symlink at the path is
-    replaced, not followed.
+    replaced, not followed. ``send`` passes each request through the layers; chunks are asked for
+    between requests, because they may come out of requests of another service.
     """
     key = root.key(path)
     refuse_reserved(key)
     check_conditions(path, options.if_match)
-    with about(path):
+    replace = not options.if_not_exists
+    with about(root.absolute(key)):
         old = target_status(root, key)
-        temporary = Temporary.create(
-            root, key, replace=not options.if_not_exists, mode=_FULL_MODE, durable=durable
+        temporary = send(
+            "write_begin",
+            lambda: Temporary.create(root, key, replace=replace, mode=_FULL_MODE, durable=durable),
         )
+        offset = 0
         try:
             for chunk in chunks:
-                _write_all(temporary.descriptor, chunk)
+                send("write_chunk", partial(_write_at, temporary.descriptor, chunk, offset))
+                offset += len(chunk)
             if old is not None:
                 os.fchmod(temporary.descriptor, modes.S_IMODE(old.st_mode))
-            found = temporary.publish(key, replace=not options.if_not_exists)
+            found = send("write_commit", lambda: temporary.publish(key, replace=replace))
         except BaseException:
             temporary.discard()
             raise
@@ -65,11 +80,12 @@ def target_status(root: Root, key: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if modes.S_ISDIR(found.st_mode):
-        raise IsADirectory(f"{key!r} is a directory; it cannot be replaced by a file")
+        raise IsADirectory(f"{root.absolute(key)!r} is a directory; no file can replace it")
     return found if modes.S_ISREG(found.st_mode) else None
 
 
-def _write_all(descriptor: int, chunk: bytes) -> None:
+def _write_at(descriptor: int, chunk: bytes, offset: int) -> None:
     view = memoryview(chunk)
     while view:
-        view = view[os.write(descriptor, view) :]
+        done = os.pwrite(descriptor, view, offset)
+        view, offset = view[done:], offset + done
