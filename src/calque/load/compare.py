@@ -192,7 +192,7 @@ class Comparison:
 def hash_of(stage: Stage, file: StagedFile) -> str:
     """The content hash of a staged file as it is now."""
     operator = stage.operator
-    path = file.location.removeprefix(operator.location("").rstrip("/") + "/")
+    path = stage.path_of(file)
     can_pin = operator.capability.read_with_if_match
     return content_hash(operator.read_stream(path, if_match=file.identity.pin if can_pin else None))
 
