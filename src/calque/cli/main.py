@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from typer._click.core import Command, Context
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
@@ -33,7 +33,7 @@ class LazyGroup(TyperGroup):
             return None
         module, summary = COMMANDS[cmd_name]
         if ctx.resilient_parsing or _only_listing():
-            return Command(cmd_name, short_help=summary, help=summary)
+            return TyperCommand(cmd_name, short_help=summary, help=summary)
         command: Command = get_command(import_module(module).app)
         command.name = cmd_name
         return command
@@ -67,7 +67,20 @@ def main(
         bool, typer.Option("--verbose", "-v", help="Say what happens underneath, with tracebacks.")
     ] = False,
 ) -> None:
-    """Copy objects to objects, trees to trees, files into tables."""
+    """Copy objects to objects and files into tables: atomic, exactly once, resumable.
+
+    Examples:
+
+    - `calque demo` shows it at work, on real files, in two minutes
+
+    - `calque cp big.bin s3://bucket/big.bin --resume` copies; stopped, it goes on later
+
+    - `calque load s3://landing/sales/ --into ./warehouse/sales` loads each file once
+
+    - `calque doctor` says what is installed and what is missing
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
+    """
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.ERROR,
         format="%(levelname)s %(name)s: %(message)s",

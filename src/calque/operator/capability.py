@@ -28,6 +28,8 @@ class Capability:
     copy_source_pinned: bool = False
     copy_concurrent: bool = False
     copy_resumable: bool = False
+    copy_resumable_for: float | None = None
+    """Seconds after which the service drops an unfinished copy; None: it keeps it."""
     user_metadata: bool = False
     """Content headers and user metadata are kept with the object."""
     tags: bool = False
