@@ -1,0 +1,92 @@
+"""What an unfinished copy left, and what must hold before it is continued."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from calque.errors import CheckpointInvalid
+from calque.operator.services.fs.root import Root
+from calque.operator.services.fs.stat import describe
+from calque.operator.services.fs.temporary import Temporary, is_temporary
+from calque.values import MIB, Metadata
+
+_ANEW = "Copy anew; `calque sweep` removes what the old copy left"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The temporary file of a copy, its inode, and how many bytes of it are right."""
+
+    temporary: str
+    inode: int
+    copied: int
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any], size: int) -> Self | None:
+        """Read :meth:`to_json`; None for a copy that had not begun. Trusts nothing."""
+        if not state:
+            return None
+        name, inode, copied = (state.get(key) for key in ("temporary", "inode", "copied"))
+        if not (isinstance(name, str) and isinstance(inode, int) and isinstance(copied, int)):
+            raise CheckpointInvalid("the checkpoint is not one of a file copy", hint=_ANEW)
+        if not is_temporary(name) or not 0 <= copied <= size:
+            raise CheckpointInvalid("the checkpoint does not fit this file", hint=_ANEW)
+        return cls(name, inode, copied)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def reopen(self, root: Root, target: str, source: int, durable: bool) -> Temporary | None:
+        """The temporary file, held again; None when it is gone.
+
+        Its last bytes are compared with the source's: a file that somebody touched is refused.
+        """
+        try:
+            temporary = Temporary.reopen(root, target, self.temporary, durable=durable)
+        except FileNotFoundError:
+            return None
+        try:
+            found = os.fstat(temporary.descriptor)
+            begin = max(0, self.copied - MIB)
+            if found.st_ino != self.inode or found.st_size < self.copied:
+                raise CheckpointInvalid(f"{self.temporary!r} is another file now", hint=_ANEW)
+            if not _equal(source, temporary.descriptor, begin, self.copied):
+                raise CheckpointInvalid(f"{self.temporary!r} was changed since", hint=_ANEW)
+        except BaseException:
+            temporary.close()
+            raise
+        return temporary
+
+    def committed(self, root: Root, target: str, source: int) -> Metadata:
+        """The target, where this very copy became it: the same inode, and byte for byte the source.
+
+        A process may be killed after the rename and before it wrote down that it was done. Where
+        the target is another's, the copy was aborted or swept: CheckpointInvalid.
+        """
+        try:
+            with root.opened(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+                found, size = os.fstat(descriptor), os.fstat(source).st_size
+                if (
+                    found.st_ino == self.inode
+                    and found.st_size == size
+                    and _equal(source, descriptor, 0, size)
+                ):
+                    return describe(target, found)
+        except OSError:
+            pass  # nothing there that could be ours
+        raise CheckpointInvalid(
+            f"the unfinished copy to {target!r} is gone: it was aborted or swept", hint="Copy anew"
+        )
+
+
+def _equal(one: int, other: int, begin: int, end: int) -> bool:
+    while begin < end:
+        count = min(MIB, end - begin)
+        piece = os.pread(one, count, begin)
+        if not piece or piece != os.pread(other, len(piece), begin):
+            return False
+        begin += len(piece)
+    return True
