@@ -51,18 +51,14 @@ def fits_unchanged(source: pa.DataType, target: pa.DataType) -> bool:
     return False
 
 
-def _guarded(
-    values: pa.Array, target: pa.DataType, cast: Callable[[pa.Array], pa.Array]
-) -> Cells:
+def _guarded(values: pa.Array, target: pa.DataType, cast: Callable[[pa.Array], pa.Array]) -> Cells:
     try:
         return Cells(cast(values))
     except pa.ArrowInvalid:
         why = f"does not fit {target} unchanged"
         return salvage(values, target, cast, Code.OUT_OF_RANGE, why)
     except pa.ArrowNotImplementedError:
-        return refuse(
-            values, target, Code.INVALID_VALUE, f"{values.type} does not become {target}"
-        )
+        return refuse(values, target, Code.INVALID_VALUE, f"{values.type} does not become {target}")
 
 
 def _cast_for(

@@ -65,14 +65,10 @@ class ExactParser:
         try:
             return None, [self._text(field) for field in fields[: self._mapped.width]]
         except UnicodeDecodeError as error:
-            at = next(
-                number for number, field in enumerate(fields) if not _is_utf8(field.value)
-            )
+            at = next(number for number, field in enumerate(fields) if not _is_utf8(field.value))
             return (Code.INVALID_ENCODING, f"is not UTF-8: {error.reason}", at), []
 
-    def _wrong_width(
-        self, fields: list[Field], raw: bytes
-    ) -> tuple[Code, str, int | None]:
+    def _wrong_width(self, fields: list[Field], raw: bytes) -> tuple[Code, str, int | None]:
         width = self._mapped.width
         return Code.COLUMN_COUNT, width_message(len(fields), width, raw, self._dialect), width
 
@@ -111,8 +107,8 @@ class ExactParser:
             source = sources[misfit.column]
             errors[index] = locator.misfit(index, misfit, source) if described else None
         rejected = tuple(sorted(errors))
-        described = tuple(found for at in rejected if (found := errors[at]) is not None)
-        return Parsed(shaped.rows, before.records + 1, locator.count, rejected, described)
+        kept = tuple(found for at in rejected if (found := errors[at]) is not None)
+        return Parsed(shaped.rows, before.records + 1, locator.count, rejected, kept)
 
     def _column(self, rows: list[list[str | None]], source: int | None) -> pa.Array | None:
         if source is None:

@@ -40,8 +40,8 @@ class QuickParser:
         self._names = [f"f{index}" for index in range(mapped.width)]
         self._types = self._quick_types()
         self._stray = _stray_quote(dialect)
-        self._counts_rows = self._blank_lines_fail()
         self._nulls = [*format.null_if, *([""] if format.empty_field_as_null else [])]
+        self._counts_rows = self._blank_lines_fail()
 
     def parse(self, block: Block, before: Extent, room: int) -> tuple[Parsed, int] | None:
         """Rows and the number of lines; None where the block must be read record by record."""

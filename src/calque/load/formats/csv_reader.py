@@ -50,6 +50,8 @@ class CsvReader:
             return
         dialect = Dialect.of(self._format, self._record_delimiter(feed))
         mapped = self._begin(feed, dialect)
+        if mapped is None:
+            return
         shaper = Shaper(mapped.schema, CastRules.of(self._format), self._spec.rescue)
         exact = ExactParser(self._format, dialect, mapped, shaper, self._source.location)
         quick = QuickParser(self._format, dialect, mapped, shaper, self._source.location)
@@ -75,8 +77,8 @@ class CsvReader:
         has_line_feed = b"\n" in feed.data
         return b"\r" if stated == "auto" and not has_line_feed and b"\r" in feed.data else b"\n"
 
-    def _begin(self, feed: Feed, dialect: Dialect) -> ColumnMap:
-        """Pass over what stands before the first record; learn the columns."""
+    def _begin(self, feed: Feed, dialect: Dialect) -> ColumnMap | None:
+        """Pass over what stands before the first record; learn the columns, if there are any."""
         if self._source.start == 0:
             feed.drop_mark()
             names = self._header(feed, dialect)
@@ -86,6 +88,8 @@ class CsvReader:
             names = self._header(head, dialect)
             self.extent.lines = 0
             _drop_line(feed, dialect)  # a later piece begins one byte early, inside a record
+        if self._format.parse_header and names is None:
+            return None
         spec = self._spec
         mapped = map_columns(spec.schema, names, spec.match, spec.columns, self._source.location)
         require(mapped, self._source.location)
@@ -102,7 +106,7 @@ class CsvReader:
         feed.fill(_HEADER_MOST)
         record = next(dialect.records(feed.data, 0, final=True), None)
         if record is None:
-            return None if not feed.data.strip() else []
+            return None
         if record.broken:
             raise FileRefused.at(
                 self._source.location,

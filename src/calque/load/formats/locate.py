@@ -82,8 +82,10 @@ class Locator:
         if field is None or record.broken is not None:
             return None
         fields = self._dialect.fields(self._data, record)
-        start = fields[field].start if field < len(fields) else record.start + len(
-            self._dialect.raw(self._data, record)
+        start = (
+            fields[field].start
+            if field < len(fields)
+            else record.start + len(self._dialect.raw(self._data, record))
         )
         return len(self._data[record.start : start].decode("utf-8", "replace")) + 1
 

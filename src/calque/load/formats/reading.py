@@ -60,9 +60,7 @@ class Parsed:
         numbers = range(self.first_record, self.first_record + self.records)
         if not bad:
             return pa.array(numbers, pa.int64())
-        return pa.array(
-            [number for at, number in enumerate(numbers) if at not in bad], pa.int64()
-        )
+        return pa.array([number for at, number in enumerate(numbers) if at not in bad], pa.int64())
 
 
 @dataclass(slots=True)

@@ -74,7 +74,9 @@ class Dialect:
         bare = rb"(?:" + escape + rb".|" + plain + rb")*+" if escape else plain + rb"*+"
         if self.quote is None:
             return bare
-        return rb"(?:" + self._quoted + bare + rb"|(?!" + re.escape(self.quote) + rb")" + bare + rb")"
+        return (
+            rb"(?:" + self._quoted + bare + rb"|(?!" + re.escape(self.quote) + rb")" + bare + rb")"
+        )
 
     @cached_property
     def _quoted(self) -> bytes:

@@ -11,7 +11,7 @@ from calque.load.work import FormatOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastRules:
-    """Formats of dates and times, the zone of times that name none, the words for true and false."""
+    """How dates, times, booleans and decimals are spelled."""
 
     date_format: str | None = None
     timestamp_format: str | None = None

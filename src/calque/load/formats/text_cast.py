@@ -83,9 +83,7 @@ def _timestamp(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells
     return _mixed_zones(values, target, zoned, rules)
 
 
-def _mixed_zones(
-    values: pa.Array, target: pa.DataType, zoned: pa.Array, rules: CastRules
-) -> Cells:
+def _mixed_zones(values: pa.Array, target: pa.DataType, zoned: pa.Array, rules: CastRules) -> Cells:
     absent = pa.scalar(None, values.type)
     with_zone = pc.if_else(zoned, values, absent)
     naive = pc.if_else(zoned, absent, values)
