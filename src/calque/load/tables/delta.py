@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -108,7 +108,7 @@ class DeltaSnapshot:
     @cached_property
     def target(self) -> TargetSchema:
         return TargetSchema(
-            schema=pa.schema(self._table.schema().to_arrow()),
+            schema=pa.schema(cast(Any, self._table.schema().to_arrow())),
             partition_columns=tuple(self._metadata.partition_columns),
         )
 
@@ -129,11 +129,9 @@ class DeltaSnapshot:
 
     def marker(self, load_id: str, base_version: int) -> Marker | None:
         number = self._table.transaction_version(app_id(load_id))
-        return (
-            None
-            if number is None
-            else Marker(MARKS[number], self._version_of(load_id, base_version))
-        )
+        if number is None:
+            return None
+        return Marker(MARKS[number], self._version_of(load_id, base_version))
 
     def _version_of(self, load_id: str, base_version: int) -> int | None:
         """Where the marker was committed; None once the log no longer tells."""
@@ -197,13 +195,7 @@ class DeltaSnapshot:
             path = unquote(row["path"])
             if path in wanted:
                 partition = row.get("partition") or row.get("partition_values") or {}
-                found[path] = (
-                    row["size_bytes"],
-                    {
-                        name: None if value is None else str(value)
-                        for name, value in partition.items()
-                    },
-                )
+                found[path] = (row["size_bytes"], _texts(partition))
         if len(found) < len(wanted):
             raise DataError(
                 f"table {self._display}: rows to be replaced were moved by another tool",
@@ -243,7 +235,7 @@ class DeltaSnapshot:
         if not wanted:
             return set()
         table = pa.table(self._table.get_add_actions(flatten=True))
-        found = {unquote(path) for path in table.column("path").to_pylist()} & wanted
+        found = {unquote(str(path)) for path in table.column("path").to_pylist()} & wanted
         if any(name.startswith("deletion_vector") for name in table.column_names):
             raise Unsupported(
                 f"table {self._display} has deletion vectors: rows cannot be replaced"
@@ -281,6 +273,10 @@ def _description(change: Change) -> dict[str, str]:
     if change.sidecar:
         described["calque.sources"] = change.sidecar
     return described
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in values.items()}
 
 
 def _encoded(path: str) -> str:

@@ -6,44 +6,46 @@ of ``main``. Every marker commit makes a snapshot, since a commit of properties 
 fence off an append that runs at the same time.
 
 Snapshots expire and their summaries with them. The property outlives them until the load is
-finalised; after that a straggler of the load finds that the snapshot it was claimed on is gone
+finalised; after that a straggler of the load finds that the snapshots since its claim are gone
 too (older ones expire first), and is refused instead of guessing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.conversions import partition_to_py, to_bytes
-from pyiceberg.exceptions import (
-    NamespaceAlreadyExistsError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-)
+from pyiceberg.conversions import partition_to_py
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import DataFileContent, FileFormat
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import BinaryType, FixedType, PrimitiveType, StringType, UUIDType
+from pyiceberg.types import PrimitiveType
 
-from calque.errors import DataError, NotFound, Unsupported
+from calque.errors import DataError, Unsupported
 from calque.ledger import TableKey
-from calque.load.manifest import ColumnStats, DataFile
+from calque.load.manifest import DataFile
 from calque.load.tables.base import Change, Mark, Marker, Snapshot
 from calque.load.tables.errors import ICEBERG, mapped
-from calque.load.tables.stats import text_above
+from calque.load.tables.iceberg_files import (
+    bounds_as_bytes,
+    file_stats,
+    numbered,
+    plain_schema,
+)
 from calque.load.work import TargetSchema
 from calque.operator import Operator
 
 RETRIES = TableProperties.COMMIT_NUM_RETRIES
+NAMES = TableProperties.DEFAULT_NAME_MAPPING
 PROPERTY = "calque.load."
 SUMMARY_LOAD, SUMMARY_MARK, SUMMARY_SOURCES = "calque.load", "calque.mark", "calque.sources"
 
@@ -71,7 +73,8 @@ class IcebergLake:
 
     @cached_property
     def root(self) -> str:
-        return _canonical(self._load().location())
+        operator, path = Operator.locate(self._load().location().rstrip("/") + "/data")
+        return operator.location(path).removesuffix("/data")
 
     def _load(self) -> Table:
         with mapped(ICEBERG, self.display):
@@ -84,33 +87,22 @@ class IcebergLake:
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         with mapped(ICEBERG, self.display):
-            try:
+            with suppress(NamespaceAlreadyExistsError):
                 self._catalog.create_namespace(self._identifier[:-1])
-            except NamespaceAlreadyExistsError:
-                pass
-            try:
+            with suppress(TableAlreadyExistsError):
                 self._create(schema, partition_by)
-            except TableAlreadyExistsError:
-                return
 
     def _create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-        properties = {RETRIES: "0"}
         transaction = self._catalog.create_table_transaction(
-            self._identifier, schema, location=self._location, properties=properties
+            self._identifier, schema, location=self._location, properties={RETRIES: "0"}
         )
-        with transaction, transaction.update_spec() as spec:
-            for column in partition_by:
-                spec.add_identity(column)
-        table = self._catalog.load_table(self._identifier)
         # Copied Parquet files carry no field ids; the mapping lets every reader find their columns.
-        with table.transaction() as naming:
-            naming.set_properties(
-                **{
-                    TableProperties.DEFAULT_NAME_MAPPING: (
-                        table.schema().name_mapping.model_dump_json()
-                    )
-                }
-            )
+        mapping = transaction.table_metadata.schema().name_mapping.model_dump_json()
+        with transaction:
+            with transaction.update_spec() as spec:
+                for column in partition_by:
+                    spec.add_identity(column)
+            transaction.set_properties({NAMES: mapping})
 
     def key(self, snapshot: Snapshot) -> TableKey:
         return TableKey(self._database, ".".join(self._identifier), snapshot.table_id, self.root)
@@ -121,8 +113,12 @@ class IcebergLake:
             "size": file.size,
             "rows": file.rows,
             "partition": dict(file.partition),
-            "stats": _stats(file, self._load().schema()),
+            "stats": file_stats(file, self._schema),
         }
+
+    @cached_property
+    def _schema(self) -> Any:
+        return self._load().schema()
 
 
 class IcebergSnapshot:
@@ -138,23 +134,28 @@ class IcebergSnapshot:
 
     @property
     def version(self) -> int:
-        return int(self._table.metadata.last_sequence_number)
+        return int(getattr(self._table.metadata, "last_sequence_number", 0))
 
     @cached_property
     def target(self) -> TargetSchema:
-        spec = self._table.spec()
         schema = self._table.schema()
         return TargetSchema(
-            schema=_plain(schema_to_pyarrow(schema, include_field_ids=True)),
+            schema=plain_schema(schema_to_pyarrow(schema, include_field_ids=True)),
             partition_columns=tuple(
-                schema.find_column_name(field.source_id) or "" for field in spec.fields
+                schema.find_column_name(field.source_id) or ""
+                for field in self._table.spec().fields
             ),
             read_by_name=self._table.metadata.name_mapping() is not None,
             partitions_in_file=True,
         )
 
     def refuse_unsupported(self) -> None:
-        """Refuse tables on which a commit would not be a compare-and-set, or that we cannot fill."""
+        """Refuse tables whose commits are no compare-and-set, and those we cannot fill."""
+        if self._table.metadata.format_version < 2:
+            raise Unsupported(
+                f"table {self._display} has Iceberg format 1, which numbers no commits",
+                hint="Upgrade the table to format 2.",
+            )
         if self._table.metadata.properties.get(RETRIES) != "0":
             raise Unsupported(
                 f"table {self._display} lets its library repeat commits, which can double rows",
@@ -169,21 +170,20 @@ class IcebergSnapshot:
 
     def marker(self, load_id: str, base_version: int) -> Marker | None:
         for snapshot in reversed(self._table.metadata.snapshots):
-            summary = snapshot.summary
-            if summary is not None and summary.additional_properties.get(SUMMARY_LOAD) == load_id:
-                mark = Mark(summary.additional_properties[SUMMARY_MARK])
-                return Marker(mark, snapshot.sequence_number)
+            notes = snapshot.summary.additional_properties if snapshot.summary else {}
+            if notes.get(SUMMARY_LOAD) == load_id:
+                return Marker(Mark(notes[SUMMARY_MARK]), snapshot.sequence_number)
         kept = self._table.properties.get(PROPERTY + load_id)
         if kept is not None:
-            mark, _, version = kept.partition("@")
-            return Marker(Mark(mark), int(version) if version else None)
+            word, _, version = kept.partition("@")
+            return Marker(Mark(word), int(version) if version else None)
         self._refuse_lost_past(load_id, base_version)
         return None
 
     def _refuse_lost_past(self, load_id: str, base_version: int) -> None:
         """No marker, and the snapshots since the claim are not all there any more: no answer."""
         numbers = [one.sequence_number or 0 for one in self._table.metadata.snapshots]
-        if base_version > 0 and min(numbers, default=base_version) > base_version:
+        if min(numbers, default=self.version + 1) > base_version + 1:
             raise Unsupported(
                 f"table {self._display}: load {load_id} is older than the oldest snapshot, so "
                 "whether it was committed cannot be told",
@@ -206,13 +206,14 @@ class IcebergSnapshot:
             removed = self._removed(change)
             transaction = self._table.transaction()
             update = transaction.update_snapshot(snapshot_properties=described)
-            with update.overwrite() if removed else update.fast_append() as producer:
+            producer: Any = update.overwrite() if removed else update.fast_append()
+            with producer:
                 for file in removed:
                     producer.delete_data_file(file)
                 for action in change.actions:
                     if "add" in action:
                         producer.append_data_file(self._data_file(action))
-            transaction.set_properties(**{PROPERTY + change.load_id: f"{change.mark}@{number}"})
+            transaction.set_properties({PROPERTY + change.load_id: f"{change.mark}@{number}"})
             if change.drop_markers:
                 transaction.remove_properties(*(PROPERTY + one for one in change.drop_markers))
             transaction.commit_transaction()
@@ -222,9 +223,11 @@ class IcebergSnapshot:
         wanted = {self._absolute(one["remove"]) for one in change.actions if "remove" in one}
         if not wanted and not change.truncate:
             return []
-        tasks = list(self._table.scan().plan_files())
-        removed = [task.file for task in tasks if change.truncate or task.file.file_path in wanted]
-        if not change.truncate and len(removed) < len(wanted):
+        files = [task.file for task in self._table.scan().plan_files()]
+        if change.truncate:
+            return files
+        removed = [file for file in files if file.file_path in wanted]
+        if len(removed) < len(wanted):
             raise DataError(
                 f"table {self._display}: rows to be replaced were moved by another tool",
                 hint="Compaction rewrote their data files. Use on_changed=reload or skip.",
@@ -241,11 +244,11 @@ class IcebergSnapshot:
             record_count=action["rows"],
             file_size_in_bytes=action["size"],
             column_sizes={},
-            value_counts=_numbered(stats["values"]),
-            null_value_counts=_numbered(stats["nulls"]),
+            value_counts=numbered(stats["values"]),
+            null_value_counts=numbered(stats["nulls"]),
             nan_value_counts={},
-            lower_bounds=_bytes(stats["low"]),
-            upper_bounds=_bytes(stats["high"]),
+            lower_bounds=bounds_as_bytes(stats["low"]),
+            upper_bounds=bounds_as_bytes(stats["high"]),
             key_metadata=None,
             split_offsets=None,
             equality_ids=None,
@@ -258,9 +261,9 @@ class IcebergSnapshot:
         schema = self._table.schema()
         record = []
         for field in self._table.spec().fields:
-            source = schema.find_field(field.source_id)
+            kind = cast(PrimitiveType, schema.find_field(field.source_id).field_type)
             value = values.get(schema.find_column_name(field.source_id) or field.name)
-            record.append(None if value is None else _partition_value(source.field_type, value))
+            record.append(None if value is None else partition_to_py(kind, value))
         return Record(*record)
 
     def _absolute(self, path: str) -> str:
@@ -269,8 +272,6 @@ class IcebergSnapshot:
     def restored(self, since: int) -> list[tuple[int, int]]:
         """Snapshots that are no ancestors of the current one were taken back."""
         current = self._table.current_snapshot()
-        if since < 0:
-            return []
         kept = {one.snapshot_id for one in ancestors_of(current, self._table.metadata)}
         return [
             (number - 1, number)
@@ -290,100 +291,19 @@ class IcebergSnapshot:
         return {wanted[task.file.file_path] for task in found}
 
     def evolve(self, schema: pa.Schema) -> None:
-        """Add nullable columns and widen types in one commit, the name mapping with them."""
+        """Add nullable columns and widen types in one commit; the name mapping follows."""
         have = self.target.schema
-        with mapped(ICEBERG, self._display), self._table.transaction() as transaction:
+        changed = [
+            field.with_nullable(True)
+            for field in schema
+            if field.name not in have.names or have.field(field.name).type != field.type
+        ]
+        if not changed:
+            return
+        with mapped(ICEBERG, self._display):
+            transaction = self._table.transaction()
             with transaction.update_schema() as update:
-                new = [field for field in schema if field.name not in have.names]
-                if new:
-                    update.union_by_name(pa.schema([one.with_nullable(True) for one in new]))
-                for field in schema:
-                    index = have.get_field_index(field.name)
-                    if index >= 0 and have.field(index).type != field.type:
-                        update.update_column(field.name, _iceberg_type(field))
-
-
-def _iceberg_type(field: pa.Field) -> PrimitiveType:
-    from pyiceberg.io.pyarrow import _ConvertToIcebergWithoutIDs, visit_pyarrow
-
-    return visit_pyarrow(field.type, _ConvertToIcebergWithoutIDs())
-
-
-def _partition_value(kind: Any, value: str) -> Any:
-    return partition_to_py(kind, value)
-
-
-def _stats(file: DataFile, schema: Schema) -> dict[str, dict[str, Any]]:
-    """Counts and bounds by field id, bounds as hexadecimal text."""
-    values: dict[str, int] = {}
-    nulls: dict[str, int] = {}
-    low: dict[str, str] = {}
-    high: dict[str, str] = {}
-    for name, column in file.columns.items():
-        try:
-            field = schema.find_field(name)
-        except ValueError:
-            continue
-        if not isinstance(field.field_type, PrimitiveType):
-            continue
-        number = str(field.field_id)
-        values[number], nulls[number] = file.rows, column.nulls
-        bounds = _bounds(field.field_type, column)
-        if bounds is not None:
-            low[number], high[number] = bounds
-    return {"values": values, "nulls": nulls, "low": low, "high": high}
-
-
-def _bounds(kind: PrimitiveType, column: ColumnStats) -> tuple[str, str] | None:
-    low, high = column.low, column.high
-    if low is None or high is None or isinstance(kind, BinaryType | FixedType | UUIDType):
-        return None
-    if isinstance(kind, StringType):
-        if not isinstance(low, str) or (top := text_above(high)) is None:
-            return None
-        low, high = low[:32], top
-    try:
-        return to_bytes(kind, low).hex(), to_bytes(kind, high).hex()
-    except (TypeError, ValueError, OverflowError, AttributeError):
-        return None  # a bound is help for readers, never a must
-
-
-def _numbered(counts: Mapping[str, int]) -> dict[int, int]:
-    return {int(number): count for number, count in counts.items()}
-
-
-def _bytes(bounds: Mapping[str, str]) -> dict[int, bytes]:
-    return {int(number): bytes.fromhex(bound) for number, bound in bounds.items()}
-
-
-def _canonical(location: str) -> str:
-    operator, path = Operator.locate(location.rstrip("/") + "/data")
-    return operator.location(path).removesuffix("/data")
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Without the large variants that pyiceberg asks for: Parquet has no such difference."""
-    return pa.schema([_plain_field(field) for field in schema], metadata=schema.metadata)
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_plain_type(field.type))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_large_string(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind):
-        return pa.binary()
-    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
-        return pa.list_(_plain_field(kind.value_field))
-    if pa.types.is_struct(kind):
-        return pa.struct([_plain_field(kind.field(index)) for index in range(kind.num_fields)])
-    if pa.types.is_map(kind):
-        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
-    return kind
-
-
-def missing(error: Exception) -> bool:
-    """Whether an error says that the table is not there."""
-    return isinstance(error, NoSuchTableError | NotFound)
+                update.union_by_name(pa.schema(changed))
+            mapping = transaction.table_metadata.schema().name_mapping.model_dump_json()
+            transaction.set_properties({NAMES: mapping})
+            transaction.commit_transaction()
