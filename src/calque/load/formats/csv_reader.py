@@ -18,7 +18,7 @@ from calque.load.formats.blocks import Block, blocks
 from calque.load.formats.csv_exact import ExactParser
 from calque.load.formats.csv_hints import delimiter_hint
 from calque.load.formats.csv_quick import QuickParser
-from calque.load.formats.feed import Feed, as_utf8, is_utf8
+from calque.load.formats.feed import Feed, as_utf8
 from calque.load.formats.mapping import ColumnMap, map_columns, require
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.records import Dialect
@@ -44,14 +44,10 @@ class CsvReader:
         self.extent = Extent()
 
     def read(self) -> Iterator[Parsed]:
-        feed = self._feed()
-        feed.fill(64 * KIB)
-        if not feed.data:
+        feed, dialect, names = self.prologue()
+        if dialect is None or (self._format.parse_header and names is None):
             return
-        dialect = Dialect.of(self._format, self._record_delimiter(feed))
-        mapped = self._begin(feed, dialect)
-        if mapped is None:
-            return
+        mapped = self._map(names, dialect)
         shaper = Shaper(mapped.schema, CastRules.of(self._format), self._spec.rescue)
         exact = ExactParser(self._format, dialect, mapped, shaper, self._source.location)
         quick = QuickParser(self._format, dialect, mapped, shaper, self._source.location)
@@ -59,6 +55,23 @@ class CsvReader:
         stop = None if self._source.end == self._source.size else self._source.end
         for block in blocks(feed, dialect, stop):
             yield self._parse(block, quick, exact)
+
+    def prologue(self) -> tuple[Feed, Dialect | None, list[str] | None]:
+        """Pass over what stands before the first record; the header's names, if there is one."""
+        feed = self._feed()
+        feed.fill(64 * KIB)
+        if not feed.data:
+            return feed, None, None
+        dialect = Dialect.of(self._format, self._record_delimiter(feed))
+        if self._source.start == 0:
+            feed.drop_mark()
+            return feed, dialect, self._header(feed, dialect)
+        head = Feed(iter([self._source.head(_HEADER_MOST)]))
+        head.drop_mark()
+        names = self._header(head, dialect)
+        self.extent.lines = 0
+        _drop_line(feed, dialect)  # a later piece begins one byte early, inside a record
+        return feed, dialect, names
 
     def _feed(self) -> Feed:
         location, format = self._source.location, self._format
@@ -77,19 +90,7 @@ class CsvReader:
         has_line_feed = b"\n" in feed.data
         return b"\r" if stated == "auto" and not has_line_feed and b"\r" in feed.data else b"\n"
 
-    def _begin(self, feed: Feed, dialect: Dialect) -> ColumnMap | None:
-        """Pass over what stands before the first record; learn the columns, if there are any."""
-        if self._source.start == 0:
-            feed.drop_mark()
-            names = self._header(feed, dialect)
-        else:
-            head = Feed(iter([self._source.head(_HEADER_MOST)]))
-            head.drop_mark()
-            names = self._header(head, dialect)
-            self.extent.lines = 0
-            _drop_line(feed, dialect)  # a later piece begins one byte early, inside a record
-        if self._format.parse_header and names is None:
-            return None
+    def _map(self, names: list[str] | None, dialect: Dialect) -> ColumnMap:
         spec = self._spec
         mapped = map_columns(spec.schema, names, spec.match, spec.columns, self._source.location)
         require(mapped, self._source.location)
@@ -145,14 +146,6 @@ class CsvReader:
         self.extent.records += parsed.records
         self.extent.end = block.offset + block.end
         return parsed
-
-
-def can_be_cut(format: CsvFormat, name: str) -> bool:
-    """Whether a file may be read in pieces: plain bytes, whose line ends can be found anywhere."""
-    plain = format.compression == "none" or (
-        format.compression == "auto" and compression.by_name(name) == "none"
-    )
-    return plain and is_utf8(format.encoding) and format.record_delimiter in ("auto", "\n", "\r\n")
 
 
 def _drop_line(feed: Feed, dialect: Dialect) -> None:
