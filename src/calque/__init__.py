@@ -1,5 +1,26 @@
-"""What each layer of calque is made of stands in ARCHITECTURE.md."""
+"""What each layer of calque is made of stands in ARCHITECTURE.md.
 
-from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
+Names are imported when they are first used: a command that needs one layer does not pay for all.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
 
 __all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator"]
+
+_HOMES = {
+    "AsyncCopier": "calque.operator",
+    "AsyncOperator": "calque.operator",
+    "Checkpoint": "calque.operator",
+    "Copier": "calque.operator",
+    "Operator": "calque.operator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'calque' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from importlib import import_module
@@ -17,6 +18,14 @@ from calque.cli.output import FAILED, USAGE, as_json, say
 from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "cp": ("calque.cli.cp", "Copy one object: atomically, with progress, resumable."),
+    "mv": ("calque.cli.mv", "Move one object: renamed where possible, else copied and deleted."),
+    "ls": ("calque.cli.ls", "List objects in key order."),
+    "stat": ("calque.cli.stat", "Show what is known of an object."),
+    "cat": ("calque.cli.cat", "Write an object's bytes to standard output."),
+    "rm": ("calque.cli.rm", "Delete objects."),
+    "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
+    "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
@@ -73,7 +82,7 @@ def main(
 
     - `calque demo` shows it at work, on real files, in two minutes
 
-    - `calque cp big.bin s3://bucket/big.bin --resume` copies; stopped, it goes on later
+    - `calque cp s3://bucket/big.bin s3://archive/ --resume` copies; stopped, it goes on later
 
     - `calque load s3://landing/sales/ --into ./warehouse/sales` loads each file once
 
@@ -90,6 +99,7 @@ def main(
 def run() -> None:
     """The entry point: every error becomes a message and an exit code."""
     arguments = sys.argv[1:]
+    _escape_what_cannot_be_printed()
     try:
         app(arguments, prog_name="calque")
     except CalqueError as error:
@@ -97,6 +107,12 @@ def run() -> None:
     except KeyboardInterrupt:
         say("stopped")
         sys.exit(130)
+
+
+def _escape_what_cannot_be_printed() -> None:
+    """A file name that is no UTF-8 is shown escaped (as JSON escapes it too), never a crash."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _report(error: CalqueError, arguments: list[str]) -> int:

@@ -14,6 +14,7 @@ from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.copier import Copier, Route
+from calque.operator.drivers.finished import FinishedDriver, is_finished
 from calque.operator.drivers.stream import StreamDriver
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver, Service
@@ -112,8 +113,22 @@ def resume_copy(
         target_location=checkpoint.target_location,
         options=options,
     )
-    driver = origin.resume(found, checkpoint.target_path, options, checkpoint.state, into=into)
+    driver = _resumed(origin, found, into, checkpoint, options)
     return Copier(driver, identity, route="server-side", resumable=True)
+
+
+def _resumed(
+    origin: Service, source: Metadata, into: Service, checkpoint: Checkpoint, options: CopyOptions
+) -> CopyDriver:
+    state, target = checkpoint.state, checkpoint.target_path
+    if not is_finished(state):
+        return origin.resume(source, target, options, state, into=into)
+    try:
+        return FinishedDriver(state, into.stat(target))
+    except NotFound as error:
+        raise CheckpointInvalid(
+            "the copy was complete, but its target is gone", hint="Copy anew."
+        ) from error
 
 
 def _refuse_foreign(origin: Service, into: Service, checkpoint: Checkpoint) -> None:

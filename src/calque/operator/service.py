@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
@@ -91,7 +91,11 @@ class Service(Protocol):
         An object whose key ends in ``/`` (a folder marker) is an ``is_dir`` entry too.
         """
 
-    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]: ...
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        """The bytes of a range as they arrive, cut like a slice: past the end there is nothing.
+
+        A missing object or a failed condition is raised at the first chunk, at the latest.
+        """
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         """Write all chunks as one object; the target is old or new, never half.
@@ -120,7 +124,10 @@ class Service(Protocol):
         *,
         into: Service,
     ) -> CopyDriver:
-        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`."""
+        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`.
+
+        Raises CheckpointInvalid where what the state names is gone and is not the target.
+        """
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """What killed copies left under a prefix, found by our own marker."""
@@ -128,3 +135,11 @@ class Service(Protocol):
     def remove_leftover(self, leftover: Leftover) -> None: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Renaming(Protocol):
+    """What a service may supply besides: a move that is one step."""
+
+    def rename(self, source: Metadata, target: str, *, if_not_exists: bool = False) -> Metadata:
+        """Move the pinned object in one moment; Unsupported, with nothing done, where it cannot."""

@@ -48,6 +48,8 @@ class BlocksDriver(MultipartDriver):
     collects by itself, so blocks that stay after an abort are no error.
     """
 
+    _name = "blocks"
+
     def __init__(self, verbs: BlockVerbs, plan: PartPlan, *, concurrent: int) -> None:
         super().__init__(_AsUpload(verbs), plan, concurrent=concurrent)
         self._blocks = verbs
@@ -84,6 +86,3 @@ class BlocksDriver(MultipartDriver):
         except CalqueError as error:
             error.add_note("left behind: uncommitted blocks")
             raise
-
-    def state(self) -> Mapping[str, Any]:
-        return {**super().state(), "driver": "blocks"}

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Self
 
 from calque.errors import CalqueError, CheckpointInvalid, ConditionNotMatch, InvalidInput, NotFound
+from calque.operator.drivers.finished import finished_state
 from calque.operator.drivers.part_queue import PartQueue, pool_for
 from calque.operator.drivers.parts_state import (
     fitting,
@@ -32,6 +33,8 @@ class MultipartDriver:
     counted once, although a new upload may copy it again; nothing is in flight after an error,
     a pause or an abort.
     """
+
+    _name = "multipart"
 
     def __init__(self, verbs: MultipartVerbs, plan: PartPlan, *, concurrent: int) -> None:
         self._verbs = verbs
@@ -214,8 +217,10 @@ class MultipartDriver:
         return self._result
 
     def state(self) -> Mapping[str, Any]:
+        if self._result is not None:
+            return finished_state(self._name, self._result)
         return {
-            "driver": "multipart",
+            "driver": self._name,
             "upload": self._upload,
             "plan": plan_to_json(self._plan),
             "parts": parts_to_json(self._done.values()),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calque.errors import InvalidInput
+from calque.operator.drivers.finished import finished_state
 from calque.operator.drivers.verbs import OneShotVerbs
 from calque.values import Metadata
 
@@ -40,4 +41,6 @@ class OneShotDriver:
         return self._result
 
     def state(self) -> Mapping[str, Any]:
+        if self._result is not None:
+            return finished_state("one-shot", self._result)
         return {"driver": "one-shot"}

@@ -13,6 +13,7 @@ from calque.errors import (
     InvalidInput,
     Unavailable,
 )
+from calque.operator.drivers.finished import finished_state
 from calque.operator.drivers.verbs import RewriteVerbs, Rewritten
 from calque.values import Metadata
 
@@ -109,4 +110,6 @@ class RewriteDriver:
         return self._result
 
     def state(self) -> Mapping[str, Any]:
+        if self._result is not None:
+            return finished_state("rewrite", self._result)
         return {"driver": "rewrite", "token": self._token, "copied": self._copied}

@@ -25,7 +25,7 @@ from calque.operator.options import CopyOptions
 from calque.operator.services.fs import extents, syscalls
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.read import open_source
-from calque.operator.services.fs.resume import Unfinished
+from calque.operator.services.fs.resume import DRIVER, Unfinished
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import describe, stat, token
 from calque.operator.services.fs.temporary import Temporary, refuse_reserved
@@ -71,14 +71,20 @@ class FileCopy:
         check_conditions(target, options.if_match)
         if options.source_version is not None:
             raise Unsupported(f"{source.path!r}: a file system keeps no versions")
-        with about(target):
+        shown = target_root.absolute(key)
+        with about(shown):
             target_status(target_root, key)
             _refuse_same(source_root, source.path, target_root, key)
             if options.if_not_exists and left is None and _is_there(target_root, key):
-                raise ConditionNotMatch(f"{target!r} exists already; it was left as it is")
+                raise ConditionNotMatch(f"{shown!r} exists already; it was left as it is")
         if options.source_if_match not in (None, source.token):
             raise ConditionNotMatch(f"{source.path!r} is not the file that was asked for")
         return cls(source, source_root, key, target_root, options, durable)
+
+    @property
+    def shown(self) -> str:
+        """The target as messages name it."""
+        return self.target_root.absolute(self.target)
 
 
 def _refuse_same(source_root: Root, source: str, target_root: Root, target: str) -> None:
@@ -91,7 +97,8 @@ def _refuse_same(source_root: Root, source: str, target_root: Root, target: str)
     except OSError:
         return  # one of them is not there, or leads out and will be replaced, not followed
     if same:
-        raise IsSameFile(f"{source!r} and {target!r} are one and the same file; nothing was done")
+        ours, theirs = source_root.absolute(source), target_root.absolute(target)
+        raise IsSameFile(f"{ours!r} and {theirs!r} are one and the same file; nothing was done")
 
 
 def _is_there(root: Root, key: str) -> bool:
@@ -121,12 +128,36 @@ class FileDriver:
     def total(self) -> int:
         return self._copy.source.size
 
+    @classmethod
+    def resume(cls, copy: FileCopy, chain: Chain, left: Unfinished | None) -> FileDriver:
+        """The driver of an earlier copy; where that came to its end, one that only reports it.
+
+        Raises CheckpointInvalid where it was aborted or swept.
+        """
+        driver = cls(copy, chain, left)
+        if left is not None:
+            driver._request("stat", driver._look_whether_done)
+        return driver
+
+    def _look_whether_done(self) -> None:
+        copy, left = self._copy, self._left
+        assert left is not None
+        if not left.is_gone(copy.target_root, copy.target):
+            return
+        source = open_source(copy.source_root, copy.source.path)
+        try:
+            self._result = left.committed(copy.target_root, copy.target, source)
+        finally:
+            os.close(source)
+        self._offset = self.total
+
     def step(self) -> int | None:
         """One chunk. A resumed copy first reports what is there already, in one step."""
         if self._over and self._result is None:
-            raise Aborted(f"the copy to {self._copy.target!r} was stopped")
+            raise Aborted(f"the copy to {self._copy.shown!r} was stopped")
         if not self._begun:
-            self._request("copy_begin", self._begin)
+            if self._result is None:
+                self._request("copy_begin", self._begin)
             self._begun = True
             if self._offset:
                 return self._offset
@@ -142,7 +173,7 @@ class FileDriver:
         self._over = True
         self._close_source()
         if self._temporary is not None and self._result is None:
-            with about(self._copy.target):
+            with about(self._copy.shown):
                 self._temporary.discard()
             self._left = None
 
@@ -156,7 +187,7 @@ class FileDriver:
 
     def result(self) -> Metadata:
         if self._result is None:
-            raise InvalidInput(f"the copy to {self._copy.target!r} is not complete")
+            raise InvalidInput(f"the copy to {self._copy.shown!r} is not complete")
         return self._result
 
     def state(self) -> Mapping[str, Any]:
@@ -166,16 +197,16 @@ class FileDriver:
         """
         if self._temporary is not None and self._temporary.is_open:
             descriptor = self._temporary.descriptor
-            with about(self._copy.target):
+            with about(self._copy.shown):
                 if self._copy.durable:
                     os.fdatasync(descriptor)
                 inode = os.fstat(descriptor).st_ino
             self._left = Unfinished(self._temporary.name, inode, self._offset)
-        return self._left.to_json() if self._left else {}
+        return self._left.to_json() if self._left else {"driver": DRIVER}
 
     def _request(self, verb: str, work: Callable[[], T], *, idempotent: bool = True) -> T:
         def request(_: Call) -> T:
-            with about(self._copy.target):
+            with about(self._copy.shown):
                 return work()
 
         call = Call(verb, self._copy.target, idempotent=idempotent, slow=True)
@@ -204,11 +235,6 @@ class FileDriver:
     def _go_on(self, left: Unfinished) -> None:
         copy = self._copy
         self._temporary = left.reopen(copy.target_root, copy.target, self._source, copy.durable)
-        if self._temporary is None:
-            self._result = left.committed(copy.target_root, copy.target, self._source)
-            self._offset = self.total
-            self._close_source()
-            return
         self._offset = left.copied
 
     def _advance(self) -> int:
@@ -251,8 +277,9 @@ class FileDriver:
             raise self._changed()
 
     def _changed(self) -> ConditionNotMatch:
+        shown = self._copy.source_root.absolute(self._copy.source.path)
         return ConditionNotMatch(
-            f"{self._copy.source.path!r} was changed while it was copied; no target was made",
+            f"{shown!r} was changed while it was copied; no target was made",
             hint="Copy it again once nobody writes to it",
         )
 
@@ -264,7 +291,7 @@ class FileDriver:
         self._check_source_path()
         written = os.fstat(descriptor).st_size
         if written != self.total:
-            raise IntegrityError(f"{copy.target!r}: {written} of {self.total} bytes were written")
+            raise IntegrityError(f"{copy.shown!r}: {written} of {self.total} bytes were written")
         # only the permission bits: a set-user-id copy would run as somebody else
         os.fchmod(descriptor, os.fstat(self._source).st_mode & 0o777)
         self.state()

@@ -21,18 +21,19 @@ def delete(root: Root, path: str, options: DeleteOptions, *, durable: bool) -> N
         raise Unsupported(f"{path!r}: a file system cannot delete a file only if it is unchanged")
     if options.version is not None:
         raise Unsupported(f"{path!r}: a file system keeps no versions")
-    with about(path), suppress(FileNotFoundError, NotADirectoryError):
+    shown = root.absolute(key)
+    with about(shown), suppress(FileNotFoundError, NotADirectoryError):
         directory = root.open_directory(key.rpartition("/")[0])
         try:
-            _unlink(directory, key.rpartition("/")[2], path)
+            _unlink(directory, key.rpartition("/")[2], shown)
             if durable:
                 os.fsync(directory)
         finally:
             os.close(directory)
 
 
-def _unlink(directory: int, name: str, path: str) -> None:
+def _unlink(directory: int, name: str, shown: str) -> None:
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if modes.S_ISDIR(found.st_mode):
-        raise IsADirectory(f"{path!r} is a directory; only files are deleted")
+        raise IsADirectory(f"{shown!r} is a directory; only files are deleted")
     os.unlink(name, dir_fd=directory)

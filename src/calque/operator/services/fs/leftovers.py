@@ -11,7 +11,7 @@ from calque.errors import ConditionNotMatch, InvalidInput
 from calque.operator.service import Leftover
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.temporary import is_temporary, lock
+from calque.operator.services.fs.temporary import is_temporary, lock, target_of
 
 KIND = "temporary file"
 
@@ -38,7 +38,7 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                 waiting.append(key)
             elif is_temporary(name) and (found := _abandoned(root, key)) is not None:
                 yield Leftover(
-                    location=f"fs://{root.absolute(key)}",
+                    location=f"file://{root.absolute(target_of(key))}",
                     kind=KIND,
                     id=key,
                     started=datetime.fromtimestamp(found.st_mtime, UTC),
@@ -52,7 +52,7 @@ def remove_leftover(root: Root, leftover: Leftover) -> None:
     directory, _, name = key.rpartition("/")
     if not is_temporary(name):
         raise InvalidInput(f"{leftover.id!r} is no temporary file of calque; it was not touched")
-    with about(leftover.id):
+    with about(root.absolute(key)):
         try:
             with root.opened(directory, _DIRECTORY) as parent, root.opened(key, _PLAIN) as held:
                 if not lock(held):
@@ -64,7 +64,7 @@ def remove_leftover(root: Root, leftover: Leftover) -> None:
 
 def _entries(root: Root, directory: str) -> list[tuple[str, bool]]:
     """Names of what may matter here: directories and our temporary files."""
-    with about(directory or "."):
+    with about(root.absolute(directory)):
         try:
             descriptor = root.open(directory, _DIRECTORY)
         except (FileNotFoundError, NotADirectoryError):
@@ -83,7 +83,7 @@ def _entries(root: Root, directory: str) -> list[tuple[str, bool]]:
 
 def _abandoned(root: Root, key: str) -> os.stat_result | None:
     """What the file is; None when it is held by a living process, is no plain file, or is gone."""
-    with about(key):
+    with about(root.absolute(key)):
         try:
             with root.opened(key, _PLAIN) as descriptor:
                 found = os.fstat(descriptor)

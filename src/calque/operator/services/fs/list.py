@@ -96,7 +96,7 @@ class _Walk:
     def _enter(self, key: str, start: str, flags: int) -> _Level | None:
         """The level of a directory; None when it is not there (any more)."""
         prefix = f"{key}/" if key else ""
-        with about(prefix):
+        with about(self._root.absolute(key)):
             try:
                 descriptor = self._root.open(key, _DIRECTORY | flags)
             except (FileNotFoundError, NotADirectoryError):
@@ -145,14 +145,14 @@ class _Walk:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise translate(error, level.prefix + name) from error
+            raise translate(error, self._root.absolute(level.prefix + name)) from error
         if modes.S_ISREG(found.st_mode):
             return found
         return self._behind(level.prefix + name) if modes.S_ISLNK(found.st_mode) else None
 
     def _reopen(self, level: _Level) -> bool:
         """Whether the directory is still there; if not, its files went with it."""
-        with about(level.prefix):
+        with about(self._root.absolute(level.prefix)):
             try:
                 level.descriptor = self._root.open(level.prefix[:-1], _DIRECTORY)
             except (FileNotFoundError, NotADirectoryError):

@@ -28,11 +28,11 @@ def rename(
     old, new = root.key(source.path), root.key(target)
     refuse_reserved(old)
     refuse_reserved(new)
-    with about(target), ExitStack() as held:
+    with about(root.absolute(new)), ExitStack() as held:
         target_status(root, new)
         old_directory = root.open_directory(old.rpartition("/")[0])
         held.callback(os.close, old_directory)
-        found = _pinned(old_directory, old, source)
+        found = _pinned(old_directory, source, root.absolute(old))
         directory = root.open_directory(new.rpartition("/")[0], make=True, durable=durable)
         held.callback(os.close, directory)
         _refuse_same(found, directory, new)
@@ -43,13 +43,13 @@ def rename(
         return describe(new, os.stat(new.rpartition("/")[2], dir_fd=directory))
 
 
-def _pinned(directory: int, key: str, source: Metadata) -> os.stat_result:
-    with about(source.path):
-        found = os.stat(key.rpartition("/")[2], dir_fd=directory, follow_symlinks=False)
+def _pinned(directory: int, source: Metadata, shown: str) -> os.stat_result:
+    with about(shown):
+        found = os.stat(os.path.basename(shown), dir_fd=directory, follow_symlinks=False)
     if not modes.S_ISREG(found.st_mode):
-        raise Unsupported(f"{source.path!r} is not a plain file and cannot be renamed")
+        raise Unsupported(f"{shown!r} is not a plain file and cannot be renamed")
     if token(found) != source.token:
-        raise ConditionNotMatch(f"{source.path!r} has changed since it was looked at")
+        raise ConditionNotMatch(f"{shown!r} has changed since it was looked at")
     return found
 
 

@@ -13,6 +13,7 @@ from calque.operator.services.fs.stat import describe
 from calque.operator.services.fs.temporary import Temporary, is_temporary
 from calque.values import MIB, Metadata
 
+DRIVER = "file"
 _ANEW = "Copy anew; `calque sweep` removes what the old copy left"
 
 
@@ -27,7 +28,9 @@ class Unfinished:
     @classmethod
     def from_json(cls, state: Mapping[str, Any], size: int) -> Self | None:
         """Read :meth:`to_json`; None for a copy that had not begun. Trusts nothing."""
-        if not state:
+        if state.get("driver", DRIVER) != DRIVER:
+            raise CheckpointInvalid("the checkpoint is not one of a file copy", hint=_ANEW)
+        if "temporary" not in state:
             return None
         name, inode, copied = (state.get(key) for key in ("temporary", "inode", "copied"))
         if not (isinstance(name, str) and isinstance(inode, int) and isinstance(copied, int)):
@@ -37,17 +40,27 @@ class Unfinished:
         return cls(name, inode, copied)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {"driver": DRIVER, **asdict(self)}
 
-    def reopen(self, root: Root, target: str, source: int, durable: bool) -> Temporary | None:
-        """The temporary file, held again; None when it is gone.
+    def is_gone(self, root: Root, target: str) -> bool:
+        """Whether the temporary file is no longer there."""
+        directory = target.rpartition("/")[0]
+        try:
+            key = f"{directory}/{self.temporary}" if directory else self.temporary
+            with root.opened(key, os.O_PATH | os.O_NOFOLLOW):
+                return False
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+
+    def reopen(self, root: Root, target: str, source: int, durable: bool) -> Temporary:
+        """The temporary file, held again.
 
         Its last bytes are compared with the source's: a file that somebody touched is refused.
         """
         try:
             temporary = Temporary.reopen(root, target, self.temporary, durable=durable)
-        except FileNotFoundError:
-            return None
+        except FileNotFoundError as error:
+            raise CheckpointInvalid(f"{self.temporary!r} is gone", hint=_ANEW) from error
         try:
             found = os.fstat(temporary.descriptor)
             begin = max(0, self.copied - MIB)
@@ -78,7 +91,8 @@ class Unfinished:
         except OSError:
             pass  # nothing there that could be ours
         raise CheckpointInvalid(
-            f"the unfinished copy to {target!r} is gone: it was aborted or swept", hint="Copy anew"
+            f"the unfinished copy to {root.absolute(target)!r} is gone: it was aborted or swept",
+            hint="Copy anew",
         )
 
 

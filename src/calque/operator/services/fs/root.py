@@ -38,7 +38,7 @@ class Root:
         return "/".join(_normal(path))
 
     def absolute(self, key: str) -> str:
-        """The path as the system knows it."""
+        """The path as the system knows it, and as messages show it."""
         return os.path.join(self.path, key) if key else self.path
 
     def open(self, key: str, flags: int, mode: int = 0) -> int:

@@ -56,7 +56,7 @@ class FsService:
 
     def location(self, path: str) -> str:
         slash = "/" if path.endswith("/") else ""
-        return f"fs://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
+        return f"file://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         if version is not None:
@@ -77,7 +77,7 @@ class FsService:
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         def send(verb: str, request: Callable[[], T]) -> T:
             def translated(_: Call) -> T:
-                with about(path):
+                with about(self.config.root.absolute(path)):
                     return request()
 
             call = Call(verb, path, idempotent=verb != "write_commit", slow=True)
@@ -106,7 +106,7 @@ class FsService:
         into: Service,
     ) -> CopyDriver:
         left = Unfinished.from_json(state, source.size)
-        return FileDriver(self._plan(source, target, options, into, left), self.chain, left)
+        return FileDriver.resume(self._plan(source, target, options, into, left), self.chain, left)
 
     def _plan(
         self,

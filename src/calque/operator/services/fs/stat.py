@@ -22,14 +22,16 @@ def stat(root: Root, path: str) -> Metadata:
         return _directory(root, path)
     key = root.key(path)
     refuse_reserved(key)
-    with looking_for(path), root.opened(key, os.O_PATH) as descriptor:
+    shown = root.absolute(key)
+    with looking_for(shown), root.opened(key, os.O_PATH) as descriptor:
         found = os.fstat(descriptor)
-    check_regular(found, path)
+    check_regular(found, shown)
     return describe(key, found)
 
 
 def _directory(root: Root, path: str) -> Metadata:
-    with looking_for(path), root.opened(root.directory_key(path), os.O_PATH | os.O_DIRECTORY):
+    key = root.directory_key(path)
+    with looking_for(root.absolute(key)), root.opened(key, os.O_PATH | os.O_DIRECTORY):
         return Metadata(path=path, is_dir=True)
 
 

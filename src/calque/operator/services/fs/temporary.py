@@ -13,8 +13,10 @@ from calque.errors import ConditionNotMatch, InvalidInput, Unsupported
 from calque.operator.services.fs import syscalls
 from calque.operator.services.fs.root import Root
 
-MARKER = re.compile(r"\.calque-[0-9a-f]{24}\.tmp")
-"""The names of our temporary files. Of one length, so that any legal target name is possible."""
+MARKER = re.compile(r"\.calque-[0-9a-f]{24}(?:-([^/\0]+))?\.tmp")
+"""The names of our temporary files: chance, then the target's name where there is room for it."""
+
+_LONGEST = 255
 
 _NO_SUCH_CALL = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 
@@ -22,6 +24,13 @@ _NO_SUCH_CALL = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 def is_temporary(name: str) -> bool:
     """Whether a file name (not a path) carries our marker."""
     return name.startswith(".calque-") and MARKER.fullmatch(name) is not None
+
+
+def target_of(key: str) -> str:
+    """The target that a temporary file (a key) was for; its own key where its name cannot tell."""
+    directory, slash, name = key.rpartition("/")
+    match = MARKER.fullmatch(name)
+    return f"{directory}{slash}{match[1]}" if match and match[1] else key
 
 
 def refuse_reserved(key: str) -> None:
@@ -57,9 +66,7 @@ class Temporary:
         """
         directory = root.open_directory(target.rpartition("/")[0], make=True, durable=durable)
         try:
-            name = _new_name()
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(name, flags, mode, dir_fd=directory)
+            name, descriptor = _create(directory, target.rpartition("/")[2], mode)
         except BaseException:
             os.close(directory)
             raise
@@ -67,7 +74,7 @@ class Temporary:
         try:
             made._lock()
             if not replace:
-                made._check_no_replace()
+                made._check_no_replace(target.rpartition("/")[2])
         except BaseException:
             made.discard()
             raise
@@ -130,11 +137,20 @@ class Temporary:
         try:
             move_no_replace(self._directory, self.name, self._directory, name)
         except FileExistsError as error:
-            raise ConditionNotMatch(f"{target!r} exists already; it was left as it is") from error
+            if not self._is_published_as(name):
+                raise ConditionNotMatch(
+                    f"{target!r} exists already; it was left as it is"
+                ) from error
+            os.unlink(self.name, dir_fd=self._directory)
 
-    def _check_no_replace(self) -> None:
+    def _is_published_as(self, name: str) -> bool:
+        """Whether an earlier process died between linking the new name and removing the old."""
+        found = os.stat(name, dir_fd=self._directory, follow_symlinks=False)
+        return os.path.samestat(found, os.fstat(self.descriptor))
+
+    def _check_no_replace(self, target: str) -> None:
         """Do on the empty file what will be done at the end, so that nothing is copied in vain."""
-        name = _new_name()
+        name = _new_name(target)
         move_no_replace(self._directory, self.name, self._directory, name)
         self.name = name
 
@@ -196,5 +212,19 @@ def move_no_replace(old_directory: int, old: str, directory: int, new: str) -> N
     os.unlink(old, dir_fd=old_directory)
 
 
-def _new_name() -> str:
-    return f".calque-{secrets.token_hex(12)}.tmp"
+def _create(directory: int, target: str, mode: int) -> tuple[str, int]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    name = _new_name(target)
+    try:
+        return name, os.open(name, flags, mode, dir_fd=directory)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+    name = _new_name("")  # some file systems allow fewer than 255 bytes
+    return name, os.open(name, flags, mode, dir_fd=directory)
+
+
+def _new_name(target: str) -> str:
+    chance = f".calque-{secrets.token_hex(12)}"
+    named = f"{chance}-{target}.tmp" if target else f"{chance}.tmp"
+    return named if len(os.fsencode(named)) <= _LONGEST else f"{chance}.tmp"

@@ -40,7 +40,7 @@ def write(
     refuse_reserved(key)
     check_conditions(path, options.if_match)
     replace = not options.if_not_exists
-    with about(path):
+    with about(root.absolute(key)):
         old = target_status(root, key)
         temporary = send(
             "write_begin",
@@ -80,7 +80,7 @@ def target_status(root: Root, key: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if modes.S_ISDIR(found.st_mode):
-        raise IsADirectory(f"{key!r} is a directory; it cannot be replaced by a file")
+        raise IsADirectory(f"{root.absolute(key)!r} is a directory; no file can replace it")
     return found if modes.S_ISREG(found.st_mode) else None
 
 

@@ -16,7 +16,6 @@ Code = Literal[
     "TargetChanged",
     "SourceChanged",
     "InvalidPart",
-    "InvalidRange",
 ]
 
 ERRORS: Mapping[Code, type[CalqueError]] = MappingProxyType(
@@ -28,7 +27,6 @@ ERRORS: Mapping[Code, type[CalqueError]] = MappingProxyType(
         "TargetChanged": ConditionNotMatch,
         "SourceChanged": ConditionNotMatch,
         "InvalidPart": InvalidInput,
-        "InvalidRange": InvalidInput,
     }
 )
 
