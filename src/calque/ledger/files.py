@@ -125,6 +125,15 @@ def parts_of(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> dict[
     return found
 
 
+def parts_of_load(ledger: Ledger, table: TableRow, load_id: str) -> dict[str, str | None]:
+    """Where the rows of every file of one load stand in the table, as JSON."""
+    query = select(files.c.location, files.c.parts).where(
+        files.c.table_number == table.number, files.c.load_id == load_id
+    )
+    with ledger.read() as connection:
+        return dict(connection.execute(query).tuples().all())
+
+
 def after_prefix(prefix: str) -> str | None:
     """The least string above every string with this prefix; None if there is none."""
     for index in range(len(prefix) - 1, -1, -1):

@@ -82,6 +82,7 @@ class Manifest:
     purge: bool = False
     truncate: bool = False
     last: bool = True
+    label: str | None = None
 
     def encode(self) -> bytes:
         return zlib.compress(
@@ -95,6 +96,7 @@ class Manifest:
                     "purge": self.purge,
                     "truncate": self.truncate,
                     "last": self.last,
+                    "label": self.label,
                 },
                 separators=(",", ":"),
             ).encode(),
@@ -116,6 +118,7 @@ class Manifest:
             purge=plain["purge"],
             truncate=plain["truncate"],
             last=plain["last"],
+            label=plain["label"],
         )
 
 
@@ -191,7 +194,8 @@ def adopt(
             insert(loads).values(
                 load_id=load_id,
                 table_number=table.number,
-                last=True,
+                label=manifest.label,
+                last=manifest.last,
                 state="PREPARED",
                 owner="rebuild",
                 lease_until=now,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from calque.errors import StatementInvalid
@@ -93,6 +93,7 @@ def make_plan(
     lake: Lake,
     target: TargetSchema,
     format: FormatOptions,
+    source_options: Mapping[str, object],
 ) -> WritePlan:
     """One load of these files, cut into tasks by bytes."""
     unknown = [name for name in request.columns if name not in target.schema.names]
@@ -105,6 +106,7 @@ def make_plan(
         load_id=load_id,
         root=lake.root,
         data_prefix=lake.data_prefix,
+        source_options=source_options,
         tasks=group(files),
         format=format,
         target=target,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import translate
+from typing import Any, cast
 
 from calque.config import Settings
 from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvalid
@@ -43,7 +44,8 @@ class Stage:
     ) -> None:
         place, options = _resolve(location, settings)
         base, glob = split_glob(place)
-        self.operator, self._path = Operator.locate(base, **options)
+        self.options: dict[str, object] = options
+        self.operator, self._path = Operator.locate(base, **cast(Any, options))
         self._glob = re.compile(glob_regex(glob)) if glob else None
         self._pattern = re.compile(pattern) if pattern is not None else None
         self._files = tuple(files)
@@ -170,7 +172,7 @@ def too_young(file: StagedFile, min_age: float) -> bool:
     return min_age > 0 and changed is not None and time.time() - changed.timestamp() < min_age
 
 
-def _resolve(location: str, settings: Settings) -> tuple[str, dict[str, str]]:
+def _resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]:
     """``@name/rest`` is a stage of the configuration; anything else a location."""
     if not location.startswith("@"):
         return location, {}

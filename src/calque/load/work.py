@@ -18,7 +18,7 @@ What an engine promises:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -247,6 +247,8 @@ class WritePlan:
     """Location of the table's root, for :func:`calque.operator.locate`."""
     data_prefix: str = ""
     """Where data files live under the root (``data/`` for Iceberg)."""
+    source_options: Mapping[str, object] = field(default_factory=dict)
+    """What :meth:`Operator.locate` needs besides the location of a staged file (no secrets)."""
     tasks: tuple[WriteTask, ...]
     format: FormatOptions
     target: TargetSchema

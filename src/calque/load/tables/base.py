@@ -84,8 +84,11 @@ class Snapshot(Protocol):
     def restored(self, since: int) -> list[tuple[int, int]]:
         """Versions ``(low, high]`` after ``since`` whose commits a restore took back."""
 
-    def live(self, paths: Iterable[str]) -> set[str]:
-        """Which of these data files the table reads whole (no deletion vectors over them)."""
+    def live(self, paths: Iterable[str]) -> dict[str, dict[str, str | None]]:
+        """Which of these data files the table still reads, with their partition values.
+
+        Raises Unsupported where deleted rows lie over them: their row numbers mean nothing then.
+        """
 
     def evolve(self, schema: pa.Schema) -> None:
         """Commit a schema that adds nullable columns or widens types."""

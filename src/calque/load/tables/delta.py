@@ -188,19 +188,22 @@ class DeltaSnapshot:
 
     def _known(self, paths: Sequence[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
         """Size and partition of data files to be removed; gone ones are a conflict of rows."""
-        if not paths:
-            return {}
-        wanted, found = set(paths), {}
-        for row in pa.table(self._table.get_add_actions(flatten=False)).to_pylist():
-            path = unquote(row["path"])
-            if path in wanted:
-                partition = row.get("partition") or row.get("partition_values") or {}
-                found[path] = (row["size_bytes"], _texts(partition))
+        wanted = set(paths)
+        found = self._found(wanted) if wanted else {}
         if len(found) < len(wanted):
             raise DataError(
                 f"table {self._display}: rows to be replaced were moved by another tool",
                 hint="Compaction rewrote their data files. Use on_changed=reload or skip.",
             )
+        return found
+
+    def _found(self, wanted: set[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
+        found = {}
+        for row in pa.table(self._table.get_add_actions(flatten=False)).to_pylist():
+            path = unquote(row["path"])
+            if path in wanted:
+                partition = row.get("partition") or row.get("partition_values") or {}
+                found[path] = (row["size_bytes"], _texts(partition))
         return found
 
     def _check_append_only(self, change: Change) -> None:
@@ -230,17 +233,15 @@ class DeltaSnapshot:
             table.load_as_version(str(moment))
         return int(table.version())
 
-    def live(self, paths: Iterable[str]) -> set[str]:
+    def live(self, paths: Iterable[str]) -> dict[str, dict[str, str | None]]:
         wanted = set(paths)
         if not wanted:
-            return set()
-        table = pa.table(self._table.get_add_actions(flatten=True))
-        found = {unquote(str(path)) for path in table.column("path").to_pylist()} & wanted
-        if any(name.startswith("deletion_vector") for name in table.column_names):
+            return {}
+        if pa.table(self._table.deletion_vectors()).num_rows:
             raise Unsupported(
                 f"table {self._display} has deletion vectors: rows cannot be replaced"
             )
-        return found
+        return {path: partition for path, (_, partition) in self._found(wanted).items()}
 
     def evolve(self, schema: pa.Schema) -> None:
         """Add the columns that are new; a changed type is refused: Delta's feature is not here."""

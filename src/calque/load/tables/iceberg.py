@@ -279,16 +279,27 @@ class IcebergSnapshot:
             if one.snapshot_id not in kept and (number := one.sequence_number or 0) > 0
         ]
 
-    def live(self, paths: Iterable[str]) -> set[str]:
+    def live(self, paths: Iterable[str]) -> dict[str, dict[str, str | None]]:
         wanted = {self._absolute(path): path for path in paths}
         if not wanted:
-            return set()
+            return {}
         with mapped(ICEBERG, self._display):
             tasks = list(self._table.scan().plan_files())
         found = [task for task in tasks if task.file.file_path in wanted]
         if any(task.delete_files for task in found):
             raise Unsupported(f"table {self._display} has deleted rows: rows cannot be replaced")
-        return {wanted[task.file.file_path] for task in found}
+        return {wanted[task.file.file_path]: self._texts(task.file.partition) for task in found}
+
+    def _texts(self, partition: Record) -> dict[str, str | None]:
+        """Partition values as text, which :meth:`_partition` reads back."""
+        schema = self._table.schema()
+        values: dict[str, str | None] = {}
+        for position, field in enumerate(self._table.spec().fields):
+            kind = schema.find_field(field.source_id).field_type
+            value = partition[position]
+            name = schema.find_column_name(field.source_id) or field.name
+            values[name] = None if value is None else field.transform.to_human_string(kind, value)
+        return values
 
     def evolve(self, schema: pa.Schema) -> None:
         """Add nullable columns and widen types in one commit; the name mapping follows."""

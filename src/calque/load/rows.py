@@ -1,0 +1,88 @@
+"""Take the rows of some sources out of a data file, by the numbers of those rows.
+
+Needed in two places: a source that changed while it was loaded leaves a data file it shares with
+others, and ``on_changed = replace`` removes what an earlier load of a file brought.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from calque.load.manifest import ColumnStats, DataFile, Span
+from calque.operator import Operator
+
+Part = tuple[str, int, int]
+"""(data file, first row, rows)."""
+
+
+def cut(root: str, file: DataFile, gone: Sequence[tuple[int, int]], new_path: str) -> DataFile:
+    """Write ``file`` without the rows ``gone`` (first, count) under a new name."""
+    operator, base = Operator.locate(root.rstrip("/") + "/")
+    parquet = pq.ParquetFile(pa.BufferReader(operator.read(base + file.path)))
+    schema = parquet.schema_arrow
+    keep = bytearray(b"\1") * parquet.metadata.num_rows
+    for first, count in gone:
+        keep[first : first + count] = bytes(count)
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, schema, compression="zstd", compression_level=1) as writer:
+        start = 0
+        for batch in parquet.iter_batches():
+            mask = keep[start : start + batch.num_rows]
+            start += batch.num_rows
+            writer.write_batch(batch.filter(pa.array([bool(one) for one in mask])))
+    body = out.getvalue()
+    operator.write(base + new_path, body)
+    return replace(
+        file,
+        path=new_path,
+        size=len(body),
+        rows=sum(keep),
+        columns=footer_stats(pq.read_metadata(io.BytesIO(body))),
+        spans=tuple(_shifted_spans(file.spans, gone)),
+    )
+
+
+def shift(first: int, gone: Iterable[tuple[int, int]]) -> int:
+    """Where a row stands after the rows before it were taken out."""
+    return first - sum(count for start, count in gone if start < first)
+
+
+def footer_stats(metadata: pq.FileMetaData) -> dict[str, ColumnStats]:
+    """Column statistics of a whole file from its row groups; columns without them are left out."""
+    found: dict[str, ColumnStats] = {}
+    for column in range(metadata.num_columns):
+        name = metadata.schema.column(column).path
+        if "." in name:
+            continue
+        nulls = 0
+        lows: list[Any] = []
+        highs: list[Any] = []
+        for group in range(metadata.num_row_groups):
+            chunk = metadata.row_group(group).column(column)
+            stats = chunk.statistics
+            if stats is None or stats.null_count is None:
+                break
+            nulls += stats.null_count
+            if stats.has_min_max:
+                lows.append(stats.min)
+                highs.append(stats.max)
+            elif stats.null_count < chunk.num_values:
+                break
+        else:
+            found[name] = ColumnStats(
+                nulls, min(lows) if lows else None, max(highs) if highs else None
+            )
+    return found
+
+
+def _shifted_spans(spans: Iterable[Span], gone: Sequence[tuple[int, int]]) -> Iterable[Span]:
+    removed = set(gone)
+    for span in spans:
+        if (span.first_row, span.rows) not in removed:
+            yield replace(span, first_row=shift(span.first_row, gone))
