@@ -180,6 +180,7 @@ class _Reader:
         return found
 
     def clause(self, found: _Found) -> None:
+        begin = self.at
         name = self.take("an option").text.upper()
         if name == "VALIDATE":
             found.request["validation"] = self._validate()
@@ -187,7 +188,7 @@ class _Reader:
             found.format_pairs.update(self.pairs())
         elif name == "COPY_OPTIONS":
             for key, value in self.pairs().items():
-                self._copy_option(found, key, value, DATABRICKS_COPY)
+                self._copy_option(found, key, value, DATABRICKS_COPY, begin)
         elif name == "FILE_FORMAT":
             self.accept("=")
             pairs = self.pairs()
@@ -199,7 +200,7 @@ class _Reader:
             found.databricks = True
         else:
             self._expect_equals(name)
-            self._copy_option(found, name, self.value(), COPY)
+            self._copy_option(found, name, self.value(), COPY, begin)
 
     def _expect_equals(self, name: str) -> None:
         if not self.accept("="):
@@ -208,7 +209,10 @@ class _Reader:
             hint = f" Did you mean {close[0]}?" if close else ""
             raise self.error(f"{name} is no option.{hint}")
 
-    def _copy_option(self, found: _Found, name: str, value: Any, known: Options) -> None:
+    def _copy_option(
+        self, found: _Found, name: str, value: Any, known: Options, begin: int
+    ) -> None:
+        after, self.at = self.at, begin  # so that an error points at the option
         option = known.get(name.upper())
         if option is None:
             close = get_close_matches(name.upper(), known, n=1)
@@ -219,6 +223,7 @@ class _Reader:
             found.request[target] = convert(value)
         except (ValueError, TypeError) as error:
             raise self.error(f"{name} cannot be {value!r}: {error}") from error
+        self.at = after
 
     def _validate(self) -> Validation:
         if self.accept("ALL") or self.at >= len(self.tokens):
