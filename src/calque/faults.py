@@ -1,16 +1,16 @@
 """Fault points: named steps at which a process can be stopped on purpose.
 
 ``CALQUE_FAULT=commit.before:kill`` kills the process (SIGKILL) when it reaches the step;
-``:error`` raises, ``:pause`` sleeps (``:pause=3.5`` for that many seconds, else
-``CALQUE_FAULT_PAUSE``, else 5). ``step@2`` acts at the second visit only. Several are separated by
-commas. Without the variable a fault point is one comparison.
+``:error`` raises, ``:pause`` stops the whole process, all its threads (``:pause=3.5`` for that many
+seconds, else ``CALQUE_FAULT_PAUSE``, else 5). ``step@2`` acts at the second visit only. Several are
+separated by commas. Without the variable a fault point is one comparison.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import time
+import subprocess
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -40,7 +40,7 @@ class Fault:
         if self.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.action == "pause":
-            time.sleep(self.seconds)
+            _freeze(self.seconds)
             return
         raise InjectedFault(f"fault point {self.step!r} was told to fail")
 
@@ -71,6 +71,23 @@ def _from_environment() -> dict[str, Fault]:
 
 
 _faults = _from_environment()
+
+
+def arm(text: str) -> None:
+    """Set the faults of this process, as the variable would have done."""
+    _faults.clear()
+    _faults.update(parse(text))
+
+
+def _freeze(seconds: float) -> None:
+    """Stop this process by signal, as a suspended machine would; a child wakes it up again."""
+    pid = os.getpid()
+    subprocess.Popen(
+        ["/bin/sh", "-c", f"sleep {seconds}; kill -CONT {pid}"],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.kill(pid, signal.SIGSTOP)
 
 
 def point(step: str) -> None:

@@ -121,7 +121,7 @@ def parts_of(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> dict[
                 files.c.table_number == table.number,
                 files.c.location.in_(locations[start : start + GET]),
             )
-            found.update(connection.execute(query).tuples())
+            found.update(connection.execute(query).tuples().all())
     return found
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from calque.errors import CalqueError
 from calque.ledger import Known, Ledger, TableRow, Verdict, judge
 from calque.ledger.files import GET, mget, refresh, renew, scan
-from calque.ledger.identity import needs_renewal, uncertain
+from calque.ledger.identity import micros, needs_renewal, uncertain
 from calque.load.digest import content_hash
 from calque.load.manifest import StagedFile, Status
 from calque.load.stage import Missing, Stage, too_young
@@ -169,9 +169,9 @@ class Comparison:
         if found != pair.known.content_hash:
             return self._changed(pair.file, pair.known)
         self._refresh.append((pair.known, pair.file.identity))
-        return Decision(
-            pair.file, Status.SKIPPED_LOADED, "touched, but its content is the same", pair.known
-        )
+        touched = pair.known.last_modified != micros(pair.file.identity.last_modified)
+        message = "touched, but its content is the same" if touched else None
+        return Decision(pair.file, Status.SKIPPED_LOADED, message, pair.known)
 
     def _keep(self, location: str) -> None:
         self._renew.append(location)
@@ -192,7 +192,7 @@ class Comparison:
 def hash_of(stage: Stage, file: StagedFile) -> str:
     """The content hash of a staged file as it is now."""
     operator = stage.operator
-    path = file.location.removeprefix(operator.location("").rstrip("/") + "/")
+    path = stage.path_of(file)
     can_pin = operator.capability.read_with_if_match
     return content_hash(operator.read_stream(path, if_match=file.identity.pin if can_pin else None))
 

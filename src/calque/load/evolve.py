@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
@@ -80,10 +81,8 @@ def evolve_table(
         grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)
         if grown.equals(snapshot.target.schema):
             return snapshot
-        try:
+        with suppress(ConditionNotMatch):  # somebody committed meanwhile: look again
             snapshot.evolve(grown)
-        except ConditionNotMatch:
-            pass  # somebody committed meanwhile; look again
         snapshot = lake.open()
     return snapshot
 
@@ -114,5 +113,5 @@ def grow(have: pa.Schema, found: pa.Schema, match: ColumnMatch, limit: int) -> p
 
 def _wider(have: pa.DataType, found: pa.DataType) -> bool:
     if isinstance(have, pa.Decimal128Type) and isinstance(found, pa.Decimal128Type):
-        return have.scale == found.scale and have.precision < found.precision
+        return bool(have.scale == found.scale and have.precision < found.precision)
     return (have, found) in WIDER

@@ -243,7 +243,17 @@ class Statement:
             return
         format = choose_format(self.request, files)
         target = self._target(snapshot, files, format)
-        plan = make_plan(self.request, "dry-run", files, self.lake, target, format, stage.options)
+        root = self.lake.root if snapshot is not None else ""
+        plan = make_plan(
+            self.request,
+            "dry-run",
+            files,
+            root,
+            self.lake.data_prefix,
+            target,
+            format,
+            stage.options,
+        )
         if self.request.validation is not None:
             engine = self._engine_for(plan.bytes)
             validate(self.request.validation, engine, plan, self.report)

@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from calque.errors import StatementInvalid
 from calque.load.manifest import StagedFile
 from calque.load.statement import LoadRequest
-from calque.load.tables import Lake
 from calque.load.work import (
     AvroFormat,
     ColumnMatch,
@@ -90,7 +89,8 @@ def make_plan(
     request: LoadRequest,
     load_id: str,
     files: Sequence[StagedFile],
-    lake: Lake,
+    root: str,
+    data_prefix: str,
     target: TargetSchema,
     format: FormatOptions,
     source_options: Mapping[str, object],
@@ -104,8 +104,8 @@ def make_plan(
         )
     return WritePlan(
         load_id=load_id,
-        root=lake.root,
-        data_prefix=lake.data_prefix,
+        root=root,
+        data_prefix=data_prefix,
         source_options=source_options,
         tasks=group(files),
         format=format,

@@ -73,7 +73,16 @@ class Stage:
         """The location that every file's location begins with."""
         if self._single is not None:
             return self.operator.location(self._path)
-        return self.operator.location("").rstrip("/") + "/" + self._path
+        return self._base + self._path
+
+    @property
+    def _base(self) -> str:
+        root = self.operator.location("")
+        return root if root.endswith("/") else root + "/"
+
+    def path_of(self, file: StagedFile) -> str:
+        """The path by which the stage's operator knows a file."""
+        return file.location.removeprefix(self._base)
 
     @property
     def named(self) -> bool:

@@ -20,11 +20,10 @@ def moved_sources(stage: Stage, files: Iterable[StagedFile]) -> dict[str, str]:
     operator = stage.operator
     pinned = operator.capability.read_with_if_match
     asked = [file for file in files if not (pinned and file.identity.etag is not None)]
-    base = len(operator.location("").rstrip("/")) + 1
 
     def look(file: StagedFile) -> tuple[str, str | None]:
         try:
-            found = operator.stat(file.location[base:])
+            found = operator.stat(stage.path_of(file))
         except NotFound:
             return file.location, "it was removed while it was being loaded"
         except CalqueError as error:

@@ -12,15 +12,19 @@ too (older ones expire first), and is refused instead of guessing.
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import partition_to_py
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import DataFileContent, FileFormat
@@ -29,8 +33,9 @@ from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
+from sqlalchemy.exc import SQLAlchemyError
 
-from calque.errors import DataError, Unsupported
+from calque.errors import CalqueError, DataError, Unavailable, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
 from calque.load.tables.base import Change, Mark, Marker, Snapshot
@@ -48,6 +53,21 @@ RETRIES = TableProperties.COMMIT_NUM_RETRIES
 NAMES = TableProperties.DEFAULT_NAME_MAPPING
 PROPERTY = "calque.load."
 SUMMARY_LOAD, SUMMARY_MARK, SUMMARY_SOURCES = "calque.load", "calque.mark", "calque.sources"
+
+
+def embedded_catalog(folder: Path) -> Catalog:
+    """The catalog that lives in a folder as a SQLite file; made if it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = f"sqlite:///{folder}/catalog.db"
+    for left in reversed(range(5)):
+        try:
+            return SqlCatalog("calque", uri=place, warehouse=f"file://{folder}")
+        except SQLAlchemyError as error:
+            # Two that make the catalog at once: the one that comes too late finds its tables made.
+            if not left:
+                raise Unavailable(f"the catalog in {folder} cannot be opened: {error}") from error
+            time.sleep(0.05 * random.random())
+    raise AssertionError("unreachable")
 
 
 class IcebergLake:
@@ -86,11 +106,20 @@ class IcebergLake:
         return snapshot
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-        with mapped(ICEBERG, self.display):
-            with suppress(NamespaceAlreadyExistsError):
-                self._catalog.create_namespace(self._identifier[:-1])
-            with suppress(TableAlreadyExistsError):
-                self._create(schema, partition_by)
+        """Catalogs tell a lost race in many words; what counts is that the table is there."""
+        for left in reversed(range(5)):
+            try:
+                with mapped(ICEBERG, self.display):
+                    with suppress(NamespaceAlreadyExistsError):
+                        self._catalog.create_namespace(self._identifier[:-1])
+                    self._create(schema, partition_by)
+                return
+            except CalqueError:
+                if self._catalog.table_exists(self._identifier):
+                    return
+                if not left:
+                    raise
+                time.sleep(0.05 * random.random())
 
     def _create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         transaction = self._catalog.create_table_transaction(

@@ -85,14 +85,12 @@ def _embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
         )
     identifier = _identifier(name)
     try:
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        from calque.load.tables.iceberg import IcebergLake
+        from calque.load.tables.iceberg import IcebergLake, embedded_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
-    path.mkdir(parents=True, exist_ok=True)
-    catalog = SqlCatalog("calque", uri=f"sqlite:///{path}/catalog.db", warehouse=f"file://{path}")
-    return IcebergLake(catalog, identifier, database=f"iceberg:{path}", display=display or text)
+    return IcebergLake(
+        embedded_catalog(path), identifier, database=f"iceberg:{path}", display=display or text
+    )
 
 
 def _catalogued(
