@@ -305,8 +305,16 @@ class Engine(Protocol):
         Closing the iterator early stops the tasks that are still running.
         """
 
-    def infer(self, files: Sequence[StagedFile], format: FormatOptions) -> pa.Schema:
-        """The schema that holds the rows of all these files; every column nullable."""
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        """The schema that holds the rows of all these files; every column nullable.
+
+        ``source_options`` as in :attr:`WritePlan.source_options`.
+        """
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         """The first rows that would be loaded, cast to the target; writes nothing."""
