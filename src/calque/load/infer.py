@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,14 +28,19 @@ class Inferred:
 
 
 def infer_schema(
-    files: Sequence[StagedFile], format: FormatOptions, *, sampled: int = SAMPLED, raw: bool = False
+    files: Sequence[StagedFile],
+    format: FormatOptions,
+    source_options: Mapping[str, object] | None = None,
+    *,
+    sampled: int = SAMPLED,
+    raw: bool = False,
 ) -> Inferred:
     """The schema that holds the rows of the sampled files: first, last and evenly between.
 
     ``raw``: as a transformation sees the columns, text where the format knows no types.
     """
     chosen = sample_of([file for file in files if file.identity.size], sampled)
-    operators = Operators()
+    operators = Operators(source_options)
     look = raw_file if raw else infer_file
     try:
         schemas = [

@@ -7,7 +7,9 @@ is all that counts: files written by an attempt that is not collected are orphan
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
@@ -20,6 +22,7 @@ from calque.load.manifest import DataFile, FileOutcome, RowError, Status
 from calque.load.metadata_columns import with_metadata
 from calque.load.policy import over_limit, skipped_message, status_of
 from calque.load.work import ErrorMode, ParquetFormat, Piece, WritePlan, WriteTask
+from calque.load.writing.root import TableRoot
 from calque.load.writing.writer import TaskWriter
 from calque.operator import Operator
 from calque.operator.registry import split
@@ -47,15 +50,16 @@ class TaskOutput:
 
 
 class Operators:
-    """Operators by the root of their service, opened once for each."""
+    """Operators by the root of their service, opened once for each with the stage's options."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Mapping[str, object] | None = None) -> None:
+        self._options = dict(options or {})
         self._open: dict[str, Operator] = {}
 
     def at(self, location: str) -> tuple[Operator, str]:
         root, path = split(location)
         if root not in self._open:
-            self._open[root] = Operator.from_uri(root)
+            self._open[root] = Operator.from_uri(root, **cast(Any, self._options))
         return self._open[root], path
 
     def close(self) -> None:
@@ -65,8 +69,8 @@ class Operators:
 
 def run_task(plan: WritePlan, task: WriteTask, attempt: str) -> TaskOutput:
     """Read and write the pieces of a task. Raises only what a retry may cure."""
-    operators = Operators()
-    root = Operator.from_uri(plan.root)
+    operators = Operators(plan.source_options)
+    root = TableRoot.at(plan.root)
     run = _Run(plan, operators, root, TaskWriter(plan, root, task.number, attempt))
     try:
         pieces = tuple(run.piece(piece) for piece in task.pieces)
@@ -85,7 +89,7 @@ def run_task(plan: WritePlan, task: WriteTask, attempt: str) -> TaskOutput:
 class _Run:
     plan: WritePlan
     operators: Operators
-    root: Operator
+    root: TableRoot
     writer: TaskWriter
     errors: int = 0
 

@@ -85,6 +85,7 @@ class JsonFormat:
     missing_field: Literal["null", "error"] = "null"  # MISSING_FIELD_AS
     date_format: str | None = None
     timestamp_format: str | None = None
+    time_zone: str | None = None  # of timestamps that name none; None: refused for tz types
     kind: Literal["json"] = "json"
 
 
@@ -94,18 +95,21 @@ class ParquetFormat:
 
     missing_field: Literal["null", "error"] = "error"  # MISSING_FIELD_AS
     copy_if_fits: bool = True
+    time_zone: str | None = None  # of timestamps without one, for columns with one
     kind: Literal["parquet"] = "parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcFormat:
     missing_field: Literal["null", "error"] = "error"
+    time_zone: str | None = None
     kind: Literal["orc"] = "orc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroFormat:
     missing_field: Literal["null", "error"] = "error"
+    time_zone: str | None = None
     kind: Literal["avro"] = "avro"
 
 
@@ -116,6 +120,9 @@ class XmlFormat:
     compression: Compression = "auto"
     row_tag: str = "row"  # ROW_TAG
     attribute_prefix: str = "_"
+    date_format: str | None = None
+    timestamp_format: str | None = None
+    time_zone: str | None = None
     kind: Literal["xml"] = "xml"
 
 
@@ -298,8 +305,16 @@ class Engine(Protocol):
         Closing the iterator early stops the tasks that are still running.
         """
 
-    def infer(self, files: Sequence[StagedFile], format: FormatOptions) -> pa.Schema:
-        """The schema that holds the rows of all these files; every column nullable."""
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        """The schema that holds the rows of all these files; every column nullable.
+
+        ``source_options`` as in :attr:`WritePlan.source_options`.
+        """
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         """The first rows that would be loaded, cast to the target; writes nothing."""

@@ -7,14 +7,16 @@ an executor finds its own. The executors need calque installed, the version of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_DESCRIPTION = "spark.job.description"
 
 
 def run_tasks(
@@ -32,21 +34,22 @@ def run_tasks(
     if not items:
         return []
     context = spark.sparkContext
-    context.setJobDescription(about)
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, about)
     try:
         spread = context.parallelize(items, len(items))
         return list(spread.mapPartitions(_Attempt(work)).collect())
     finally:
-        context.setJobDescription(None)
+        context.setLocalProperty(_DESCRIPTION, before or "")
 
 
-class _Attempt:
+class _Attempt(Generic[Item, Result]):
     """Runs in the executor: names the attempt and does the work."""
 
     def __init__(self, work: Callable[[Item, str], Result]) -> None:
         self._work = work
 
-    def __call__(self, items: Iterator[Item]) -> Iterator[Result]:
+    def __call__(self, items: Iterable[Item]) -> Iterator[Result]:
         from pyspark import TaskContext
 
         context = TaskContext.get()

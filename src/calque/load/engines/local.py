@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -35,8 +35,13 @@ class LocalEngine:
         here = plan.bytes <= IN_PROCESS or self._cores == 1
         return run_plan(plan, self._cores, _here if here else self._in_processes)
 
-    def infer(self, files: Sequence[StagedFile], format: FormatOptions) -> pa.Schema:
-        return infer_schema(files, format).schema
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        return infer_schema(files, format, source_options).schema
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         return sample_rows(plan, rows)

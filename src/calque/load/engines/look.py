@@ -17,7 +17,7 @@ def sample_rows(plan: WritePlan, rows: int) -> pa.Table:
     schema = plan.target.schema
     batches: list[pa.RecordBatch] = []
     left = rows
-    operators = Operators()
+    operators = Operators(plan.source_options)
     try:
         for file in plan.files:
             source = Source(*operators.at(file.location), Piece(file))

@@ -6,7 +6,7 @@ Rows do not pass through the JVM unless the statement transforms them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,8 +42,13 @@ class SparkEngine:
             return run_transformation(spark, plan)
         return run_plan(plan, cores_of(spark), self._on_executors)
 
-    def infer(self, files: Sequence[StagedFile], format: FormatOptions) -> pa.Schema:
-        return infer_schema(files, format).schema
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        return infer_schema(files, format, source_options).schema
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         if plan.transformation is None:

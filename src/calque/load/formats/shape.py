@@ -30,8 +30,11 @@ class Shaper:
     rules: CastRules
     rescue: str | None = None
 
-    def shape(self, columns: Sequence[pa.Array | None], count: int) -> Shaped:
-        """``columns`` in the order of the schema; None is a column of NULL."""
+    def shape(self, columns: Sequence[pa.Array | Cells | None], count: int) -> Shaped:
+        """``columns`` in the order of the schema; None is a column of NULL.
+
+        A column may come with cells refused already.
+        """
         arrays: list[pa.Array] = []
         first: dict[int, Misfit] = {}
         rescued: dict[int, dict[str, str | None]] = {}
@@ -55,13 +58,17 @@ class Shaper:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _cells(column: pa.Array | None, field: pa.Field, count: int, rules: CastRules) -> Cells:
+def _cells(column: pa.Array | Cells | None, field: pa.Field, count: int, rules: CastRules) -> Cells:
     if column is None:
         return Cells(pa.nulls(count, field.type))
-    cells = cast_column(column, field.type, rules)
+    given = column if isinstance(column, Cells) else Cells(column)
+    cells = cast_column(given.values, field.type, rules)
+    if given.refused:
+        refused = sorted((*given.refused, *cells.refused), key=lambda refusal: refusal.row)
+        cells = Cells(cells.values, tuple(refused))
     if field.nullable or not cells.values.null_count:
         return cells
-    return _no_nulls(cells, column)
+    return _no_nulls(cells, given.values)
 
 
 def _no_nulls(cells: Cells, column: pa.Array) -> Cells:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from calque.errors import ConditionNotMatch, NotFound
-from calque.load.digest import BLOCK, ContentHash
+from calque.load.digest import ContentHash
 from calque.load.manifest import StagedFile
 from calque.load.work import Piece
 from calque.operator import Operator
 from calque.values import KIB, MIB
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _BEYOND = 64 * KIB
 
@@ -65,6 +69,10 @@ class Source:
     def open(self) -> RangeFile:
         """The whole file for readers that seek (Parquet, ORC)."""
         return RangeFile(self)
+
+    def open_stream(self) -> io.BufferedReader:
+        """The whole file for readers that go from beginning to end (Avro)."""
+        return io.BufferedReader(StreamFile(self.stream()), 4 * MIB)
 
     def read_at(self, offset: int, length: int) -> bytes:
         data = b"".join(self._read(offset, length))
@@ -135,6 +143,26 @@ class RangeFile(io.RawIOBase):
         return self._source.size
 
 
-def aligned(offset: int) -> int:
-    """The nearest cut at or below ``offset`` that keeps block hashes joinable."""
-    return offset - offset % BLOCK
+class StreamFile(io.RawIOBase):
+    """Chunks as a file that is read once from its beginning."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: Buffer) -> int:
+        target = memoryview(buffer).cast("B")
+        if not self._rest:
+            self._rest = memoryview(next(self._chunks, b""))
+        taken = self._rest[: len(target)]
+        target[: len(taken)] = taken
+        self._rest = self._rest[len(taken) :]
+        self._position += len(taken)
+        return len(taken)

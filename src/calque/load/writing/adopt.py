@@ -14,6 +14,7 @@ from calque.load.formats.source import Source
 from calque.load.manifest import ColumnStats, DataFile, Span
 from calque.load.work import ParquetFormat, WritePlan
 from calque.load.writing.footer import column_stats
+from calque.load.writing.root import TableRoot
 from calque.operator import Operator
 from calque.values import MIB
 
@@ -53,7 +54,7 @@ def adopt(
     plan: WritePlan,
     source: Source,
     origin: tuple[Operator, str],
-    into: Operator,
+    into: TableRoot,
     path: str,
     metadata: pq.FileMetaData,
     stats: dict[str, ColumnStats],
@@ -64,8 +65,8 @@ def adopt(
     version = identity.version if operator.capability.read_with_version else None
     operator.copy(
         name,
-        path,
-        into=into,
+        into.full(path),
+        into=into.operator,
         source_if_match=identity.pin,
         source_version=version,
         stream=True,

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from calque.load.manifest import DataFile, Span
 from calque.load.writing.encoding import choose
 from calque.load.writing.footer import column_stats
+from calque.load.writing.root import TableRoot
 from calque.load.writing.sink import Sink
-from calque.operator import Operator
 from calque.values import MIB
 
 ROW_GROUP_ROWS = 1_000_000
@@ -22,9 +22,9 @@ class Output:
     """A Parquet file that grows; it is there when :meth:`close` returns, or never."""
 
     def __init__(
-        self, operator: Operator, path: str, schema: pa.Schema, partition: Mapping[str, str | None]
+        self, root: TableRoot, path: str, schema: pa.Schema, partition: Mapping[str, str | None]
     ) -> None:
-        self._operator = operator
+        self._root = root
         self._path = path
         self._schema = schema
         self._partition = partition
@@ -90,7 +90,7 @@ class Output:
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         if self._writer is None:
             encoding = choose(first)
-            self._sink = Sink(self._operator, self._path)
+            self._sink = Sink(self._root.operator, self._root.full(self._path))
             self._writer = pq.ParquetWriter(
                 self._sink,
                 self._schema,

@@ -10,7 +10,7 @@ from calque.load.manifest import DataFile
 from calque.load.work import WritePlan
 from calque.load.writing import partition
 from calque.load.writing.output import Output
-from calque.operator import Operator
+from calque.load.writing.root import TableRoot
 from calque.values import MIB
 
 HELD_BYTES = 64 * MIB
@@ -22,9 +22,9 @@ PENDING_BYTES = 192 * MIB
 class Outputs:
     """Open data files, one for each partition."""
 
-    def __init__(self, plan: WritePlan, operator: Operator, names: _Names) -> None:
+    def __init__(self, plan: WritePlan, root: TableRoot, names: _Names) -> None:
         self._plan = plan
-        self._operator = operator
+        self._root = root
         self._names = names
         self._open: dict[partition.Key, Output] = {}
         self.closed: list[DataFile] = []
@@ -51,7 +51,7 @@ class Outputs:
         for output in self._open.values():
             output.abandon()
         for file in self.closed:
-            self._operator.delete(file.path)
+            self._root.delete(file.path)
         self._open, self.closed = {}, []
 
     def _relieve(self) -> None:
@@ -63,18 +63,18 @@ class Outputs:
         folder = partition.folder(self._columns, key)
         path = f"{self._plan.data_prefix}{folder}{self._names.next()}"
         values: Mapping[str, str | None] = dict(zip(self._columns, key, strict=True))
-        self._open[key] = output = Output(self._operator, path, self._schema, values)
+        self._open[key] = output = Output(self._root, path, self._schema, values)
         return output
 
 
 class TaskWriter:
     """Writes a task's rows. Per staged file: ``begin``, ``add`` …, then ``keep`` or ``discard``."""
 
-    def __init__(self, plan: WritePlan, operator: Operator, task: int, attempt: str) -> None:
+    def __init__(self, plan: WritePlan, root: TableRoot, task: int, attempt: str) -> None:
         self._plan = plan
-        self._operator = operator
+        self._root = root
         self._names = _Names(plan, task, attempt)
-        self._shared = Outputs(plan, operator, self._names)
+        self._shared = Outputs(plan, root, self._names)
         self._own: Outputs | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
@@ -83,7 +83,7 @@ class TaskWriter:
     def begin(self, location: str, *, apart: bool = False) -> None:
         """A staged file follows; ``apart``: a part of one, which never shares a data file."""
         self._location = location
-        self._own = Outputs(self._plan, self._operator, self._names) if apart else None
+        self._own = Outputs(self._plan, self._root, self._names) if apart else None
 
     def add(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
@@ -94,7 +94,7 @@ class TaskWriter:
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes > HELD_BYTES:
-            self._own = Outputs(self._plan, self._operator, self._names)
+            self._own = Outputs(self._plan, self._root, self._names)
             self._release(self._own)
 
     def keep(self) -> tuple[DataFile, ...]:
