@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -63,9 +64,7 @@ def history(
     )
 
 
-def _seconds(started: object, finished: object) -> str | None:
-    from datetime import datetime
-
-    if isinstance(started, datetime) and isinstance(finished, datetime):
-        return f"{(finished - started).total_seconds():.2f}"
-    return None
+def _seconds(started: datetime | None, finished: datetime | None) -> str | None:
+    if started is None or finished is None:
+        return None
+    return f"{(finished - started).total_seconds():.2f}"

@@ -41,9 +41,7 @@ def load(
     ],
     into: Annotated[
         str,
-        typer.Option(
-            "--into", metavar="TABLE", help="A name of calque.toml, a path, iceberg:PATH."
-        ),
+        typer.Option("--into", metavar="TABLE", help="A name, a path, or iceberg:PATH."),
     ],
     format: Annotated[
         str | None, typer.Option("--format", help="csv, tsv, json, parquet, orc, avro, xml.")
@@ -82,9 +80,7 @@ def load(
     ] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metadata", metavar="COLUMN=KIND", help="e.g. source=file, line=row_number."
-        ),
+        typer.Option("--metadata", metavar="COLUMN=KIND", help="Such as source=file."),
     ] = None,
     partition_by: Annotated[
         str | None, typer.Option("--partition-by", metavar="A,B", help="Of a table to be made.")
@@ -157,7 +153,7 @@ def load(
             validation=None if validate is None else validation(validate),
             return_failed_only=failed_only,
             label=label,
-            min_age=0.0 if min_age is None else parse_duration(min_age),
+            min_age=0.0 if min_age is None else parse_duration(min_age).total_seconds(),
             dry_run=dry_run,
         )
     except StatementInvalid:
@@ -167,7 +163,7 @@ def load(
     settings = load_settings(config, flags={"ledger.url": ledger})
     with Loader(settings=settings, spark=spark) as loader:
         if watch:
-            _watch(loader, request, parse_duration(every), quiet, json)
+            _watch(loader, request, parse_duration(every).total_seconds(), quiet, json)
         _once(loader, request, quiet, json)
 
 

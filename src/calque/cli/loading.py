@@ -53,9 +53,8 @@ def show_report(report: Report, *, json: bool) -> None:
         as_json(report.to_json())
         return
     if report.sample is not None:
-        table(
-            report.sample.column_names, (tuple(row.values()) for row in report.sample.to_pylist())
-        )
+        found = report.sample.to_pylist()
+        table(report.sample.column_names, (tuple(row.values()) for row in found))
         return
     _show_rows(report)
     for error in report.row_errors[:SHOWN]:
@@ -68,22 +67,13 @@ def show_report(report: Report, *, json: bool) -> None:
 
 
 def _show_rows(report: Report) -> None:
-    shown = []
+    shown: list[tuple[object, ...]] = []
     for row in report.rows():
         if len(shown) >= SHOWN and sys.stdout.isatty():
             break
         told = row.first_error or row.message
-        shown.append(
-            (
-                row.name,
-                row.status,
-                row.rows_loaded,
-                row.errors,
-                row.bytes,
-                f"{row.seconds:.2f}",
-                told,
-            )
-        )
+        took = f"{row.seconds:.2f}"
+        shown.append((row.name, row.status, row.rows_loaded, row.errors, row.bytes, took, told))
     if shown:
         table(COLUMNS, shown)
     if len(report.files) > len(shown) and not report.only_failed:
