@@ -7,9 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calque import load
+    from calque.load.api import sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
 
-__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator"]
+__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator", "load", "sql"]
 
 _HOMES = {
     "AsyncCopier": "calque.operator",
@@ -17,10 +19,13 @@ _HOMES = {
     "Checkpoint": "calque.operator",
     "Copier": "calque.operator",
     "Operator": "calque.operator",
+    "sql": "calque.load.api",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "load":  # a package that can be called
+        return import_module("calque.load")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
