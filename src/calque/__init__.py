@@ -7,11 +7,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calque import load
-    from calque.load.api import sql
+    from calque.load.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
+    from calque.store.open_project import open_project
 
-__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator", "load", "sql"]
+__all__ = [
+    "AsyncCopier",
+    "AsyncOperator",
+    "Checkpoint",
+    "Copier",
+    "Operator",
+    "load",
+    "open_project",
+    "sql",
+]
 
 _HOMES = {
     "AsyncCopier": "calque.operator",
@@ -19,6 +28,7 @@ _HOMES = {
     "Checkpoint": "calque.operator",
     "Copier": "calque.operator",
     "Operator": "calque.operator",
+    "open_project": "calque.store.open_project",
     "sql": "calque.load.api",
 }
 
