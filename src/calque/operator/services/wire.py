@@ -9,10 +9,12 @@ just closed goes out again by itself, and no redirect is followed.
 from __future__ import annotations
 
 import ssl
+import time
 import urllib.request
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from calque._version import __version__
@@ -176,6 +178,11 @@ def _proxy_for(scheme: str, host: str) -> str | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds a server asks us to wait, where it says so in seconds."""
+    """The seconds a server asks us to wait, as a number or until a date; None for nonsense."""
     stated = headers.get("retry-after", "")
-    return float(stated) if stated.isdigit() else None
+    if stated.isdigit():
+        return float(stated)
+    try:
+        return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
+    except ValueError:
+        return None
