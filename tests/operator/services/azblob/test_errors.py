@@ -42,7 +42,7 @@ def test_unknown_answers_and_leases() -> None:
     leased = refusal(Answer(412, {"x-ms-error-code": "LeaseIdMissing"}, b""), "az://a", "write")
     assert (type(leased), leased.retryable) == (Unavailable, False)
     busy = refusal(
-        Answer(503, {"x-ms-error-code": "ServerBusy", "Retry-After": "3"}, b""), "az://a", "copy"
+        Answer(503, {"x-ms-error-code": "ServerBusy", "retry-after": "3"}, b""), "az://a", "copy"
     )
     assert (type(busy), busy.retry_after) == (RateLimited, 3.0)
 

@@ -200,7 +200,7 @@ class AzblobCopy:
             now = self.origin.head(self.source.path)
         except NotFound:
             return NotFound(f"the source {where} was deleted before it was copied")
-        if resource.plain(now.get("ETag")) == self.source.etag:
+        if resource.plain(now.get("etag")) == self.source.etag:
             return None
         return ConditionNotMatch(
             f"the source {where} was replaced before it was copied",
