@@ -9,7 +9,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Literal, Self
 
-from calque.errors import Aborted, CalqueError, IntegrityError, InvalidInput, Unsupported
+from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.service import CopyDriver
 from calque.values import Metadata, Progress
@@ -203,7 +203,7 @@ class Copier(Iterator[int]):
     ) -> None:
         try:
             self.abort()
-        except CalqueError as failure:
+        except Exception as failure:
             if error is None:
                 raise
             left = "; ".join(getattr(failure, "__notes__", []))
