@@ -13,9 +13,9 @@ from calque import faults
 from calque.config import Settings
 from calque.errors import CalqueError
 from calque.ledger import open_ledger
-from calque.load.load import Statement
+from calque.load.engines import engine_for
+from calque.load.flow import Statement
 from calque.load.statement import LoadRequest
-from tests.load.plain_engine import PlainEngine
 
 LEASE = 0.6
 FORKS = multiprocessing.get_context("forkserver")
@@ -44,9 +44,8 @@ class Place:
         request = LoadRequest(
             **{"stage": f"{self.stage}/", "into": self.table, "lease_seconds": LEASE, **options}
         )
-        return Statement(
-            request, Settings(), open_ledger(self.ledger), lambda _bytes, _sql: PlainEngine()
-        )
+        ledger = open_ledger(self.ledger)
+        return Statement(request, Settings(), ledger, lambda _size, _sql: engine_for(spark="local"))
 
 
 def start(place: Place, name: str, fault: str = "", **options: Any) -> Any:

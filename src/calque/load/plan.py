@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from calque.errors import StatementInvalid
@@ -18,6 +19,7 @@ from calque.load.work import (
     ParquetFormat,
     Piece,
     TargetSchema,
+    Transformation,
     WritePlan,
     WriteTask,
     XmlFormat,
@@ -113,11 +115,32 @@ def make_plan(
         on_error=request.on_error,
         match=choose_match(request, format),
         columns=request.columns,
-        transformation=request.transformation,
+        transformation=_complete(request, target),
         metadata_columns=request.metadata_columns,
         rescue_column=request.rescue_column,
         validate_only=request.validation is not None,
     )
+
+
+def _complete(request: LoadRequest, target: TargetSchema) -> Transformation | None:
+    """A SELECT with the table's columns that it fills: the list's, the aliases', or the first."""
+    chosen = request.transformation
+    if chosen is None:
+        return None
+    count = len(chosen.expressions)
+    named = chosen.columns if len(chosen.columns) == count else ()
+    if request.columns:
+        columns = request.columns
+    elif named and all(name in target.schema.names for name in named):
+        columns = named
+    else:
+        columns = tuple(target.schema.names[:count])
+    if len(columns) != count:
+        raise StatementInvalid(
+            f"the SELECT has {count} expressions for {len(columns)} columns",
+            hint=f"The table's columns: {', '.join(target.schema.names)}.",
+        )
+    return replace(chosen, columns=columns)
 
 
 def group(files: Sequence[StagedFile]) -> tuple[WriteTask, ...]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calque.load.manifest import ColumnStats, DataFile, Span
-from calque.operator import Operator
+from calque.load.manifest import DataFile, Span
+from calque.load.writing.footer import column_stats
+from calque.operator.locate import locate
 
 Part = tuple[str, int, int]
 """(data file, first row, rows)."""
@@ -23,7 +23,7 @@ Part = tuple[str, int, int]
 
 def cut(root: str, file: DataFile, gone: Sequence[tuple[int, int]], new_path: str) -> DataFile:
     """Write ``file`` without the rows ``gone`` (first, count) under a new name."""
-    operator, base = Operator.locate(root.rstrip("/") + "/")
+    operator, base = locate(root.rstrip("/") + "/")
     parquet = pq.ParquetFile(pa.BufferReader(operator.read(base + file.path)))
     schema = parquet.schema_arrow
     keep = bytearray(b"\1") * parquet.metadata.num_rows
@@ -43,7 +43,7 @@ def cut(root: str, file: DataFile, gone: Sequence[tuple[int, int]], new_path: st
         path=new_path,
         size=len(body),
         rows=sum(keep),
-        columns=footer_stats(pq.read_metadata(io.BytesIO(body))),
+        columns=column_stats(pq.read_metadata(io.BytesIO(body))),
         spans=tuple(_shifted_spans(file.spans, gone)),
     )
 
@@ -51,34 +51,6 @@ def cut(root: str, file: DataFile, gone: Sequence[tuple[int, int]], new_path: st
 def shift(first: int, gone: Iterable[tuple[int, int]]) -> int:
     """Where a row stands after the rows before it were taken out."""
     return first - sum(count for start, count in gone if start < first)
-
-
-def footer_stats(metadata: pq.FileMetaData) -> dict[str, ColumnStats]:
-    """Column statistics of a whole file from its row groups; columns without them are left out."""
-    found: dict[str, ColumnStats] = {}
-    for column in range(metadata.num_columns):
-        name = metadata.schema.column(column).path
-        if "." in name:
-            continue
-        nulls = 0
-        lows: list[Any] = []
-        highs: list[Any] = []
-        for group in range(metadata.num_row_groups):
-            chunk = metadata.row_group(group).column(column)
-            stats = chunk.statistics
-            if stats is None or stats.null_count is None:
-                break
-            nulls += stats.null_count
-            if stats.has_min_max:
-                lows.append(stats.min)
-                highs.append(stats.max)
-            elif stats.null_count < chunk.num_values:
-                break
-        else:
-            found[name] = ColumnStats(
-                nulls, min(lows) if lows else None, max(highs) if highs else None
-            )
-    return found
 
 
 def _shifted_spans(spans: Iterable[Span], gone: Sequence[tuple[int, int]]) -> Iterable[Span]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from io import BufferedReader
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -34,7 +35,9 @@ class AsyncOperator:
         self._threads = Threads(threads)
 
     @classmethod
-    def from_uri(cls, uri: str, *, layers: tuple[Layer, ...] = (), **options: object) -> Self:
+    def from_uri(
+        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
+    ) -> Self:
         """As :meth:`Operator.from_uri`."""
         return cls(Operator.from_uri(uri, layers=layers, **options))
 
@@ -113,6 +116,10 @@ class AsyncOperator:
         async for chunk in self._each(chunks, 1):
             yield chunk
 
+    async def open(self, path: str, *, version: str | None = None) -> BufferedReader:
+        """As :meth:`Operator.open`; the file itself is synchronous, for libraries on threads."""
+        return await self._threads.run(lambda: self._operator.open(path, version=version))
+
     async def write(
         self, path: str, data: Data | AsyncIterable[bytes], **options: Unpack[WriteKeywords]
     ) -> Metadata:
@@ -136,7 +143,7 @@ class AsyncOperator:
 
     async def copy(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: AsyncOperator | Operator | None = None,
@@ -148,7 +155,7 @@ class AsyncOperator:
 
     async def copier(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: AsyncOperator | Operator | None = None,

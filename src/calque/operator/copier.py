@@ -36,15 +36,24 @@ class Copier(Iterator[int]):
     """
 
     def __init__(
-        self, driver: CopyDriver, identity: CopyIdentity, *, route: Route, resumable: bool
+        self,
+        driver: CopyDriver,
+        identity: CopyIdentity,
+        *,
+        route: Route,
+        resumable: bool,
+        resumed: bool = False,
     ) -> None:
         self._driver = driver
         self._identity = identity
         self._route: Route = route
         self._resumable = resumable
+        self._resumed = resumed
         self._state = _State.READY
         self._error: Exception | None = None
         self._copied = 0
+        self._stopping = False
+        self._told_of_leftovers = False
         self._lock = threading.RLock()
 
     @property
@@ -98,6 +107,8 @@ class Copier(Iterator[int]):
             raise self._error
         if self._state in (_State.ABORTED, _State.PAUSED):
             raise Aborted(f"{self._what} was {self._state.value}; start or resume it anew")
+        if self._stopping:
+            raise Aborted(f"{self._what} is being aborted")
 
     def _advance(self) -> int | None:
         copied = self._driver.step()
@@ -147,10 +158,12 @@ class Copier(Iterator[int]):
         Nothing is sent when the copy has not begun; nothing happens when it is complete or
         aborted already. Allowed after an error, and again after an abort that failed.
         """
+        # Told before the lock is had: a loop in another thread must not take one more step first.
+        self._stopping = True
         with self._lock:
             if self._state in (_State.DONE, _State.ABORTED, _State.PAUSED):
                 return
-            if self._state is not _State.READY:
+            if self._resumed or self._state is not _State.READY:
                 self._driver.abort()
             self._state = _State.ABORTED
 
@@ -195,15 +208,15 @@ class Copier(Iterator[int]):
                 raise
             left = "; ".join(getattr(failure, "__notes__", []))
             error.add_note(f"aborting {self._what} failed too: {failure}; {left}")
+            self._told_of_leftovers = True
 
     def __del__(self) -> None:
         state = getattr(self, "_state", _State.READY)
-        if state is _State.RUNNING or (state is _State.FAILED and self._error is not None):
+        if state in (_State.RUNNING, _State.FAILED) and not self._told_of_leftovers:
             warnings.warn(
                 f"{self._what} was neither finished nor aborted; what it left is found by a sweep",
                 ResourceWarning,
                 stacklevel=2,
-                source=self,
             )
 
     def __repr__(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
+from io import BufferedReader
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -14,6 +16,7 @@ from calque.operator.chunks import Data, chunks_of
 from calque.operator.copier import Copier
 from calque.operator.copying import resume_copy, start_copy
 from calque.operator.layers.chain import Chain, Layer
+from calque.operator.layers.default import default_layers
 from calque.operator.options import (
     CopyKeywords,
     CopyOptions,
@@ -23,6 +26,7 @@ from calque.operator.options import (
     WriteOptions,
     options_of,
 )
+from calque.operator.reading import open_reader, steady, whole
 from calque.operator.registry import Opening
 from calque.operator.service import Leftover, Service
 from calque.values import ByteRange, Metadata
@@ -40,20 +44,23 @@ class Operator:
         self._opening = opening
 
     @classmethod
-    def from_uri(cls, uri: str, *, layers: tuple[Layer, ...] = (), **options: object) -> Operator:
+    def from_uri(
+        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
+    ) -> Operator:
         """Open a service: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, ``memory://``, a path.
 
         Options may stand in the URI's query too, secrets only here. ``credentials`` names a
         function (``package.module:function``) that returns more options where the operator is
-        opened. Nothing is sent. Layers stand outermost first.
+        opened. Nothing is sent. ``layers`` stand outermost first; without them requests are
+        repeated and timed out as :func:`calque.operator.layers.default_layers` says.
         """
-        opening = registry.opening(uri, options, layers)
-        service = registry.build(uri, options, Chain(layers))
-        return cls(service, opening=opening)
+        chosen = default_layers() if layers is None else layers
+        service = registry.build(uri, options, Chain(chosen))
+        return cls(service, opening=registry.opening(uri, options, chosen))
 
     @classmethod
     def locate(
-        cls, uri: str, *, layers: tuple[Layer, ...] = (), **options: object
+        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
     ) -> tuple[Operator, str]:
         """The operator of an object's container, and the object's path in it.
 
@@ -130,10 +137,7 @@ class Operator:
 
         ``if_match`` takes a :attr:`Metadata.pin`; other bytes are a ConditionNotMatch.
         """
-        stream = self.read_stream(
-            path, offset=offset, length=length, if_match=if_match, version=version
-        )
-        return b"".join(stream)
+        return whole(self._service, path, self._reading(path, offset, length, if_match, version))
 
     def read_stream(
         self,
@@ -144,7 +148,20 @@ class Operator:
         if_match: str | None = None,
         version: str | None = None,
     ) -> Iterator[bytes]:
-        """As :meth:`read`, in chunks as they arrive."""
+        """As :meth:`read`, in chunks as they arrive.
+
+        A connection that breaks is opened again at the next byte, if the read is pinned.
+        """
+        return steady(self._service, path, self._reading(path, offset, length, if_match, version))
+
+    def _reading(
+        self,
+        path: str,
+        offset: int,
+        length: int | None,
+        if_match: str | None,
+        version: str | None,
+    ) -> ReadOptions:
         paths.file_path(path, "read")
         try:
             span = ByteRange(offset, length)
@@ -152,8 +169,12 @@ class Operator:
             raise InvalidInput(str(error)) from error
         self._need(if_match is None or self.capability.read_with_if_match, "read with if_match")
         self._need(version is None or self.capability.read_with_version, "read a version")
-        options = ReadOptions(range=span, if_match=if_match, version=version)
-        return self._service.read(path, options)
+        return ReadOptions(range=span, if_match=if_match, version=version)
+
+    def open(self, path: str, *, version: str | None = None) -> BufferedReader:
+        """An object as a seekable binary file; its bytes are pinned when it is opened."""
+        found = self.stat(paths.file_path(path, "open"), version=version)
+        return open_reader(self._service, found)
 
     def write(self, path: str, data: Data, **options: Unpack[WriteKeywords]) -> Metadata:
         """Write bytes, an iterable of bytes or a binary file as one object.
@@ -180,7 +201,7 @@ class Operator:
 
     def copy(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -194,7 +215,7 @@ class Operator:
 
     def copier(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -202,7 +223,9 @@ class Operator:
     ) -> Copier:
         """The same copy, driven step by step by the caller. Nothing is written before a step.
 
-        The source is looked at once, here, and pinned: other bytes are never copied.
+        The source is looked at once, here, and pinned: other bytes are never copied. An entry of
+        this operator's listing may stand for the source: exactly that object is copied, and where
+        the service can (``Capability.copy_listed_up_to``) without looking at it again.
         """
         chosen: CopyOptions = options_of(CopyOptions, options)
         return start_copy(self._service, source, (into or self)._service, target, chosen)
@@ -222,7 +245,8 @@ class Operator:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint.from_json(checkpoint)
-        chosen: CopyOptions = options_of(CopyOptions, {**checkpoint.options, **options})
+        begun = asdict(checkpoint.copy_options)
+        chosen: CopyOptions = options_of(CopyOptions, {**begun, **options})
         return resume_copy(self._service, (into or self)._service, checkpoint, chosen)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
@@ -254,8 +278,8 @@ class Operator:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._opening is None:
             raise Unsupported(
-                "an operator made from a service cannot be pickled",
-                hint="Open it with Operator.from_uri.",
+                f"{self!r} cannot be pickled: there is no URI to open it by elsewhere",
+                hint="Open it with Operator.from_uri, a memory operator by a name.",
             )
         return _reopen, (self._opening,)
 

@@ -55,8 +55,14 @@ class Opening:
         return build(self.uri, self.options, Chain(self.layers))
 
 
-def opening(uri: str, options: Mapping[str, object], layers: tuple[Layer, ...]) -> Opening:
-    """What may be remembered of a URI and its options: everything but the secrets."""
+def opening(uri: str, options: Mapping[str, object], layers: tuple[Layer, ...]) -> Opening | None:
+    """What may be remembered of a URI and its options: everything but the secrets.
+
+    None where the service cannot be opened again elsewhere.
+    """
+    portable: Callable[[str], bool] | None = getattr(_builder(scheme_of(uri)), "portable", None)
+    if portable is not None and not portable(uri):
+        return None
     secrets = secrets_of(scheme_of(uri))
     kept = {name: value for name, value in options.items() if name not in secrets}
     return Opening(uri, kept, layers)

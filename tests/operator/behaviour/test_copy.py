@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.errors import InvalidInput, IsADirectory, IsSameFile, NotFound, PathEscape
+from calque.errors import (
+    ConditionNotMatch,
+    InvalidInput,
+    IsADirectory,
+    IsSameFile,
+    NotFound,
+    PathEscape,
+)
 from calque.operator import Operator
 from tests.operator.behaviour.case import Case, content
 from tests.operator.recorder import Recorder
@@ -111,12 +118,56 @@ def test_no_copy_leads_out_of_the_root(op: Operator, source: str, target: str) -
 )
 def test_keys_are_kept_exactly(op: Operator, case: Case, key: str) -> None:
     """Any key is copied from and to, encoded neither never nor twice; both paths."""
+    if set(key) & set(op.capability.unfit_in_keys):
+        with pytest.raises(InvalidInput):
+            op.write(key, b"x")
+        return
     for size in (case.small, case.large):
         data = content(size)
         op.write(f"src/{key}", data)
         op.copy(f"src/{key}", f"dst/{key}")
         assert op.read(f"dst/{key}") == data
         assert [entry.path for entry in op.list("dst/")] == [f"dst/{key}"]
+
+
+def test_a_listed_entry_is_copied(op: Operator, case: Case) -> None:
+    """An entry of a listing stands for its object, metadata included; without a stat where the
+    service says so; a directory entry is refused."""
+    for size in (0, case.small, case.large):
+        data = content(size)
+        op.write("dir/from", data, **({"user": {"k": "v"}} if keeps(op) else {}))
+        entry = next(op.list("dir/"))
+        seen = Recorder()
+        op.layer(seen).copy(entry, f"to{size}")
+        assert op.read(f"to{size}") == data
+        if keeps(op):
+            assert dict(op.stat(f"to{size}").user) == {"k": "v"}
+        if entry.pin and size <= op.capability.copy_listed_up_to > 0:
+            assert seen.verbs[0] != "stat"
+    with pytest.raises(IsADirectory):
+        op.copy(next(op.list(recursive=False)), "to")
+
+
+def test_a_listed_entry_that_was_replaced(op: Operator, case: Case) -> None:
+    """Exactly the listed object is copied, or none."""
+    for size in (case.small, case.large):
+        data = content(size)
+        op.write("from", data)
+        entry = next(op.list("from"))
+        if entry.pin is None:
+            pytest.skip(f"{op.scheme} lists no pin")
+        op.write("from", content(size))
+        if op.capability.versions and entry.version:
+            op.copy(entry, "to")
+            assert op.read("to") == data
+            continue
+        with pytest.raises(ConditionNotMatch):
+            op.copy(entry, "to")
+        assert not op.exists("to")
+
+
+def keeps(op: Operator) -> bool:
+    return op.capability.user_metadata
 
 
 def test_a_very_long_key(op: Operator) -> None:
@@ -127,7 +178,7 @@ def test_a_very_long_key(op: Operator) -> None:
     assert op.read(key + "2") == b"long"
 
 
-@pytest.mark.parametrize("count", [0, -1])
+@pytest.mark.parametrize("count", [0, -1, 1.5, "4", True])
 def test_concurrency_below_one_is_refused(op: Operator, count: int) -> None:
     """Bad input, before anything is sent."""
     op.write("from", b"x")
@@ -135,6 +186,8 @@ def test_concurrency_below_one_is_refused(op: Operator, count: int) -> None:
         op.copy("from", "to", concurrent=count)
     with pytest.raises(InvalidInput):
         op.copy("from", "to", chunk=count)
+    with pytest.raises(InvalidInput, match="checksum"):
+        op.copy("from", "to", verify="perhaps")  # type: ignore[arg-type]
     assert not op.exists("to")
 
 

@@ -113,6 +113,13 @@ def test_an_aborted_copy_cannot_be_resumed(op: Operator, case: Case, data: bytes
     assert not op.exists("to")
 
 
+def test_a_resumed_copy_may_be_aborted_at_once(op: Operator, case: Case, data: bytes) -> None:
+    """Before its first step too: what the earlier process left is gone."""
+    op.resume(part_way(op, case)).abort()
+    assert list(op.leftovers()) == []
+    assert not op.exists("to")
+
+
 def test_a_changed_source_is_refused(op: Operator, case: Case, data: bytes) -> None:
     """Other bytes under the same name, or none: CheckpointInvalid, no target."""
     if op.capability.versions:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
 
 from calque.errors import CalqueError, CheckpointInvalid, ConditionNotMatch, InvalidInput, NotFound
@@ -41,8 +41,7 @@ class MultipartDriver:
         self._plan = plan
         self._concurrent = concurrent
         self._pool: ThreadPoolExecutor | None = None
-        self._initiating: Future[str] | None = None
-        self._committing: Future[Metadata] | None = None
+        self._pending: Future[None] | None = None
         self._upload: str | None = None
         self._queue: PartQueue | None = None
         self._done: dict[int, Part] = {}
@@ -107,20 +106,36 @@ class MultipartDriver:
         if part is not None:
             return self._count(part)
         try:
-            self._result = self._commit(upload)
+            self._commit(upload)
         except CommitConflict as conflict:
             self._restart(upload, conflict)
             return 0
-        self._close_pool()
+        self._settle()
         return None
 
     def _begun(self) -> str:
         if self._upload is None:
-            if self._initiating is None:
-                self._initiating = self._threads().submit(self._verbs.initiate)
-            self._upload = self._initiating.result()
-            self._initiating = None
+            self._do(self._initiate)
+        if self._upload is None:
+            raise InvalidInput("the service opened an upload without an id")
         return self._upload
+
+    def _initiate(self) -> None:
+        self._upload = self._verbs.initiate()
+
+    def _do(self, request: Callable[[], None]) -> None:
+        """Run a request on a thread of the pool, which keeps its outcome by itself.
+
+        An interrupt of this thread, at whatever instruction, then loses nothing: it goes on with
+        the same request, or settles and finds what the request has brought.
+        """
+        if self._pending is None:
+            self._pending = self._threads().submit(request)
+        try:
+            self._pending.result()
+        finally:
+            if self._pending.done():
+                self._pending = None
 
     def _queued(self, upload: str) -> PartQueue:
         if self._queue is None:
@@ -139,18 +154,19 @@ class MultipartDriver:
         self._counted.add(part.number)
         return part.size
 
-    def _commit(self, upload: str) -> Metadata:
+    def _commit(self, upload: str) -> None:
         parts = [self._done[number] for number, _ in self._plan]
-        if self._committing is None:
-            self._committing = self._threads().submit(self._verbs.complete, upload, parts)
-        try:
-            return self._committing.result()
-        except NotFound:
-            # The answer to an earlier try of this commit may have been lost on its way.
-            made = self._verbs.committed(upload, parts)
-            if made is None:
-                raise
-            return made
+
+        def complete() -> None:
+            try:
+                self._result = self._verbs.complete(upload, parts)
+            except NotFound:
+                # The answer to an earlier try of this commit may have been lost on its way.
+                self._result = self._verbs.committed(upload, parts)
+                if self._result is None:
+                    raise
+
+        self._do(complete)
 
     def _restart(self, upload: str, conflict: CommitConflict) -> None:
         self._restarts += 1
@@ -160,7 +176,7 @@ class MultipartDriver:
                 hint="Copy again when the others are done.",
             ) from conflict
         self._drop(upload)
-        self._upload = self._queue = self._committing = None
+        self._upload = self._queue = None
         self._done.clear()
 
     def abort(self) -> None:
@@ -169,27 +185,19 @@ class MultipartDriver:
         if self._result is None and self._upload is not None:
             self._drop(self._upload)
             self._upload = None
-        self._close_pool()
 
     def pause(self) -> None:
         """Wait for what is in flight and keep the upload."""
         self._settle()
-        self._close_pool()
 
     def _settle(self) -> None:
         """Let every request under way come to its end, and keep what it has brought."""
-        if self._initiating is not None:
-            wait([self._initiating])
-            if self._initiating.exception() is None:
-                self._upload = self._initiating.result()
-            self._initiating = None
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = self._pending = None
         if self._queue is not None:
-            self._done.update({part.number: part for part in self._queue.stop()})
+            self._done.update({part.number: part for part in self._queue.landed()})
             self._queue = None
-        if self._committing is not None:
-            wait([self._committing])
-            if self._committing.exception() is None:
-                self._result = self._committing.result()
 
     def _drop(self, upload: str) -> None:
         try:
@@ -230,8 +238,3 @@ class MultipartDriver:
         if self._pool is None:
             self._pool = pool_for(self._concurrent, self._plan.count)
         return self._pool
-
-    def _close_pool(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
-            self._pool = None

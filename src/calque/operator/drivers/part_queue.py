@@ -55,19 +55,13 @@ class PartQueue:
                 return
             self._flying.add(self._pool.submit(self._copy, *following))
 
-    def stop(self) -> list[Part]:
-        """Begin nothing more, wait for what is in flight; the parts that still came through."""
-        self._todo = iter(())
-        for each in self._flying:
-            each.cancel()
-        wait(self._flying)
-        landed = [
+    def landed(self) -> list[Part]:
+        """After the pool was shut down: parts that came through without having been taken."""
+        return [
             each.result()
             for each in self._flying
-            if not each.cancelled() and each.exception() is None
+            if each.done() and not each.cancelled() and each.exception() is None
         ]
-        self._flying.clear()
-        return landed
 
 
 def pool_for(concurrent: int, parts: int) -> ThreadPoolExecutor:

@@ -2,50 +2,81 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from calque.errors import Aborted, CalqueError, IntegrityError, InvalidInput, Unsupported
-from calque.operator.options import CopyOptions, ReadOptions, WriteOptions
+from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
+from calque.operator.options import CopyOptions, WriteOptions
+from calque.operator.reading import pinned_to, steady
 from calque.operator.service import Service
 from calque.values import ByteRange, Metadata
 
-_REOPENED_AT_MOST = 5
 _AHEAD = 2
 """Chunks that may be read before the caller takes the step that reports them."""
 
 
-@dataclass(slots=True)
 class _Pipe:
     """What the caller's thread and the writing thread share. It holds no reference to the driver,
     so that a forgotten driver is collected and its thread ends."""
 
-    steps: queue.Queue[int] = field(default_factory=lambda: queue.Queue(_AHEAD))
-    stopped: threading.Event = field(default_factory=threading.Event)
-    may_commit: threading.Event = field(default_factory=threading.Event)
-    over: threading.Event = field(default_factory=threading.Event)
-    result: Metadata | None = None
-    error: BaseException | None = None
+    def __init__(self) -> None:
+        # Its lock is reentrant: a collection in the middle of a method may call stop().
+        self._changed = threading.Condition()
+        self._steps: deque[int] = deque()
+        self._stopped = False
+        self._may_commit = False
+        self._over = False
+        self.result: Metadata | None = None
+        self.error: BaseException | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def report(self, copied: int) -> None:
-        while not self.stopped.is_set():
-            try:
-                self.steps.put(copied, timeout=0.1)
-                return
-            except queue.Full:
-                continue
-        raise Aborted("the copy was aborted")
+        """Tell of a chunk; waits until the caller has taken those before it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or len(self._steps) < _AHEAD)
+            self._refuse_when_stopped()
+            self._steps.append(copied)
+            self._changed.notify_all()
 
     def wait_for_commit(self) -> None:
-        while not self.may_commit.wait(0.1):
-            if self.stopped.is_set():
-                raise Aborted("the copy was aborted")
-        if self.stopped.is_set():
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._may_commit)
+            self._refuse_when_stopped()
+
+    def _refuse_when_stopped(self) -> None:
+        if self._stopped:
             raise Aborted("the copy was aborted")
+
+    def let_commit(self) -> None:
+        with self._changed:
+            self._may_commit = True
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def take(self) -> int | None:
+        """The next step; None when the writing thread has ended and all are taken."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or bool(self._steps))
+            if not self._steps:
+                return None
+            self._changed.notify_all()
+            return self._steps.popleft()
 
 
 class StreamDriver:
@@ -64,7 +95,7 @@ class StreamDriver:
         self._thread: threading.Thread | None = None
         self._total = source.size
         self._reported = 0
-        weakref.finalize(self, self._pipe.stopped.set)
+        weakref.finalize(self, self._pipe.stop)
 
     @property
     def total(self) -> int:
@@ -77,25 +108,17 @@ class StreamDriver:
             )
             self._thread.start()
         if self._reported == self._total:
-            self._pipe.may_commit.set()
-        return self._next()
-
-    def _next(self) -> int | None:
-        while True:
-            over = self._pipe.over.is_set()
-            try:
-                copied = self._pipe.steps.get(timeout=0 if over else 0.05)
-            except queue.Empty:
-                if not over:
-                    continue
-                if self._pipe.error is not None:
-                    raise self._pipe.error from None
-                return None
-            self._reported += copied
-            return copied
+            self._pipe.let_commit()
+        copied = self._pipe.take()
+        if copied is None:
+            if self._pipe.error is not None:
+                raise self._pipe.error
+            return None
+        self._reported += copied
+        return copied
 
     def abort(self) -> None:
-        self._pipe.stopped.set()
+        self._pipe.stop()
         if self._thread is not None:
             self._thread.join()
 
@@ -128,7 +151,7 @@ class _Work:
         except BaseException as error:
             pipe.error = error
         finally:
-            pipe.over.set()
+            pipe.end()
 
     def _chunks(self, pipe: _Pipe) -> Iterator[bytes]:
         passed = 0
@@ -143,27 +166,14 @@ class _Work:
         pipe.wait_for_commit()
 
     def _read(self, pipe: _Pipe) -> Iterator[bytes]:
-        offset, reopened = 0, 0
-        while offset < self.source.size:
-            try:
-                for chunk in self.origin.read(self.source.path, self._from(offset)):
-                    if pipe.stopped.is_set():
-                        raise Aborted("the copy was aborted")
-                    offset, reopened = offset + len(chunk), 0
-                    yield chunk
-                return
-            except CalqueError as error:
-                reopened += 1
-                if not error.retryable or reopened > _REOPENED_AT_MOST:
-                    raise
-
-    def _from(self, offset: int) -> ReadOptions:
-        can = self.origin.capability
-        return ReadOptions(
-            range=ByteRange(offset, self.source.size - offset),
-            if_match=self.source.pin if can.read_with_if_match else None,
-            version=self.source.version if can.read_with_version else None,
-        )
+        if not self.source.size:
+            return
+        span = ByteRange(0, self.source.size)
+        options = pinned_to(self.origin, self.source, span)
+        for chunk in steady(self.origin, self.source.path, options):
+            if pipe.stopped:
+                raise Aborted("the copy was aborted")
+            yield chunk
 
     @property
     def _name(self) -> str:

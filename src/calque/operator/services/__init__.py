@@ -19,6 +19,8 @@
     the service is opened (environment, profile, instance). Nothing is sent while building.
 ``split(uri: str) -> tuple[str, str]`` (only where the container is not the URI's host)
     A URI of one object, cut into the URI of an operator and a path.
+``portable(uri: str) -> bool`` (only where it can be False)
+    Whether the service can be opened again in another process, so that operators pickle.
 
 A service keeps the chain it was built with in ``chain``, sends every single request through
 ``chain.run(Call(verb, path, ...), request)``, and gives a copy of itself over the same connections

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, delete, literal_column, select
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
-from calque.store.metabase import quota
+from calque.store.metabase import quota, verify
 from calque.store.metabase.create_bucket import BucketRecord
 from calque.store.metabase.database import Database, Transaction
 from calque.store.metabase.locks import ancestor_of, lock_families, lock_keys
@@ -103,8 +103,7 @@ class DeleteBucket:
     batch: int = BATCH
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise InvalidInput("bucket is missing")
+        verify.bucket_name(self.name)
         _check_batch(self.batch)
 
 

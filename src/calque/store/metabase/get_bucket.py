@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 
 from calque.errors import InvalidInput, NotFound
+from calque.store.metabase import verify
 from calque.store.metabase.create_bucket import BucketRecord
 from calque.store.metabase.database import Database
 from calque.store.metabase.schema import buckets
@@ -44,6 +45,7 @@ class ListBuckets:
 
 def get_bucket(database: Database, project_id: bytes, name: str) -> BucketRecord:
     """The bucket, or ``NotFound``."""
+    verify.bucket_name(name)
     place = {"project": project_id, "of_name": name}
     row = database.read(lambda transaction: transaction.row(BUCKET, place))
     if row is None:

@@ -85,8 +85,7 @@ class ListObjects:
 
     def __post_init__(self) -> None:
         verify.exactly(self.project_id, PROJECT_ID_SIZE, "project id")
-        if not self.bucket:
-            raise InvalidInput("bucket is missing")
+        verify.bucket_name(self.bucket)
         if not 1 <= self.limit <= MAX_PAGE:
             raise InvalidInput(f"a page holds 1 to {MAX_PAGE} objects, not {self.limit}")
         if self.status not in (PENDING, COMMITTED):

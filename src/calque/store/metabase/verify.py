@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from calque.errors import InvalidInput
@@ -16,6 +17,7 @@ from calque.store.metabase.values import (
 )
 
 MAX_KEY_SIZE = 4096
+_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MAX_PLAIN_METADATA = 2048
 MAX_METADATA = MAX_PLAIN_METADATA + 16
 """Encrypted: the tag of AES-GCM comes on top of 2 KiB."""
@@ -41,10 +43,9 @@ def bucket_name(name: str, what: str = "bucket") -> None:
     """``name`` can be a bucket: 3 to 63 of a–z, 0–9, ``-`` and ``.``, as in S3."""
     if not name:
         raise InvalidInput(f"{what} is missing")
-    allowed = all(c in "abcdefghijklmnopqrstuvwxyz0123456789-." for c in name)
-    if not (3 <= len(name) <= 63 and allowed and name[0] not in "-." and name[-1] not in "-."):
+    if not _BUCKET_NAME.fullmatch(name):
         raise InvalidInput(
-            f"{what} name {name!r} is not allowed",
+            f"{what} name {name[:80]!r} is not allowed",
             hint="Use 3 to 63 of a–z, 0–9, '-' and '.', with a letter or digit at both ends.",
         )
 
@@ -53,8 +54,7 @@ def location(value: ObjectLocation, which: str = "") -> None:
     """``value`` names a project, a bucket and a key; ``which`` is "new" for a destination."""
     lead = f"{which} " if which else ""
     exactly(value.project_id, PROJECT_ID_SIZE, "project id")
-    if not value.bucket:
-        raise InvalidInput(f"{lead}bucket is missing")
+    bucket_name(value.bucket, f"{lead}bucket")
     if not value.key:
         raise InvalidInput(f"{lead}encrypted object key is missing")
     if len(value.key) > MAX_KEY_SIZE:

@@ -18,3 +18,8 @@ def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> Memor
     config = MemoryConfig.parse(uri, options)
     store = STORES.open(config.name, versions=config.versions)
     return MemoryService(config, store, chain)
+
+
+def portable(uri: str) -> bool:
+    """Whether another operator can find the same objects: only by a name."""
+    return bool(ServiceUri.parse(uri).host)

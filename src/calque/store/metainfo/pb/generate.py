@@ -14,7 +14,7 @@ SOURCE_ROOT = PACKAGE.parents[3]
 
 
 def generate(target: Path) -> None:
-    """Write the classes of ``metainfo.proto`` below ``target`` (needs grpcio-tools)."""
+    """Write the classes of every ``.proto`` file below ``target`` (needs grpcio-tools)."""
     from grpc_tools import protoc
 
     well_known = resources.files("grpc_tools") / "_proto"
@@ -25,7 +25,7 @@ def generate(target: Path) -> None:
             f"-I{well_known}",
             f"--python_out={target}",
             f"--pyi_out={target}",
-            str(PACKAGE / "metainfo.proto"),
+            *(str(path) for path in sorted(PACKAGE.glob("*.proto"))),
         ]
     )
     if status:
