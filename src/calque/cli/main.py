@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cat": ("calque.cli.cat", "Write an object's bytes to standard output."),
     "rm": ("calque.cli.rm", "Delete objects."),
     "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
+    "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""

@@ -143,7 +143,7 @@ class AsyncOperator:
 
     async def copy(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: AsyncOperator | Operator | None = None,
@@ -155,7 +155,7 @@ class AsyncOperator:
 
     async def copier(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: AsyncOperator | Operator | None = None,

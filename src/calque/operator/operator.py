@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from io import BufferedReader
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -200,7 +201,7 @@ class Operator:
 
     def copy(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -214,7 +215,7 @@ class Operator:
 
     def copier(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -222,7 +223,9 @@ class Operator:
     ) -> Copier:
         """The same copy, driven step by step by the caller. Nothing is written before a step.
 
-        The source is looked at once, here, and pinned: other bytes are never copied.
+        The source is looked at once, here, and pinned: other bytes are never copied. An entry of
+        this operator's listing may stand for the source: exactly that object is copied, and where
+        the service can (``Capability.copy_listed_up_to``) without looking at it again.
         """
         chosen: CopyOptions = options_of(CopyOptions, options)
         return start_copy(self._service, source, (into or self)._service, target, chosen)
@@ -242,7 +245,8 @@ class Operator:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint.from_json(checkpoint)
-        chosen: CopyOptions = options_of(CopyOptions, {**checkpoint.options, **options})
+        begun = asdict(checkpoint.copy_options)
+        chosen: CopyOptions = options_of(CopyOptions, {**begun, **options})
         return resume_copy(self._service, (into or self)._service, checkpoint, chosen)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:

@@ -13,7 +13,11 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """A checksum of the whole object, by the service's name (``crc32c``, ``md5`` …)."""
+    """A checksum of the whole object, by the service's name (``crc32c``, ``md5`` …).
+
+    The value is the base64 of the checksum's bytes, highest first, as all clouds write it: so that
+    values of two services can be compared.
+    """
 
     algorithm: str
     value: str

@@ -14,9 +14,14 @@ from tests.operator.behaviour import cases
 from tests.operator.behaviour.case import Case
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
+PARAMS = [
+    # A slow server, or one more of a kind, is tried by `make soak` only.
+    pytest.param(name, marks=pytest.mark.soak) if name.endswith("_soak") else name
+    for name in NAMES
+]
 
 
-@pytest.fixture(scope="session", params=NAMES)
+@pytest.fixture(scope="session", params=PARAMS)
 def case(request: pytest.FixtureRequest) -> Iterator[Case]:
     """A service under test; its server lives as long as the session."""
     module = importlib.import_module(f"{cases.__name__}.{request.param}")

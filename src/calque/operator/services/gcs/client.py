@@ -71,9 +71,9 @@ class GcsClient:
     ) -> dict[str, Any]:
         """Send one request and return the JSON object of its success; raise its refusal."""
         answer = self.exchange(call, method, url, headers=headers, body=body)
-        if answer.status not in (200, 201, 204):
+        if not 200 <= answer.status < 300:
             raise refusal(answer, location, call.verb)
-        return document(answer, location)
+        return {} if method == "DELETE" else document(answer, location)
 
     def close(self) -> None:
         self._wire.close()
@@ -81,8 +81,6 @@ class GcsClient:
 
 def document(answer: Answer, location: str) -> dict[str, Any]:
     """The JSON object of an answer; a success that holds none is an error."""
-    if answer.status == 204:
-        return {}
     try:
         parsed = json.loads(answer.body)
     except ValueError as error:

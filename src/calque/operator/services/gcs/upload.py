@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import google_crc32c
 
@@ -133,10 +133,12 @@ class Upload:
             answer = client.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status not in (200, 201):
                 raise refusal(answer, self._location, "write")
-            session = answer.headers.get("Location")
-            if not session:
+            session = urlsplit(answer.headers.get("Location", ""))
+            if "upload_id=" not in session.query:
                 raise Unexpected(f"GCS opened no upload session for {self._location}")
-            return session
+            # Our own address of the server: it may know itself by another one, and credentials go
+            # nowhere else.
+            return f"{client.endpoint}{session.path}?{session.query}"
 
         return self.requests.run("initiate", self.path, request)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import bisect
 import hashlib
 import itertools
@@ -91,7 +92,7 @@ class MemoryStore:
             etag=hashlib.md5(data, usedforsecurity=False).hexdigest(),
             version=f"v{next(self._numbers)}" if self.versions else None,
             last_modified=datetime.now(UTC),
-            checksum=Checksum("crc32", f"{zlib.crc32(data):08x}"),
+            checksum=Checksum("crc32", _crc32(data)),
         )
         history = self._objects.setdefault(key, [])
         if not history:
@@ -182,6 +183,10 @@ class MemoryStore:
         if upload not in self._uploads:
             raise Refused("NoSuchUpload", f"there is no upload {upload}")
         return self._uploads[upload]
+
+
+def _crc32(data: bytes) -> str:
+    return base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
 
 
 def _part(number: int, data: bytes) -> Part:
