@@ -6,10 +6,13 @@ Names are imported when they are first used: a command that needs one layer does
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from calque.errors import MissingExtra
+
 if TYPE_CHECKING:
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
+    from calque.store.open_project import open_project
 
-__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator"]
+__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator", "open_project"]
 
 _HOMES = {
     "AsyncCopier": "calque.operator",
@@ -17,10 +20,18 @@ _HOMES = {
     "Checkpoint": "calque.operator",
     "Copier": "calque.operator",
     "Operator": "calque.operator",
+    "open_project": "calque.store.open_project",
 }
+
+_EXTRAS = {"open_project": "store"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if name not in _EXTRAS:
+            raise
+        raise MissingExtra.of(_EXTRAS[name], f"calque.{name}") from error

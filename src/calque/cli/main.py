@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rm": ("calque.cli.rm", "Delete objects."),
     "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
     "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
+    "store": ("calque.cli.store", "Make a store in a folder, show its access, check it."),
+    "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
