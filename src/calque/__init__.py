@@ -6,27 +6,24 @@ Names are imported when they are first used: a command that needs one layer does
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from calque.errors import MissingExtra
+from calque._version import __version__
 
 if TYPE_CHECKING:
     from calque.load.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
     from calque.store.open_project import open_project
 
-<<<<<<< HEAD
 __all__ = [
     "AsyncCopier",
     "AsyncOperator",
     "Checkpoint",
     "Copier",
     "Operator",
+    "__version__",
     "load",
     "open_project",
     "sql",
 ]
-=======
-__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator", "open_project"]
->>>>>>> uplink
 
 _HOMES = {
     "AsyncCopier": "calque.operator",
@@ -35,13 +32,8 @@ _HOMES = {
     "Copier": "calque.operator",
     "Operator": "calque.operator",
     "open_project": "calque.store.open_project",
-<<<<<<< HEAD
     "sql": "calque.load.api",
-=======
->>>>>>> uplink
 }
-
-_EXTRAS = {"open_project": "store"}
 
 
 def __getattr__(name: str) -> Any:
@@ -49,9 +41,4 @@ def __getattr__(name: str) -> Any:
         return import_module("calque.load")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
-    try:
-        return getattr(import_module(_HOMES[name]), name)
-    except ModuleNotFoundError as error:
-        if name not in _EXTRAS:
-            raise
-        raise MissingExtra.of(_EXTRAS[name], f"calque.{name}") from error
+    return getattr(import_module(_HOMES[name]), name)
