@@ -1,8 +1,8 @@
 """``make bench``: every benchmark in turn, each in a process of its own.
 
-    make bench                       all of them
-    make bench ARGS="s3_copy"        some of them
-    make bench ARGS="--keep"         also write the tables to docs/benchmarks.md
+make bench                       all of them
+make bench ARGS="s3_copy"        some of them
+make bench ARGS="--keep"         also write the tables to docs/benchmarks.md
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Run them with `make bench`; `make bench ARGS="--keep"` writes this page.
 
 def main() -> int:
     """Run the benchmarks that were named, or all."""
-    known = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("__main__", "table"))
+    known = sorted(
+        path.stem for path in HERE.glob("*.py") if path.stem not in ("__main__", "table")
+    )
     known = [name for name in known if not name.startswith("_")]
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *known], metavar="NAME", default=[])

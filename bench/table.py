@@ -32,9 +32,7 @@ def show(title: str, rows: Iterable[Row]) -> None:
     print("|---|---|---|---|---|---|")
     for row in rows:
         mark = "yes" if row.met else "**no**"
-        print(
-            f"| {row.what} | {row.ours} | {row.peer} | {row.ratio:.2f} | {row.wanted} | {mark} |"
-        )
+        print(f"| {row.what} | {row.ours} | {row.peer} | {row.ratio:.2f} | {row.wanted} | {mark} |")
     if folder := os.environ.get("BENCH_OUT"):
         text = json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False)
         (Path(folder) / f"{title}.json").write_text(text, encoding="utf-8")

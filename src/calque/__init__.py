@@ -7,9 +7,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calque.load.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
+    from calque.store.open_project import open_project
 
-__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator"]
+__all__ = [
+    "AsyncCopier",
+    "AsyncOperator",
+    "Checkpoint",
+    "Copier",
+    "Operator",
+    "load",
+    "open_project",
+    "sql",
+]
 
 _HOMES = {
     "AsyncCopier": "calque.operator",
@@ -17,10 +28,14 @@ _HOMES = {
     "Checkpoint": "calque.operator",
     "Copier": "calque.operator",
     "Operator": "calque.operator",
+    "open_project": "calque.store.open_project",
+    "sql": "calque.load.api",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "load":  # a package that can be called
+        return import_module("calque.load")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.errors import CheckpointInvalid, Unsupported
+from calque.errors import CheckpointInvalid, InvalidInput, Unsupported
 from calque.operator import Capability, Checkpoint, CopyOptions, Operator
-from calque.operator.checkpoint import CopyIdentity
+from calque.operator.checkpoint import CopyIdentity, _digest
 from calque.values import Metadata
 
 json_values = st.recursive(
@@ -67,6 +67,39 @@ def test_any_changed_character_is_found(data: st.DataObject) -> None:
     if not same:
         with pytest.raises(CheckpointInvalid):
             Checkpoint.from_json(broken)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("created", "yesterday"),
+        ("created", 5),
+        ("payload", "x"),
+        ("payload", None),
+        ("options", {"concurrent": 0}),
+        ("options", {"unheard": 1}),
+        ("options", "x"),
+        ("source", {}),
+        ("source", {"path": 5, "location": "s3://b/from", "size": 9}),
+        ("source", None),
+        ("destination", {"path": "../x", "location": "s3://b/to"}),
+        ("destination", {}),
+        ("plan", 7),
+    ],
+)
+def test_a_forged_digest_opens_nothing(name: str, value: object) -> None:
+    """Whatever somebody puts in and signs anew, a resume answers with an error of ours."""
+    op = Operator.from_uri("memory://", threshold=1, part_size=1)
+    op.write("from", b"abc")
+    copier = op.copier("from", "to")
+    next(copier)
+    body = json.loads(copier.pause().to_json())
+    del body["digest"]
+    body[name] = value
+    forged = json.dumps({**body, "digest": _digest(body)})
+    with pytest.raises((CheckpointInvalid, InvalidInput)):
+        op.resume(forged)
+    assert not op.exists("to")
 
 
 def test_other_versions_are_refused() -> None:

@@ -129,9 +129,10 @@ class CopyJob:
     @contextmanager
     def _progress(self, copier: Copier) -> Iterator[Callable[[], None]]:
         """A bar on a terminal; a line now and then elsewhere; nothing when quiet."""
-        total = copier.progress.total
-        if self.quiet or sys.stderr.isatty():
-            with byte_bar(self.target.name, total, show=not self.quiet) as bar:
+        if self.quiet:
+            yield lambda: None
+        elif sys.stderr.isatty():
+            with byte_bar(self.target.name, copier.progress.total) as bar:
                 task = bar.tasks[0].id
                 bar.update(task, completed=copier.progress.copied)
                 yield lambda: bar.update(task, completed=copier.progress.copied)

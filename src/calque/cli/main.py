@@ -25,6 +25,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cat": ("calque.cli.cat", "Write an object's bytes to standard output."),
     "rm": ("calque.cli.rm", "Delete objects."),
     "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
+    "load": ("calque.cli.load", "Load staged files into a table, each exactly once."),
+    "sql": ("calque.cli.sql", "Run a COPY INTO: Snowflake, Databend or Databricks spelling."),
+    "history": ("calque.cli.history", "The loads of a table: rows, errors, times, who."),
+    "errors": ("calque.cli.errors", "The rows that a load rejected, with their places."),
+    "ledger": ("calque.cli.ledger", "What is remembered of a table: show, forget, rebuild."),
+    "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""

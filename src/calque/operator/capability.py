@@ -28,6 +28,9 @@ class Capability:
     copy_with_if_not_exists: bool = False
     copy_with_if_match: bool = False
     copy_source_pinned: bool = False
+    copy_listed_up_to: int = 0
+    """The largest object that is copied by what a listing says of it, without a stat before: the
+    service pins it by the listed etag and carries metadata over by itself."""
     copy_concurrent: bool = False
     copy_resumable: bool = False
     copy_resumable_for: float | None = None

@@ -135,16 +135,17 @@ class Checkpoint:
     @classmethod
     def _read(cls, body: Mapping[str, Any]) -> Checkpoint:
         try:
+            created = datetime.fromisoformat(body["created"]).astimezone(UTC)
             return cls(
                 scheme=body["scheme"],
                 source_path=body["source"]["path"],
                 source=SourceIdentity.from_json(body["source"]),
                 target_path=body["destination"]["path"],
                 target_location=body["destination"]["location"],
-                options=body["options"],
+                options=dict(body["options"]),
                 plan=body["plan"],
-                payload=body["payload"],
-                created=datetime.fromisoformat(body["created"]),
+                payload=dict(body["payload"]),
+                created=created,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointInvalid("the checkpoint lacks what a resume needs") from error

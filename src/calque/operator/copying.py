@@ -22,14 +22,15 @@ from calque.values import Metadata, SourceIdentity
 
 
 def start_copy(
-    origin: Service, source: str, into: Service, target: str, options: CopyOptions
+    origin: Service, wanted: str | Metadata, into: Service, target: str, options: CopyOptions
 ) -> Copier:
     """A copier that has sent one request at most: the stat of its source."""
+    source = wanted.path if isinstance(wanted, Metadata) else wanted
     paths.file_path(source, "copy")
     paths.file_path(target, "copy to")
     _refuse_same(origin, source, into, target)
     _refuse_impossible(origin.capability, into.capability, options)
-    found = _source(origin, source, options)
+    found = _source(origin, wanted, options)
     identity = CopyIdentity(
         scheme=origin.scheme,
         source=found,
@@ -72,16 +73,31 @@ def _either_match(into: Capability) -> bool:
     return into.copy_with_if_match or into.write_with_if_match
 
 
-def _source(origin: Service, path: str, options: CopyOptions) -> Metadata:
-    found = origin.stat(path, version=options.source_version)
+def _source(origin: Service, wanted: str | Metadata, options: CopyOptions) -> Metadata:
+    """The source, looked at once: by a stat, or by the listing that the caller has it from."""
+    if isinstance(wanted, str):
+        found = origin.stat(wanted, version=options.source_version)
+        expected = options.source_if_match
+    elif _is_enough(origin, wanted, options):
+        found, expected = wanted, options.source_if_match
+    else:
+        pinned = wanted.version if origin.capability.read_with_version else None
+        found = origin.stat(wanted.path, version=options.source_version or pinned)
+        expected = options.source_if_match or wanted.pin
     if found.is_dir:
-        raise IsADirectory(f"cannot copy {origin.location(path)}: it is a directory")
-    if options.source_if_match is not None and options.source_if_match != found.pin:
+        raise IsADirectory(f"cannot copy {origin.location(found.path)}: it is a directory")
+    if expected is not None and expected != found.pin:
         raise ConditionNotMatch(
-            f"{origin.location(path)} is not the object that source_if_match names",
-            hint="It was replaced; nothing was copied.",
+            f"{origin.location(found.path)} is not the object that was asked for",
+            hint="It was replaced since it was looked at; nothing was copied.",
         )
     return found
+
+
+def _is_enough(origin: Service, listed: Metadata, options: CopyOptions) -> bool:
+    most = origin.capability.copy_listed_up_to
+    known = listed.pin is not None and options.source_version is None
+    return known and most > 0 and listed.size <= most
 
 
 def _driver(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from io import BufferedReader
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -28,6 +30,7 @@ from calque.operator.options import (
 from calque.operator.reading import open_reader, steady, whole
 from calque.operator.registry import Opening
 from calque.operator.service import Leftover, Service
+from calque.operator.uri import text_of
 from calque.values import ByteRange, Metadata
 
 
@@ -44,7 +47,11 @@ class Operator:
 
     @classmethod
     def from_uri(
-        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
+        cls,
+        uri: str | PathLike[str],
+        *,
+        layers: tuple[Layer, ...] | None = None,
+        **options: object,
     ) -> Operator:
         """Open a service: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, ``memory://``, a path.
 
@@ -54,8 +61,9 @@ class Operator:
         repeated and timed out as :func:`calque.operator.layers.default_layers` says.
         """
         chosen = default_layers() if layers is None else layers
-        service = registry.build(uri, options, Chain(chosen))
-        return cls(service, opening=registry.opening(uri, options, chosen))
+        text = text_of(uri)
+        service = registry.build(text, options, Chain(chosen))
+        return cls(service, opening=registry.opening(text, options, chosen))
 
     @classmethod
     def locate(
@@ -99,7 +107,8 @@ class Operator:
         """What is known of an object or directory (a path that ends in ``/``); else NotFound."""
         if not paths.is_directory(paths.checked(path)):
             return self._service.stat(path, version=version)
-        if path == "" or next(self._service.list(path, recursive=True), None) is not None:
+        # The root is looked at too, so that a bucket that is not there is told.
+        if next(self._service.list(path), None) is not None or path == "":
             return Metadata(path=path, is_dir=True)
         return self._service.stat(path)
 
@@ -200,7 +209,7 @@ class Operator:
 
     def copy(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -214,7 +223,7 @@ class Operator:
 
     def copier(
         self,
-        source: str,
+        source: str | Metadata,
         target: str,
         *,
         into: Operator | None = None,
@@ -222,7 +231,9 @@ class Operator:
     ) -> Copier:
         """The same copy, driven step by step by the caller. Nothing is written before a step.
 
-        The source is looked at once, here, and pinned: other bytes are never copied.
+        The source is looked at once, here, and pinned: other bytes are never copied. An entry of
+        this operator's listing may stand for the source: exactly that object is copied, and where
+        the service can (``Capability.copy_listed_up_to``) without looking at it again.
         """
         chosen: CopyOptions = options_of(CopyOptions, options)
         return start_copy(self._service, source, (into or self)._service, target, chosen)
@@ -242,7 +253,8 @@ class Operator:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint.from_json(checkpoint)
-        chosen: CopyOptions = options_of(CopyOptions, {**checkpoint.options, **options})
+        begun = asdict(checkpoint.copy_options)
+        chosen: CopyOptions = options_of(CopyOptions, {**begun, **options})
         return resume_copy(self._service, (into or self)._service, checkpoint, chosen)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 from calque.errors import InvalidInput
 from calque.values import ByteRange
@@ -79,6 +79,10 @@ class CopyOptions:
         _positive("concurrent", self.concurrent)
         if self.chunk is not None:
             _positive("chunk", self.chunk)
+        if self.verify not in get_args(Verify):
+            raise InvalidInput(
+                f"verify cannot be {self.verify!r}", hint=f"One of {', '.join(get_args(Verify))}."
+            )
 
 
 class WriteKeywords(TypedDict, total=False):
@@ -132,5 +136,7 @@ def _one_condition(if_not_exists: bool, if_match: str | None) -> None:
 
 
 def _positive(name: str, value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput(f"{name} must be a whole number, not {value!r}")
     if value < 1:
         raise InvalidInput(f"{name} must be at least 1, not {value}")

@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.errors import InvalidInput, IsADirectory, IsSameFile, NotFound, PathEscape
+from calque.errors import (
+    ConditionNotMatch,
+    InvalidInput,
+    IsADirectory,
+    IsSameFile,
+    NotFound,
+    PathEscape,
+)
 from calque.operator import Operator
 from tests.operator.behaviour.case import Case, content
 from tests.operator.recorder import Recorder
@@ -123,6 +130,46 @@ def test_keys_are_kept_exactly(op: Operator, case: Case, key: str) -> None:
         assert [entry.path for entry in op.list("dst/")] == [f"dst/{key}"]
 
 
+def test_a_listed_entry_is_copied(op: Operator, case: Case) -> None:
+    """An entry of a listing stands for its object, metadata included; without a stat where the
+    service says so; a directory entry is refused."""
+    for size in (0, case.small, case.large):
+        data = content(size)
+        op.write("dir/from", data, **({"user": {"k": "v"}} if keeps(op) else {}))
+        entry = next(op.list("dir/"))
+        seen = Recorder()
+        op.layer(seen).copy(entry, f"to{size}")
+        assert op.read(f"to{size}") == data
+        if keeps(op):
+            assert dict(op.stat(f"to{size}").user) == {"k": "v"}
+        if entry.pin and size <= op.capability.copy_listed_up_to > 0:
+            assert seen.verbs[0] != "stat"
+    with pytest.raises(IsADirectory):
+        op.copy(next(op.list(recursive=False)), "to")
+
+
+def test_a_listed_entry_that_was_replaced(op: Operator, case: Case) -> None:
+    """Exactly the listed object is copied, or none."""
+    for size in (case.small, case.large):
+        data = content(size)
+        op.write("from", data)
+        entry = next(op.list("from"))
+        if entry.pin is None:
+            pytest.skip(f"{op.scheme} lists no pin")
+        op.write("from", content(size))
+        if op.capability.versions and entry.version:
+            op.copy(entry, "to")
+            assert op.read("to") == data
+            continue
+        with pytest.raises(ConditionNotMatch):
+            op.copy(entry, "to")
+        assert not op.exists("to")
+
+
+def keeps(op: Operator) -> bool:
+    return op.capability.user_metadata
+
+
 def test_a_very_long_key(op: Operator) -> None:
     """Keys near a thousand bytes of UTF-8, in segments that a file system can hold."""
     key = "/".join(["é" * 60] * 7) + "/end"
@@ -131,7 +178,7 @@ def test_a_very_long_key(op: Operator) -> None:
     assert op.read(key + "2") == b"long"
 
 
-@pytest.mark.parametrize("count", [0, -1])
+@pytest.mark.parametrize("count", [0, -1, 1.5, "4", True])
 def test_concurrency_below_one_is_refused(op: Operator, count: int) -> None:
     """Bad input, before anything is sent."""
     op.write("from", b"x")
@@ -139,6 +186,8 @@ def test_concurrency_below_one_is_refused(op: Operator, count: int) -> None:
         op.copy("from", "to", concurrent=count)
     with pytest.raises(InvalidInput):
         op.copy("from", "to", chunk=count)
+    with pytest.raises(InvalidInput, match="checksum"):
+        op.copy("from", "to", verify="perhaps")  # type: ignore[arg-type]
     assert not op.exists("to")
 
 

@@ -33,8 +33,11 @@ def plan_of(state: Mapping[str, Any], *, size: int) -> PartPlan:
 def parts_of(state: Mapping[str, Any]) -> dict[int, Part]:
     """The parts that a checkpoint knows."""
     try:
-        known = [Part(*entry) for entry in state.get("parts", ())]
-    except TypeError as error:
+        known = [
+            Part(int(number), str(etag), int(size), checksum)
+            for number, etag, size, checksum in state.get("parts", ())
+        ]
+    except (TypeError, ValueError) as error:
         raise CheckpointInvalid("the checkpoint's parts cannot be read") from error
     return {part.number: part for part in known}
 

@@ -48,6 +48,8 @@ def test_bad_options(option: str, value: object) -> None:
     """Sizes below one, and what is no number, are refused."""
     with pytest.raises(InvalidInput, match=option):
         Operator.from_uri("memory://", **{option: value})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="versions"):
+        Operator.from_uri("memory://?versions=maybe")
 
 
 def test_parts_must_be_held_as_they_are_named() -> None:

@@ -40,4 +40,4 @@ def split(uri: str) -> tuple[str, str]:
             build(ServiceUri.parse(uri), {}, Chain())  # says what is wrong with a host
             path = "/" + path.partition("/")[2]
     slash = "/" if path.endswith(("/", "/.", "/..")) or path in (".", "..") else ""
-    return "fs:///", (os.path.abspath(path).lstrip("/") + slash).lstrip("/")
+    return "file:///", (os.path.abspath(path).lstrip("/") + slash).lstrip("/")

@@ -118,6 +118,7 @@ class FileDriver:
         self._left = left
         self._begun = self._over = False
         self._offset = 0
+        self._begun_to_write = 0
         self._source = -1
         self._sparse = False
         self._mover: extents.Mover | None = None
@@ -172,10 +173,14 @@ class FileDriver:
         """Remove the temporary file; a target that was there stays as it was."""
         self._over = True
         self._close_source()
-        if self._temporary is not None and self._result is None:
-            with about(self._copy.shown):
+        if self._result is not None:
+            return
+        with about(self._copy.shown):
+            if self._temporary is not None:
                 self._temporary.discard()
-            self._left = None
+            elif self._left is not None:
+                self._left.discard(self._copy.target_root, self._copy.target)
+        self._left = None
 
     def pause(self) -> None:
         """Let go of the temporary file and leave it where it is, for :meth:`state` to name."""
@@ -196,12 +201,10 @@ class FileDriver:
         It is synced first: after a power cut the file must hold what the checkpoint says.
         """
         if self._temporary is not None and self._temporary.is_open:
-            descriptor = self._temporary.descriptor
             with about(self._copy.shown):
                 if self._copy.durable:
-                    os.fdatasync(descriptor)
-                inode = os.fstat(descriptor).st_ino
-            self._left = Unfinished(self._temporary.name, inode, self._offset)
+                    os.fdatasync(self._temporary.descriptor)
+                self._left = Unfinished.of(self._temporary, self._offset)
         return self._left.to_json() if self._left else {"driver": DRIVER}
 
     def _request(self, verb: str, work: Callable[[], T], *, idempotent: bool = True) -> T:
@@ -235,7 +238,7 @@ class FileDriver:
     def _go_on(self, left: Unfinished) -> None:
         copy = self._copy
         self._temporary = left.reopen(copy.target_root, copy.target, self._source, copy.durable)
-        self._offset = left.copied
+        self._offset = self._begun_to_write = left.copied
 
     def _advance(self) -> int:
         """Move one chunk, or leap over one hole."""
@@ -259,8 +262,10 @@ class FileDriver:
         if self._mover is None:
             self._mover = extents.Mover(self._source, self._temporary.descriptor)
         moved = self._mover.move(offset, length)
-        if self._copy.durable and moved < self.total:
-            syscalls.start_writeback(self._temporary.descriptor, offset, moved)
+        if self._copy.durable and offset + moved - self._begun_to_write >= CHUNK:
+            length = offset + moved - self._begun_to_write
+            syscalls.start_writeback(self._temporary.descriptor, self._begun_to_write, length)
+            self._begun_to_write += length
         return moved
 
     def _check_source(self) -> None:
@@ -297,6 +302,9 @@ class FileDriver:
         self.state()
         found = self._temporary.publish(copy.target, replace=not copy.options.if_not_exists)
         self._result = describe(copy.target, found)
+        self._close_source()
+
+    def __del__(self) -> None:
         self._close_source()
 
     def _close_source(self) -> None:

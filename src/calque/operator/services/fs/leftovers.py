@@ -38,7 +38,7 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                 waiting.append(key)
             elif is_temporary(name) and (found := _abandoned(root, key)) is not None:
                 yield Leftover(
-                    location=f"fs://{root.absolute(target_of(key))}",
+                    location=f"file://{root.absolute(target_of(key))}",
                     kind=KIND,
                     id=key,
                     started=datetime.fromtimestamp(found.st_mtime, UTC),

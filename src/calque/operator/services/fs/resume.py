@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from calque.errors import CheckpointInvalid
+from calque.operator.services.fs import syscalls
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import describe
 from calque.operator.services.fs.temporary import Temporary, is_temporary
@@ -19,11 +21,18 @@ _ANEW = "Copy anew; `calque sweep` removes what the old copy left"
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """The temporary file of a copy, its inode, and how many bytes of it are right."""
+    """The temporary file of a copy, which file that is, and how many bytes of it are right."""
 
     temporary: str
     inode: int
+    born: int | None
     copied: int
+
+    @classmethod
+    def of(cls, temporary: Temporary, copied: int) -> Self:
+        """What stands on the disk now."""
+        inode = os.fstat(temporary.descriptor).st_ino
+        return cls(temporary.name, inode, syscalls.birth(temporary.descriptor), copied)
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], size: int) -> Self | None:
@@ -35,12 +44,19 @@ class Unfinished:
         name, inode, copied = (state.get(key) for key in ("temporary", "inode", "copied"))
         if not (isinstance(name, str) and isinstance(inode, int) and isinstance(copied, int)):
             raise CheckpointInvalid("the checkpoint is not one of a file copy", hint=_ANEW)
+        born = state.get("born")
+        if not (born is None or isinstance(born, int)):
+            raise CheckpointInvalid("the checkpoint is not one of a file copy", hint=_ANEW)
         if not is_temporary(name) or not 0 <= copied <= size:
             raise CheckpointInvalid("the checkpoint does not fit this file", hint=_ANEW)
-        return cls(name, inode, copied)
+        return cls(name, inode, born, copied)
 
     def to_json(self) -> dict[str, Any]:
         return {"driver": DRIVER, **asdict(self)}
+
+    def _is(self, descriptor: int) -> bool:
+        same = os.fstat(descriptor).st_ino == self.inode
+        return same and syscalls.birth(descriptor) == self.born
 
     def is_gone(self, root: Root, target: str) -> bool:
         """Whether the temporary file is no longer there."""
@@ -64,7 +80,7 @@ class Unfinished:
         try:
             found = os.fstat(temporary.descriptor)
             begin = max(0, self.copied - MIB)
-            if found.st_ino != self.inode or found.st_size < self.copied:
+            if not self._is(temporary.descriptor) or found.st_size < self.copied:
                 raise CheckpointInvalid(f"{self.temporary!r} is another file now", hint=_ANEW)
             if not _equal(source, temporary.descriptor, begin, self.copied):
                 raise CheckpointInvalid(f"{self.temporary!r} was changed since", hint=_ANEW)
@@ -73,8 +89,13 @@ class Unfinished:
             raise
         return temporary
 
+    def discard(self, root: Root, target: str) -> None:
+        """Remove the temporary file without going on with it."""
+        with suppress(FileNotFoundError):
+            Temporary.reopen(root, target, self.temporary, durable=False).discard()
+
     def committed(self, root: Root, target: str, source: int) -> Metadata:
-        """The target, where this very copy became it: the same inode, and byte for byte the source.
+        """The target, where this very copy became it: the same file, and byte for byte the source.
 
         A process may be killed after the rename and before it wrote down that it was done. Where
         the target is another's, the copy was aborted or swept: CheckpointInvalid.
@@ -83,7 +104,7 @@ class Unfinished:
             with root.opened(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
                 found, size = os.fstat(descriptor), os.fstat(source).st_size
                 if (
-                    found.st_ino == self.inode
+                    self._is(descriptor)
                     and found.st_size == size
                     and _equal(source, descriptor, 0, size)
                 ):

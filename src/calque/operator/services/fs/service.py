@@ -56,7 +56,7 @@ class FsService:
 
     def location(self, path: str) -> str:
         slash = "/" if path.endswith("/") else ""
-        return f"fs://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
+        return f"file://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         if version is not None:

@@ -16,6 +16,7 @@ from calque.operator.services.fs.root import Root
 MARKER = re.compile(r"\.calque-[0-9a-f]{24}(?:-([^/\0]+))?\.tmp")
 """The names of our temporary files: chance, then the target's name where there is room for it."""
 
+_PREFIX = ".calque-"
 _LONGEST = 255
 
 _NO_SUCH_CALL = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
@@ -23,7 +24,7 @@ _NO_SUCH_CALL = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 
 def is_temporary(name: str) -> bool:
     """Whether a file name (not a path) carries our marker."""
-    return name.startswith(".calque-") and MARKER.fullmatch(name) is not None
+    return name.startswith(_PREFIX) and MARKER.fullmatch(name) is not None
 
 
 def target_of(key: str) -> str:
@@ -74,7 +75,7 @@ class Temporary:
         try:
             made._lock()
             if not replace:
-                made._check_no_replace(target.rpartition("/")[2])
+                made._check_no_replace()
         except BaseException:
             made.discard()
             raise
@@ -148,9 +149,9 @@ class Temporary:
         found = os.stat(name, dir_fd=self._directory, follow_symlinks=False)
         return os.path.samestat(found, os.fstat(self.descriptor))
 
-    def _check_no_replace(self, target: str) -> None:
+    def _check_no_replace(self) -> None:
         """Do on the empty file what will be done at the end, so that nothing is copied in vain."""
-        name = _new_name(target)
+        name = _PREFIX + secrets.token_hex(12) + self.name[len(_PREFIX) + 24 :]
         move_no_replace(self._directory, self.name, self._directory, name)
         self.name = name
 
@@ -170,6 +171,9 @@ class Temporary:
             os.close(self.descriptor)
             os.close(self._directory)
             self.descriptor = self._directory = -1
+
+    def __del__(self) -> None:
+        self.close()  # who forgot it must not hold its lock; the file is left for a sweep
 
 
 def lock(descriptor: int) -> bool:
@@ -225,6 +229,6 @@ def _create(directory: int, target: str, mode: int) -> tuple[str, int]:
 
 
 def _new_name(target: str) -> str:
-    chance = f".calque-{secrets.token_hex(12)}"
+    chance = _PREFIX + secrets.token_hex(12)
     named = f"{chance}-{target}.tmp" if target else f"{chance}.tmp"
     return named if len(os.fsencode(named)) <= _LONGEST else f"{chance}.tmp"

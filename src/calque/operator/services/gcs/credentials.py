@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import google.auth
 import google.auth.transport.requests
+import google.oauth2.credentials as user
+from google.auth import identity_pool
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
+from google.oauth2 import service_account
 
 from calque.errors import CalqueError, PermissionDenied, Unavailable
 from calque.operator.services.gcs.config import GcsConfig
@@ -52,11 +58,23 @@ class Credentials:
 
     def _find(self) -> Any:
         if self._config.key_file is not None:
-            load: Any = google.auth.load_credentials_from_file
-            found, _ = load(self._config.key_file, scopes=[SCOPE])
-        else:
-            found, _ = google.auth.default(scopes=[SCOPE])
+            return _from_file(self._config.key_file)
+        found, _ = google.auth.default(scopes=[SCOPE])
         return found
+
+
+def _from_file(path: str) -> Any:
+    """The credentials in a JSON file that the caller has named."""
+    info = json.loads(Path(path).read_text())
+    loaders: dict[str, Callable[..., Any]] = {
+        "service_account": service_account.Credentials.from_service_account_info,
+        "authorized_user": user.Credentials.from_authorized_user_info,
+        "external_account": identity_pool.Credentials.from_info,
+    }
+    kind = info.get("type") if isinstance(info, dict) else None
+    if kind not in loaders:
+        raise ValueError(f"the file holds credentials of type {kind!r}")
+    return loaders[kind](info, scopes=[SCOPE])
 
 
 def _mapped(error: Exception) -> CalqueError:
@@ -69,4 +87,4 @@ def _mapped(error: Exception) -> CalqueError:
         return PermissionDenied(
             "Google Cloud refused to renew the access token", hint=_HINT, retryable=renewable
         )
-    return PermissionDenied("the credentials file cannot be read", hint=_HINT)
+    return PermissionDenied("the credentials file cannot be used", hint=_HINT)

@@ -39,14 +39,18 @@ class MemoryConfig:
         known = [each.name for each in fields(cls) if each.name not in ("name", "root")]
         refuse_unknown("memory", options, known)
         values = {
-            name: _flag(value) if name == "versions" else _whole(name, value)
+            name: _flag(name, value) if name == "versions" else _whole(name, value)
             for name, value in options.items()
         }
         return cls(name=uri.host, root=uri.path.strip("/"), **values)  # type: ignore[arg-type]
 
 
-def _flag(value: object) -> bool:
-    return str(value).lower() in ("1", "true", "yes", "on")
+def _flag(name: str, value: object) -> bool:
+    flags = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    flag = flags.get(str(value).lower())
+    if flag is None:
+        raise InvalidInput(f"memory: {name} must be true or false, not {value!r}")
+    return flag
 
 
 def _whole(name: str, value: object) -> int:

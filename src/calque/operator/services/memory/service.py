@@ -46,6 +46,7 @@ class MemoryService:
             copy_with_if_not_exists=True,
             copy_with_if_match=True,
             copy_source_pinned=True,
+            copy_listed_up_to=self._config.threshold,
             copy_concurrent=True,
             copy_resumable=True,
             user_metadata=True,

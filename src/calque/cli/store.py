@@ -1,0 +1,19 @@
+"""``calque store``: make a store, show its access, check it."""
+
+from __future__ import annotations
+
+import typer
+
+from calque.cli.store_access import access
+from calque.cli.store_fsck import fsck
+from calque.cli.store_init import init
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
+app.command()(init)
+app.command()(access)
+app.command()(fsck)
+
+
+@app.callback()
+def store() -> None:
+    """Make a store in a folder, show its access, check it."""

@@ -1,0 +1,82 @@
+"""Begin a copy or a move: read what the client must re-wrap. Nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from calque.errors import FailedPrecondition, InvalidInput
+from calque.store.metabase import verify
+from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.get_object import require_object
+from calque.store.metabase.list_segments import BEFORE_ALL
+from calque.store.metabase.lookup import BUCKET_EXISTS, at, require_bucket
+from calque.store.metabase.schema import segments
+from calque.store.metabase.statement import Statement
+from calque.store.metabase.values import ObjectLocation, ObjectRecord, Position, SegmentKey
+
+KEYS_AFTER = Statement(
+    "segment keys after a position",
+    select(segments.c.position, segments.c.encrypted_key_nonce, segments.c.encrypted_key)
+    .where(
+        segments.c.stream_id == bindparam("of_stream"),
+        segments.c.position > bindparam("after"),
+    )
+    .order_by(segments.c.position)
+    .limit(bindparam("page")),
+)
+
+
+@dataclass(frozen=True)
+class BeginCopy:
+    """Copy (or move) ``source`` to ``target``; later pages name the stream and a cursor."""
+
+    source: ObjectLocation
+    target: ObjectLocation
+    stream_id: bytes | None = None
+    cursor: Position | None = None
+    limit: int = verify.MAX_KEYS_PER_CALL
+
+    def __post_init__(self) -> None:
+        verify.location(self.source)
+        verify.location(self.target, "new")
+        if self.stream_id is not None:
+            verify.stream_id(self.stream_id)
+        if self.cursor is not None:
+            self.cursor.check()
+        if not 1 <= self.limit <= verify.MAX_KEYS_PER_CALL:
+            raise InvalidInput(
+                f"a page holds 1 to {verify.MAX_KEYS_PER_CALL} segment keys, not {self.limit}"
+            )
+
+
+class CopyPage(NamedTuple):
+    """The source, a page of its segment keys in order, and whether more follow."""
+
+    source: ObjectRecord
+    keys: list[SegmentKey]
+    more: bool
+
+
+def begin_copy(database: Database, request: BeginCopy) -> CopyPage:
+    """What Finish will need; ``NotFound`` names the source's or the destination's bucket."""
+
+    def work(transaction: Transaction) -> CopyPage:
+        source = require_object(transaction, request.source, "source").object
+        if request.stream_id is not None and source.stream_id != request.stream_id:
+            raise FailedPrecondition("the source was replaced since the operation began")
+        parameters = {
+            "of_stream": source.stream_id,
+            "after": request.cursor.encode() if request.cursor else BEFORE_ALL,
+            "page": request.limit + 1,
+        }
+        bucket, rows = transaction.batch(
+            [(BUCKET_EXISTS, at(request.target)), (KEYS_AFTER, parameters)]
+        )
+        require_bucket(bucket, request.target.bucket, "destination")
+        keys = [SegmentKey(*row) for row in rows[: request.limit]]
+        return CopyPage(source, keys, len(rows) > request.limit)
+
+    return database.read(work)

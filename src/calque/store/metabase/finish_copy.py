@@ -1,0 +1,327 @@
+"""Finish a copy: object, segments and reference appear in one transaction, or none does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import LargeBinary, and_, bindparam, func, insert, null, select
+
+from calque.errors import FailedPrecondition, InvalidInput, ResourceExhausted
+from calque.store.metabase import quota, verify
+from calque.store.metabase.begin_object import INSERT_OBJECT
+from calque.store.metabase.commit_object import Committed
+from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
+from calque.store.metabase.database import Database, Parameters, Transaction
+from calque.store.metabase.locks import ancestor_of, key_locks, lock_families
+from calque.store.metabase.lookup import (
+    BUCKET_PLACEMENT,
+    COMMITTED_AT,
+    NEXT_VERSION,
+    Found,
+    at,
+    found,
+    live,
+    object_by_stream,
+    require_bucket,
+)
+from calque.store.metabase.operations import (
+    DROP_CHUNKS,
+    OPERATION,
+    Operation,
+    OperationRecord,
+    finishing,
+    operation_record,
+    stored_keys,
+)
+from calque.store.metabase.promotion import FreedSegment, remove
+from calque.store.metabase.schema import COMMITTED, segment_copies, segments
+from calque.store.metabase.segment_keys import PackedKeys, key_of_row, nonce_of_row
+from calque.store.metabase.statement import Statement
+from calque.store.metabase.update_metadata import SET_METADATA, metadata_parameters
+from calque.store.metabase.values import (
+    ObjectLocation,
+    ObjectRecord,
+    WrappedMetadata,
+    new_stream_id,
+)
+
+_remote = and_(segments.c.inline_data.is_(None), segments.c.encrypted_size > 0)
+
+SOURCE_SEGMENTS = Statement(
+    "positions of a source",
+    select(segments.c.position, segments.c.placement, _remote)
+    .where(segments.c.stream_id == bindparam("of_stream"))
+    .order_by(segments.c.position),
+)
+COPY_SEGMENTS = Statement(
+    "copy the segments of a stream",
+    insert(segments).from_select(
+        [column.name for column in segments.columns],
+        select(
+            bindparam("new_stream", type_=LargeBinary),
+            segments.c.position,
+            bindparam("now", type_=segments.c.created_at.type),
+            null(),  # the time of repair is the ancestor's
+            segments.c.expires_at,
+            segments.c.root_piece_id,
+            nonce_of_row,
+            key_of_row,
+            segments.c.encrypted_size,
+            segments.c.plain_size,
+            segments.c.plain_offset,
+            segments.c.encrypted_etag,
+            segments.c.redundancy,
+            segments.c.inline_data,
+            null(),  # the pieces are the ancestor's
+            segments.c.placement,
+        ).where(segments.c.stream_id == bindparam("source_stream")),
+    ),
+)
+INSERT_COPY = Statement("insert a reference", insert(segment_copies))
+COUNT_COPIES = Statement(
+    "count the copies of an ancestor",
+    select(func.count()).where(segment_copies.c.ancestor_stream_id == bindparam("ancestor")),
+)
+
+
+@dataclass(frozen=True)
+class FinishCopy:
+    """The second half of a copy.
+
+    ``keys`` are the last (or only) re-wrapped keys. Without ``override_metadata`` the
+    ``metadata`` carries only the re-wrapped metadata key and its nonce.
+    """
+
+    operation: Operation
+    source: ObjectLocation
+    source_stream_id: bytes
+    target: ObjectLocation
+    keys: PackedKeys
+    metadata: WrappedMetadata
+    override_metadata: bool = False
+    conditions: Conditions = NO_CONDITIONS
+    may_overwrite: bool = True
+
+    def __post_init__(self) -> None:
+        verify.location(self.source)
+        verify.location(self.target, "new")
+        verify.stream_id(self.source_stream_id)
+        verify.metadata(self.metadata, "new")
+        if self.metadata.data and not self.override_metadata:
+            raise InvalidInput("new metadata came without override_metadata")
+        if self.source.project_id != self.target.project_id:
+            raise InvalidInput("source and destination belong to different projects")
+
+
+class _Scene(NamedTuple):
+    """Everything that one look at the database says about a copy."""
+
+    done: OperationRecord | None
+    placement: list[Any]
+    source: Found | None
+    existing: Found | None
+    version: int
+    segments: list[Any]
+
+
+def finish_copy(database: Database, request: FinishCopy) -> Committed:
+    """Commit the copy; a repeat of one that succeeded returns the same object.
+
+    Raises ``FailedPrecondition`` when the source went away, was replaced or expired since
+    Begin. On any error rows, references and quota are exactly as before.
+    """
+    return database.write(lambda transaction: _finish(transaction, request))
+
+
+def _finish(transaction: Transaction, request: FinishCopy) -> Committed:
+    scene = _look(transaction, request)
+    if scene.done is not None and scene.done.finished:
+        return Committed(repeated(transaction, scene.done, request.target), [])
+    request.operation.check_time(transaction.now)
+    placement = require_bucket(scene.placement, request.target.bucket, "destination")
+    source = require_source(scene.source, request.source_stream_id, transaction.now)
+    request.conditions.check_source(source.object)
+    if request.source == request.target:
+        return _onto_itself(transaction, request, scene, source.object)
+    visible = live(scene.existing, transaction.now)
+    request.conditions.check_target(
+        visible.object if visible else None, may_overwrite=request.may_overwrite
+    )
+    keys = stored_keys(transaction, scene.done, request.keys)
+    keys.must_match([row[0] for row in scene.segments])
+    metadata = copied_metadata(source.object, request)
+    remote = require_placement(scene.segments, placement)
+    return _store(transaction, request, scene, source, keys, metadata, remote=remote)
+
+
+def _look(transaction: Transaction, request: FinishCopy) -> _Scene:
+    locks = key_locks(transaction, exclusive=[request.target], shared=[request.source])
+    answers = transaction.batch(
+        [
+            *locks,
+            (OPERATION, {"operation_id": request.operation.operation_id}),
+            (BUCKET_PLACEMENT, at(request.target)),
+            (COMMITTED_AT, at(request.source)),
+            (COMMITTED_AT, at(request.target)),
+            (NEXT_VERSION, at(request.target)),
+            (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
+        ]
+    )[len(locks) :]
+    return _Scene(
+        operation_record(answers[0]),
+        answers[1],
+        found(answers[2]),
+        found(answers[3]),
+        answers[4][0][0],
+        answers[5],
+    )
+
+
+def repeated(
+    transaction: Transaction, done: OperationRecord, target: ObjectLocation
+) -> ObjectRecord:
+    """The object that a finished operation made, if it is still there."""
+    result = object_by_stream(transaction, done.result_stream_id or b"")
+    if result is None or result.object.location != target:
+        raise FailedPrecondition(
+            "this operation was finished before, and its object was deleted or replaced since"
+        )
+    return result.object
+
+
+def require_source(source: Found | None, stream_id: bytes, now: int) -> Found:
+    """The source as it was at Begin, or ``FailedPrecondition``."""
+    alive = live(source, now)
+    if alive is None:
+        raise FailedPrecondition("the source was deleted or has expired since the operation began")
+    if alive.object.stream_id != stream_id:
+        raise FailedPrecondition("the source was replaced since the operation began")
+    return alive
+
+
+def copied_metadata(source: ObjectRecord, request: FinishCopy) -> WrappedMetadata:
+    """The metadata of the copy: the new one, or the source's under its re-wrapped key."""
+    given = request.metadata
+    if request.override_metadata:
+        return given
+    require_rewrapped(source, given)
+    return WrappedMetadata(given.nonce, source.encrypted_metadata, given.key)
+
+
+def require_rewrapped(source: ObjectRecord, given: WrappedMetadata) -> None:
+    """Metadata that stays needs its key re-wrapped; where there is none, none may come."""
+    if bool(source.encrypted_metadata_encrypted_key) != bool(given.key):
+        what = "missing" if source.encrypted_metadata_encrypted_key else "given, but there is none"
+        raise InvalidInput(f"the re-wrapped metadata key of the source is {what}")
+
+
+def require_placement(rows: list[Any], placement: int) -> bool:
+    """Whether any segment is remote; refuses pieces that may not serve the new bucket."""
+    remote = [row[1] for row in rows if row[2]]
+    if placement and any(each != placement for each in remote):
+        raise FailedPrecondition(
+            "the destination bucket has another placement than the pieces of the source"
+        )
+    return bool(remote)
+
+
+def _store(
+    transaction: Transaction,
+    request: FinishCopy,
+    scene: _Scene,
+    source: Found,
+    keys: PackedKeys,
+    metadata: WrappedMetadata,
+    *,
+    remote: bool,
+) -> Committed:
+    touched = [source] if remote else []
+    touched += [scene.existing] if scene.existing else []
+    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
+    usage, freed = quota.Usage(), list[FreedSegment]()
+    if scene.existing is not None:
+        freed = remove(transaction, scene.existing)
+        usage = usage.minus(scene.existing.object)
+        # The removal may have promoted the source, or the ancestor it had.
+        source = Found(source.object, ancestor_of(transaction, source.object.stream_id))
+    copy = _copy_of(source.object, request.target, metadata, scene.version, transaction.now)
+    work: list[tuple[Statement, Parameters]] = []
+    if remote:
+        work.append(_reference(transaction, source, copy.stream_id))
+    work.append((INSERT_OBJECT, copy._asdict()))
+    if len(keys):
+        work.append((COPY_SEGMENTS, _copying(source.object, copy, keys)))
+    if scene.done is not None:
+        work.append((DROP_CHUNKS, {"of_operation": request.operation.operation_id}))
+    work.append(finishing(request.operation, copy.stream_id))
+    usage = usage.plus(copy)
+    work.append(quota.charging(transaction, request.target.project_id, usage))
+    *_, charged = transaction.run_batch(work)
+    quota.settle(transaction, request.target.project_id, usage, charged)
+    return Committed(copy, freed)
+
+
+def _reference(
+    transaction: Transaction, source: Found, stream_id: bytes
+) -> tuple[Statement, Parameters]:
+    """The reference to the root original, if it may have one more copy."""
+    ancestor = source.ancestor or source.object.stream_id
+    live_copies = transaction.rows(COUNT_COPIES, {"ancestor": ancestor})[0][0]
+    if live_copies >= verify.MAX_LIVE_COPIES:
+        raise ResourceExhausted(
+            f"the original has {live_copies} copies, the limit is {verify.MAX_LIVE_COPIES}",
+            hint="Delete a copy, or upload the object anew.",
+        )
+    return INSERT_COPY, {"stream_id": stream_id, "ancestor_stream_id": ancestor}
+
+
+def _copy_of(
+    source: ObjectRecord,
+    target: ObjectLocation,
+    metadata: WrappedMetadata,
+    version: int,
+    now: int,
+) -> ObjectRecord:
+    return source._replace(
+        bucket_name=target.bucket,
+        object_key=target.key,
+        version=version,
+        stream_id=new_stream_id(now),
+        created_at=now,
+        status=COMMITTED,
+        encrypted_metadata_nonce=metadata.nonce,
+        encrypted_metadata=metadata.data,
+        encrypted_metadata_encrypted_key=metadata.key,
+        zombie_deletion_deadline=None,
+    )
+
+
+def _copying(source: ObjectRecord, copy: ObjectRecord, keys: PackedKeys) -> Parameters:
+    return {
+        "new_stream": copy.stream_id,
+        "source_stream": source.stream_id,
+        "now": copy.created_at,
+        "nonces": keys.nonces,
+        "keys": keys.keys,
+    }
+
+
+def _onto_itself(
+    transaction: Transaction, request: FinishCopy, scene: _Scene, source: ObjectRecord
+) -> Committed:
+    """Without new metadata nothing changes; with it only the metadata does."""
+    if not request.override_metadata:
+        request.conditions.check_target(source, may_overwrite=True)
+        return Committed(source, [])
+    request.conditions.check_target(source, may_overwrite=request.may_overwrite)
+    transaction.run(SET_METADATA, metadata_parameters(source, request.metadata))
+    if scene.done is not None:
+        transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
+    transaction.run(*finishing(request.operation, source.stream_id))
+    changed = source._replace(
+        encrypted_metadata_nonce=request.metadata.nonce,
+        encrypted_metadata=request.metadata.data,
+        encrypted_metadata_encrypted_key=request.metadata.key,
+    )
+    return Committed(changed, [])

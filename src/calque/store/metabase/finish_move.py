@@ -1,0 +1,179 @@
+"""Finish a move: the same stream under another key, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, update
+
+from calque.errors import InvalidInput
+from calque.store.metabase import quota, verify
+from calque.store.metabase.commit_object import Committed
+from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
+from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.finish_copy import (
+    SOURCE_SEGMENTS,
+    repeated,
+    require_placement,
+    require_rewrapped,
+    require_source,
+)
+from calque.store.metabase.locks import key_locks, lock_families
+from calque.store.metabase.lookup import (
+    BUCKET_PLACEMENT,
+    COMMITTED_AT,
+    NEXT_VERSION,
+    Found,
+    at,
+    found,
+    live,
+    require_bucket,
+)
+from calque.store.metabase.operations import (
+    DROP_CHUNKS,
+    OPERATION,
+    Operation,
+    finishing,
+    operation_record,
+    stored_keys,
+)
+from calque.store.metabase.promotion import FreedSegment, remove
+from calque.store.metabase.schema import objects, segments
+from calque.store.metabase.segment_keys import PackedKeys, numbered_keys
+from calque.store.metabase.statement import Statement
+from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
+
+MOVE_OBJECT = Statement(
+    "move an object row",
+    update(objects)
+    .where(objects.c.stream_id == bindparam("of_stream"))
+    .values(
+        bucket_name=bindparam("new_bucket"),
+        object_key=bindparam("new_object_key"),
+        version=bindparam("new_version"),
+        encrypted_metadata_nonce=bindparam("new_nonce"),
+        encrypted_metadata_encrypted_key=bindparam("new_key"),
+    ),
+)
+_numbered = numbered_keys("of_stream").subquery("numbered")
+REKEY_SEGMENTS = Statement(
+    "re-key the segments of a stream",
+    update(segments)
+    .where(
+        segments.c.stream_id == bindparam("of_stream"),
+        segments.c.position == _numbered.c.position,
+    )
+    .values(encrypted_key_nonce=_numbered.c.new_nonce, encrypted_key=_numbered.c.new_key),
+)
+
+
+@dataclass(frozen=True)
+class FinishMove:
+    """The second half of a move; the keys are re-wrapped for the new name."""
+
+    operation: Operation
+    source: ObjectLocation
+    source_stream_id: bytes
+    target: ObjectLocation
+    keys: PackedKeys
+    metadata_key: bytes | None = None
+    metadata_key_nonce: bytes | None = None
+    conditions: Conditions = NO_CONDITIONS
+    may_overwrite: bool = True
+
+    def __post_init__(self) -> None:
+        verify.location(self.source)
+        verify.location(self.target, "new")
+        verify.stream_id(self.source_stream_id)
+        verify.wrapped_metadata_key(self.metadata_key, self.metadata_key_nonce, "new")
+        if self.source.project_id != self.target.project_id:
+            raise InvalidInput("source and destination belong to different projects")
+        if self.source == self.target:
+            raise InvalidInput("an object cannot be moved onto itself")
+
+
+def finish_move(database: Database, request: FinishMove) -> Committed:
+    """Rename the object; stream, creation time, pieces and references stay as they are."""
+    return database.write(lambda transaction: _finish(transaction, request))
+
+
+def _finish(transaction: Transaction, request: FinishMove) -> Committed:
+    locks = key_locks(transaction, exclusive=[request.source, request.target])
+    done_rows, bucket, source_rows, target_rows, version, rows = transaction.batch(
+        [
+            *locks,
+            (OPERATION, {"operation_id": request.operation.operation_id}),
+            (BUCKET_PLACEMENT, at(request.target)),
+            (COMMITTED_AT, at(request.source)),
+            (COMMITTED_AT, at(request.target)),
+            (NEXT_VERSION, at(request.target)),
+            (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
+        ]
+    )[len(locks) :]
+    done = operation_record(done_rows)
+    if done is not None and done.finished:
+        return Committed(repeated(transaction, done, request.target), [])
+    request.operation.check_time(transaction.now)
+    placement = require_bucket(bucket, request.target.bucket, "destination")
+    source = require_source(found(source_rows), request.source_stream_id, transaction.now)
+    request.conditions.check_source(source.object)
+    existing = found(target_rows)
+    visible = live(existing, transaction.now)
+    request.conditions.check_target(
+        visible.object if visible else None, may_overwrite=request.may_overwrite
+    )
+    keys = stored_keys(transaction, done, request.keys)
+    keys.must_match([row[0] for row in rows])
+    require_placement(rows, placement)
+    given = WrappedMetadata(request.metadata_key_nonce, None, request.metadata_key)
+    require_rewrapped(source.object, given)
+    freed = _clear_target(transaction, request, source, existing)
+    moved = _move(transaction, request, source.object, version[0][0], keys)
+    if done is not None:
+        transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
+    transaction.run(*finishing(request.operation, moved.stream_id))
+    return Committed(moved, freed)
+
+
+def _clear_target(
+    transaction: Transaction, request: FinishMove, source: Found, existing: Found | None
+) -> list[FreedSegment]:
+    touched = [source, *([existing] if existing else [])]
+    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
+    if existing is None:
+        return []
+    freed = remove(transaction, existing)
+    quota.charge(transaction, request.target.project_id, quota.Usage().minus(existing.object))
+    return freed
+
+
+def _move(
+    transaction: Transaction,
+    request: FinishMove,
+    source: ObjectRecord,
+    version: int,
+    keys: PackedKeys,
+) -> ObjectRecord:
+    transaction.run(
+        MOVE_OBJECT,
+        {
+            "of_stream": source.stream_id,
+            "new_bucket": request.target.bucket,
+            "new_object_key": request.target.key,
+            "new_version": version,
+            "new_nonce": request.metadata_key_nonce,
+            "new_key": request.metadata_key,
+        },
+    )
+    if len(keys):
+        transaction.run(
+            REKEY_SEGMENTS,
+            {"of_stream": source.stream_id, "nonces": keys.nonces, "keys": keys.keys},
+        )
+    return source._replace(
+        bucket_name=request.target.bucket,
+        object_key=request.target.key,
+        version=version,
+        encrypted_metadata_nonce=request.metadata_key_nonce,
+        encrypted_metadata_encrypted_key=request.metadata_key,
+    )

@@ -1,0 +1,26 @@
+"""The object at a key: the committed one, unless it has expired."""
+
+from __future__ import annotations
+
+from calque.errors import NotFound
+from calque.store.metabase import verify
+from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.lookup import BUCKET_EXISTS, COMMITTED_AT, Found, at, found, live
+from calque.store.metabase.values import ObjectLocation, ObjectRecord
+
+
+def get_object(database: Database, location: ObjectLocation) -> ObjectRecord:
+    """The object, or ``NotFound`` that tells bucket and object apart."""
+    verify.location(location)
+    return database.read(lambda transaction: require_object(transaction, location)).object
+
+
+def require_object(transaction: Transaction, location: ObjectLocation, which: str = "") -> Found:
+    """The live object at ``location`` inside a transaction, or ``NotFound``."""
+    object_ = live(found(transaction.rows(COMMITTED_AT, at(location))), transaction.now)
+    if object_ is None:
+        lead = f"{which} " if which else ""
+        if not transaction.rows(BUCKET_EXISTS, at(location)):
+            raise NotFound(f"{lead}bucket {location.bucket!r} does not exist")
+        raise NotFound(f"{lead}object does not exist in bucket {location.bucket!r}")
+    return object_

@@ -1,0 +1,180 @@
+"""Objects below a prefix, in the order of their encrypted keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, literal_column, or_, select
+from sqlalchemy.sql import and_
+
+from calque.errors import InvalidInput
+from calque.store.metabase import verify
+from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.lookup import BUCKET_EXISTS, IS_COMMITTED, require_bucket
+from calque.store.metabase.schema import COMMITTED, PENDING, objects
+from calque.store.metabase.statement import Statement
+from calque.store.metabase.values import PROJECT_ID_SIZE, ObjectRecord
+
+MAX_PAGE = 1000
+# Longer than any key and made of the highest byte: the end of a bucket without a prefix.
+END_OF_KEYS = b"\xff" * (verify.MAX_KEY_SIZE + 1)
+
+_key = objects.c.object_key
+_in_bucket = (
+    objects.c.project_id == bindparam("project"),
+    objects.c.bucket_name == bindparam("bucket"),
+    _key >= bindparam("first"),
+    _key < bindparam("end"),
+)
+COMMITTED_FROM = Statement(
+    "committed objects from a key",
+    select(objects)
+    .where(
+        *_in_bucket,
+        IS_COMMITTED,
+        or_(objects.c.expires_at.is_(None), objects.c.expires_at > bindparam("now")),
+    )
+    .order_by(_key)
+    .limit(bindparam("page")),
+)
+PENDING_FROM = Statement(
+    "pending objects from a key",
+    select(objects)
+    .where(
+        *_in_bucket,
+        objects.c.status == literal_column("1"),
+        or_(
+            _key > bindparam("first"),
+            and_(_key == bindparam("first"), objects.c.version > bindparam("after_version")),
+        ),
+    )
+    .order_by(_key, objects.c.version)
+    .limit(bindparam("page")),
+)
+
+
+class ListItem(NamedTuple):
+    """A key relative to the prefix, with its object; or a common prefix without one."""
+
+    key: bytes
+    object: ObjectRecord | None
+
+
+class ObjectPage(NamedTuple):
+    """Some items in order, and whether more follow."""
+
+    items: list[ListItem]
+    more: bool
+
+
+@dataclass(frozen=True)
+class ListObjects:
+    """What lies below ``prefix``, after ``cursor`` (relative to the prefix)."""
+
+    project_id: bytes
+    bucket: str
+    prefix: bytes = b""
+    cursor: bytes = b""
+    limit: int = MAX_PAGE
+    recursive: bool = True
+    status: int = COMMITTED
+    after_version: int = 0
+    delimiter: bytes = b"/"
+
+    def __post_init__(self) -> None:
+        verify.exactly(self.project_id, PROJECT_ID_SIZE, "project id")
+        verify.bucket_name(self.bucket)
+        if not 1 <= self.limit <= MAX_PAGE:
+            raise InvalidInput(f"a page holds 1 to {MAX_PAGE} objects, not {self.limit}")
+        if self.status not in (PENDING, COMMITTED):
+            raise InvalidInput(f"object status {self.status} is unknown")
+        if not self.delimiter:
+            raise InvalidInput("delimiter is empty")
+        if len(self.prefix) + len(self.cursor) > 2 * verify.MAX_KEY_SIZE:
+            raise InvalidInput("prefix or cursor is longer than a key can be")
+
+
+def list_objects(database: Database, request: ListObjects) -> ObjectPage:
+    """One page, in one snapshot; ``NotFound`` when the bucket does not exist."""
+
+    def work(transaction: Transaction) -> ObjectPage:
+        place = {"project_id": request.project_id, "bucket": request.bucket}
+        require_bucket(transaction.rows(BUCKET_EXISTS, place), request.bucket)
+        items: list[ListItem] = []
+        for item in _items(transaction, request):
+            if len(items) == request.limit:
+                return ObjectPage(items, True)
+            items.append(item)
+        return ObjectPage(items, False)
+
+    return database.read(work)
+
+
+def _items(transaction: Transaction, request: ListObjects) -> Iterator[ListItem]:
+    """Objects and common prefixes; a prefix is jumped over, however much lies below it."""
+    first, after_version = _start(request)
+    end = _after_prefix(request.prefix)
+    while True:
+        rows = _rows(transaction, request, first, end, after_version)
+        jump = None
+        for row in rows:
+            record = ObjectRecord(*row)
+            if jump is not None and record.object_key < jump:
+                continue
+            relative = record.object_key[len(request.prefix) :]
+            cut = -1 if request.recursive else relative.find(request.delimiter)
+            if cut < 0:
+                jump = None
+                yield ListItem(relative, record)
+            else:
+                shared = relative[: cut + len(request.delimiter)]
+                jump = _after_prefix(request.prefix + shared)
+                yield ListItem(shared, None)
+        if len(rows) <= request.limit:
+            return
+        last = ObjectRecord(*rows[-1])
+        first, after_version = (jump, 0) if jump is not None else _behind(request, last)
+
+
+def _start(request: ListObjects) -> tuple[bytes, int]:
+    if not request.cursor:
+        return request.prefix, -1
+    absolute = request.prefix + request.cursor
+    if not request.recursive and request.cursor.endswith(request.delimiter):
+        return _after_prefix(absolute), -1
+    if request.status == PENDING and request.after_version:
+        return absolute, request.after_version
+    return absolute + b"\0", -1
+
+
+def _behind(request: ListObjects, last: ObjectRecord) -> tuple[bytes, int]:
+    if request.status == PENDING:
+        return last.object_key, last.version
+    return last.object_key + b"\0", -1
+
+
+def _rows(
+    transaction: Transaction, request: ListObjects, first: bytes, end: bytes, after_version: int
+) -> list[Any]:
+    parameters: dict[str, object] = {
+        "project": request.project_id,
+        "bucket": request.bucket,
+        "first": first,
+        "end": end,
+        "page": request.limit + 1,
+    }
+    if request.status == PENDING:
+        parameters["after_version"] = after_version
+        return transaction.rows(PENDING_FROM, parameters)
+    parameters["now"] = transaction.now
+    return transaction.rows(COMMITTED_FROM, parameters)
+
+
+def _after_prefix(prefix: bytes) -> bytes:
+    """The first key that sorts behind every key with this prefix."""
+    trimmed = prefix.rstrip(b"\xff")
+    if not trimmed:
+        return END_OF_KEYS
+    return trimmed[:-1] + bytes([trimmed[-1] + 1])

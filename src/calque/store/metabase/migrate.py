@@ -1,0 +1,63 @@
+"""Bring a database to the schema of this release.
+
+The steps lie in ``migrations/versions`` and ship with the package; a database that is
+newer than the code is refused rather than guessed at.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from calque.errors import FailedPrecondition
+from calque.store.metabase.database import Database
+from calque.store.metabase.faults import database_error
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def migrate(database: Database, revision: str = "head") -> None:
+    """Apply every missing step up to ``revision``; nothing happens when there is none.
+
+    All steps are one transaction. Several processes may call this at once: they queue.
+    """
+    try:
+        with database.engine.connect() as connection:
+            _apply(connection, revision)
+    except DBAPIError as error:
+        raise database_error(error.orig or error) from error
+
+
+def revisions() -> list[str]:
+    """The steps, oldest first."""
+    script = ScriptDirectory(str(MIGRATIONS))
+    return [step.revision for step in reversed(list(script.walk_revisions()))]
+
+
+def current_revision(database: Database) -> str | None:
+    """The step this database is at."""
+    with database.engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def _apply(connection: Connection, revision: str) -> None:
+    found = MigrationContext.configure(connection).get_current_revision()
+    connection.rollback()
+    known = revisions()
+    if found is not None and found not in known:
+        raise FailedPrecondition(
+            f"the metabase has schema {found!r}, which this release does not know",
+            hint="It was made by a newer calque: upgrade calque.",
+        )
+    if found == (known[-1] if revision == "head" else revision):
+        return
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)

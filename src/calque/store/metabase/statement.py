@@ -1,0 +1,92 @@
+"""Statements: written with SQLAlchemy Core, compiled once for each database.
+
+Every piece of SQL the metabase runs is a :class:`Statement` made at import. That keeps
+the hot path free of statement building, and gives the tests a complete list to EXPLAIN:
+no statement may scan a whole table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from sqlalchemy import ClauseElement
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
+
+SQLITE = "sqlite"
+POSTGRES = "postgresql"
+
+_DIALECTS: Mapping[str, Dialect] = {
+    SQLITE: sqlite.dialect(paramstyle="named"),
+    POSTGRES: postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
+}
+
+
+class Statement:
+    """One named statement with named parameters, in the words of each database.
+
+    ``sqlite`` or ``postgres`` replace the general construct where the two must differ.
+    """
+
+    registry: ClassVar[dict[str, Statement]] = {}
+
+    def __init__(
+        self,
+        name: str,
+        construct: ClauseElement | None = None,
+        *,
+        sqlite: ClauseElement | None = None,
+        postgres: ClauseElement | None = None,
+        whole_table: str = "",
+    ) -> None:
+        if name in self.registry:
+            raise ValueError(f"two statements are called {name!r}")
+        self.name = name
+        self.whole_table = whole_table
+        self._constructs = {
+            SQLITE: construct if sqlite is None else sqlite,
+            POSTGRES: construct if postgres is None else postgres,
+        }
+        self._sql: dict[str, str] = {}
+        self.registry[name] = self
+
+    def __repr__(self) -> str:
+        return f"Statement({self.name!r})"
+
+    def exists_for(self, database: str) -> bool:
+        """Whether this database has the statement at all."""
+        return self._constructs[database] is not None
+
+    def sql(self, database: str) -> str:
+        """The text for ``database``; compiled at the first call."""
+        found = self._sql.get(database)
+        if found is None:
+            found = self._sql[database] = self._text(database)
+        return found
+
+    def _text(self, database: str) -> str:
+        """The SQL with its constants written out, so that only real parameters remain."""
+        compiled = self.compiled(database)
+        text = str(compiled)
+        for name, bind in compiled.binds.items():
+            if not bind.required:
+                sign = f":{name}" if database == SQLITE else f"%({name})s"
+                text = re.sub(re.escape(sign) + r"(?!\w)", _constant(bind.value), text)
+        return text
+
+    def compiled(self, database: str) -> Any:
+        """The compiled construct, with its parameters and their types."""
+        construct = self._constructs[database]
+        if construct is None:
+            raise ValueError(f"{self.name} is not a statement of {database}")
+        return construct.compile(dialect=_DIALECTS[database])
+
+
+def _constant(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, int):
+        return str(int(value))
+    raise TypeError(f"{value!r} must be a parameter, not a constant")

@@ -1,0 +1,91 @@
+"""Replace the metadata of an object in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, update
+
+from calque.errors import FailedPrecondition, NotFound
+from calque.store.metabase import verify
+from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.locks import key_locks
+from calque.store.metabase.lookup import (
+    BUCKET_EXISTS,
+    COMMITTED_AT,
+    at,
+    found,
+    live,
+    require_bucket,
+)
+from calque.store.metabase.schema import objects
+from calque.store.metabase.statement import Statement
+from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
+
+SET_METADATA = Statement(
+    "set the metadata of an object",
+    update(objects)
+    .where(objects.c.stream_id == bindparam("of_stream"))
+    .values(
+        encrypted_metadata_nonce=bindparam("new_nonce"),
+        encrypted_metadata=bindparam("new_metadata"),
+        encrypted_metadata_encrypted_key=bindparam("new_key"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class UpdateMetadata:
+    """New metadata for the object at a location, which must still be ``stream_id``."""
+
+    location: ObjectLocation
+    stream_id: bytes
+    metadata: WrappedMetadata
+
+    def __post_init__(self) -> None:
+        verify.location(self.location)
+        verify.stream_id(self.stream_id)
+        verify.metadata(self.metadata)
+
+
+def update_metadata(database: Database, request: UpdateMetadata) -> ObjectRecord:
+    """Replace it; data, references and creation time stay."""
+
+    def work(transaction: Transaction) -> ObjectRecord:
+        bucket, rows = transaction.batch(
+            [
+                *key_locks(transaction, exclusive=[request.location]),
+                (BUCKET_EXISTS, at(request.location)),
+                (COMMITTED_AT, at(request.location)),
+            ]
+        )[-2:]
+        require_bucket(bucket, request.location.bucket)
+        current = live(found(rows), transaction.now)
+        if current is None:
+            raise NotFound(f"object does not exist in bucket {request.location.bucket!r}")
+        if current.object.stream_id != request.stream_id:
+            raise FailedPrecondition("the object was replaced since it was read")
+        transaction.run(SET_METADATA, metadata_parameters(current.object, request.metadata))
+        return with_metadata(current.object, request.metadata)
+
+    return database.write(work)
+
+
+def metadata_parameters(record: ObjectRecord, metadata: WrappedMetadata) -> dict[str, Any]:
+    """The parameters of ``SET_METADATA``."""
+    return {
+        "of_stream": record.stream_id,
+        "new_nonce": metadata.nonce,
+        "new_metadata": metadata.data,
+        "new_key": metadata.key,
+    }
+
+
+def with_metadata(record: ObjectRecord, metadata: WrappedMetadata) -> ObjectRecord:
+    """``record`` with other metadata."""
+    return record._replace(
+        encrypted_metadata_nonce=metadata.nonce,
+        encrypted_metadata=metadata.data,
+        encrypted_metadata_encrypted_key=metadata.key,
+    )

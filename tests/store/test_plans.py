@@ -1,0 +1,155 @@
+"""No statement of the metabase reads a whole table, on either database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.types import BigInteger, Integer, LargeBinary, Text
+from tests.store.world import THREE_REMOTE, Clock, World
+
+import calque.store.metainfo.endpoint.endpoint  # noqa: F401 - imports every statement there is
+from calque.store.metabase import fsck, operations  # noqa: F401 - and these
+from calque.store.metabase.database import Database
+from calque.store.metabase.migrate import migrate
+from calque.store.metabase.statement import POSTGRES, SQLITE, Statement
+
+STATEMENTS = [statement for statement in Statement.registry.values() if not statement.whole_table]
+# Reading these costs nothing that grows with the objects stored.
+FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (running|numbered|\(subquery)")
+
+
+def _parameters(statement: Statement, dialect: str) -> dict[str, Any]:
+    return {
+        name: _example(bind.type)
+        for name, bind in statement.compiled(dialect).binds.items()
+        if bind.required
+    }
+
+
+def _example(kind: object) -> object:
+    if isinstance(kind, LargeBinary):
+        return b"\0" * 16
+    if isinstance(kind, Integer | BigInteger):
+        return 1
+    if isinstance(kind, Text):
+        return "first"
+    if type(kind).__name__ == "ARRAY":
+        return [_example(kind.item_type)]  # type: ignore[attr-defined]
+    return 1
+
+
+def test_the_list_is_complete() -> None:
+    """Every statement of every operation is registered, and few may read everything."""
+    assert len(STATEMENTS) > 50
+    free = {statement.name for statement in Statement.registry.values() if statement.whole_table}
+    assert all(name.startswith("fsck") or name == "all nodes" for name in free)
+
+
+@pytest.fixture
+def sqlite_world(tmp_path: Path) -> Iterator[World]:
+    """A metabase on SQLite with a few rows."""
+    clock = Clock()
+    database = Database.open(f"sqlite:///{tmp_path / 'plans.db'}", clock=clock)
+    migrate(database)
+    world = World(database, clock)
+    world.upload("a", THREE_REMOTE)
+    world.copy(world.at("a"), world.at("b"))
+    yield world
+    database.close()
+
+
+def test_no_scan_on_sqlite(sqlite_world: World) -> None:
+    """EXPLAIN QUERY PLAN searches by an index wherever it touches a table."""
+    guilty: dict[str, list[str]] = {}
+    connection = sqlite_world.database.engine.raw_connection()
+    driver: Any = connection.driver_connection
+    for statement in STATEMENTS:
+        if not statement.exists_for(SQLITE):
+            continue
+        sql = f"EXPLAIN QUERY PLAN {statement.sql(SQLITE)}"
+        steps = [row[3] for row in driver.execute(sql, _parameters(statement, SQLITE))]
+        scans = [step for step in steps if step.startswith("SCAN") and not FREE_SCANS.search(step)]
+        if scans:
+            guilty[statement.name] = scans
+    connection.close()
+    assert guilty == {}
+
+
+def test_no_scan_on_postgres(postgres_url: str) -> None:
+    """With sequential scans priced out none is left, and every index is entered by its head."""
+    database = Database.open(postgres_url)
+    guilty: dict[str, list[str]] = {}
+    with database.engine.connect() as session:
+        heads = _prepare(session)
+        driver: Any = session.connection.driver_connection
+        for statement in STATEMENTS:
+            if not statement.exists_for(POSTGRES):
+                continue
+            sql = f"EXPLAIN {statement.sql(POSTGRES)}"
+            parameters = _parameters(statement, POSTGRES)
+            lines = [row[0] for row in driver.execute(sql, parameters).fetchall()]
+            if _scans(lines, heads):
+                guilty[statement.name] = lines
+    database.close()
+    assert guilty == {}
+
+
+def _prepare(session: Connection) -> dict[str, str]:
+    """Price sequential scans out; gives the first column of every index."""
+    session.execute(text("SET enable_seqscan = off"))
+    rows = session.execute(
+        text(
+            "SELECT c.relname, a.attname FROM pg_index i"
+            " JOIN pg_class c ON c.oid = i.indexrelid"
+            " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
+        )
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def _scans(lines: list[str], heads: dict[str, str]) -> bool:
+    """Whether a plan reads a table whole: sequentially, or an index not entered by its head."""
+    for number, line in enumerate(lines):
+        if "Seq Scan on" in line:
+            return True
+        index = re.search(r"Index (?:Only )?Scan (?:Backward )?(?:using|on) (\w+)", line)
+        if index and not _bounded(lines, number, heads[index.group(1)]):
+            return True
+    return False
+
+
+def _bounded(lines: list[str], number: int, head: str) -> bool:
+    indent = len(lines[number]) - len(lines[number].lstrip())
+    for line in lines[number + 1 :]:
+        if len(line) - len(line.lstrip()) <= indent:
+            break
+        if re.search(rf"Index Cond: .*\b{head}\b", line):
+            return True
+    # The first entry of an index (a LIMIT above) is no scan either.
+    return number > 0 and "Limit" in lines[number - 1]
+
+
+def test_the_harness_sees_scans(sqlite_world: World, postgres_url: str) -> None:
+    """A statement that does scan is caught on both databases: the check can fail."""
+    raw = sqlite_world.database.engine.raw_connection()
+    driver: Any = raw.driver_connection
+    sql = "EXPLAIN QUERY PLAN SELECT * FROM objects WHERE version = 1"
+    steps = [row[3] for row in driver.execute(sql)]
+    assert any(step.startswith("SCAN") and not FREE_SCANS.search(step) for step in steps)
+    raw.close()
+    database = Database.open(postgres_url)
+    with database.engine.connect() as session:
+        heads = _prepare(session)
+        for query in (
+            "SELECT * FROM objects WHERE version = 1",
+            "SELECT * FROM objects WHERE created_at = 1",
+            "SELECT * FROM segment_copies ORDER BY stream_id",
+        ):
+            lines = [row[0] for row in session.execute(text(f"EXPLAIN {query}"))]
+            assert _scans(lines, heads), lines
+    database.close()
