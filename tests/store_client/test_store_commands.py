@@ -57,7 +57,9 @@ def test_a_narrowed_access(folder: Path) -> None:
     text = json.loads(narrow.stdout)["access"]
     assert text.startswith("calque1-")
     assert text != whole
-    refused = calque("rm", "calque://photos/in/x", "--force", CALQUE_PROJECT=str(folder), CALQUE_ACCESS=text)
+    refused = calque(
+        "rm", "calque://photos/in/x", "--force", CALQUE_PROJECT=str(folder), CALQUE_ACCESS=text
+    )
     assert refused.returncode == 1
     assert b"may not delete" in refused.stderr
 
