@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from tests.store.world import (
     EMPTY,
@@ -25,9 +23,10 @@ from calque.store.metabase.values import ObjectRecord, Position, SegmentRecord
 
 
 @pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS.keys())
-def layout(request: pytest.FixtureRequest) -> Iterator[Layout]:
+def layout(request: pytest.FixtureRequest) -> Layout:
     """Every size class."""
-    yield request.param
+    result: Layout = request.param
+    return result
 
 
 def _segments(world: World, record: ObjectRecord) -> list[SegmentRecord]:
