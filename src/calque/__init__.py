@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 from calque.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from calque.load.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
     from calque.store.open_project import open_project
 
-__all__ = ["AsyncCopier", "AsyncOperator", "Checkpoint", "Copier", "Operator", "open_project"]
+__all__ = [
+    "AsyncCopier",
+    "AsyncOperator",
+    "Checkpoint",
+    "Copier",
+    "Operator",
+    "load",
+    "open_project",
+    "sql",
+]
 
 _HOMES = {
     "AsyncCopier": "calque.operator",
@@ -21,12 +31,15 @@ _HOMES = {
     "Copier": "calque.operator",
     "Operator": "calque.operator",
     "open_project": "calque.store.open_project",
+    "sql": "calque.load.api",
 }
 
 _EXTRAS = {"open_project": "store"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "load":  # a package that can be called
+        return import_module("calque.load")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
     try:

@@ -27,9 +27,7 @@ def access(
     write: Annotated[bool, typer.Option(help="Allow uploads.")] = True,
     list: Annotated[bool, typer.Option(help="Allow listings.")] = True,
     delete: Annotated[bool, typer.Option(help="Allow deletes and overwrites.")] = True,
-    until: Annotated[
-        datetime | None, typer.Option(help="Valid until this time (UTC).")
-    ] = None,
+    until: Annotated[datetime | None, typer.Option(help="Valid until this time (UTC).")] = None,
     passphrase: Annotated[
         str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
     ] = None,

@@ -1,28 +1,16 @@
 """A fake with two buckets, operators on them, and a proxy between."""
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 import pytest
 
-from calque.errors import CalqueError
 from calque.operator import Operator
-from calque.operator.layers.chain import Call
+from calque.operator.layers import Retry
 from calque.testing.gcs_fake import GcsFake
 from calque.testing.proxy import FaultProxy
 
-T = TypeVar("T")
-
-
-def again(call: Call, proceed: Callable[[Call], T]) -> T:
-    """A layer that repeats what may be repeated, four times at most and at once."""
-    for _ in range(4):
-        try:
-            return proceed(call)
-        except CalqueError as error:
-            if not error.retryable:
-                raise
-    return proceed(call)
+SOON = (Retry(first=0.001, longest=0.01),)
+"""Repeats what may be repeated, almost at once."""
 
 
 @pytest.fixture
@@ -56,12 +44,10 @@ def proxy(fake: GcsFake) -> Iterator[FaultProxy]:
 @pytest.fixture
 def shaky(proxy: FaultProxy) -> Operator:
     """``near`` through the proxy, repeating what failed."""
-    operator = Operator.from_uri("gs://near", endpoint=proxy.endpoint, anonymous=True)
-    return operator.layer(again)
+    return Operator.from_uri("gs://near", layers=SOON, endpoint=proxy.endpoint, anonymous=True)
 
 
 @pytest.fixture
 def shaky_far(proxy: FaultProxy) -> Operator:
     """``far`` through the proxy, repeating what failed."""
-    operator = Operator.from_uri("gs://far", endpoint=proxy.endpoint, anonymous=True)
-    return operator.layer(again)
+    return Operator.from_uri("gs://far", layers=SOON, endpoint=proxy.endpoint, anonymous=True)

@@ -129,7 +129,7 @@ def test_unknown_answers() -> None:
 
 def test_a_rate_limit_is_not_a_lack_of_rights() -> None:
     """403 with a rate reason is retried, after what the server asks for."""
-    answer = Answer(403, {"Retry-After": "7"}, body("userRateLimitExceeded"))
+    answer = Answer(403, {"retry-after": "7"}, body("userRateLimitExceeded"))
     error = refusal(answer, "gs://b/o", "copy to")
     assert type(error) is RateLimited
     assert (error.retryable, error.retry_after) == (True, 7.0)
@@ -155,7 +155,9 @@ def test_a_missing_bucket(near: Operator, fake: GcsFake) -> None:
 def test_an_unreachable_endpoint() -> None:
     """Unavailable, naming the endpoint and what to check."""
     (port,) = free_ports(1)
-    operator = Operator.from_uri("gs://b", endpoint=f"http://127.0.0.1:{port}", anonymous=True)
+    operator = Operator.from_uri(
+        "gs://b", layers=(), endpoint=f"http://127.0.0.1:{port}", anonymous=True
+    )
     with pytest.raises(Unavailable, match=str(port)) as raised:
         operator.stat("x")
     assert "endpoint" in (raised.value.hint or "")

@@ -7,7 +7,6 @@ of a copy is staged, and what a killed one has left and since when.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import secrets
 import time
@@ -37,7 +36,7 @@ class Block:
         """The block behind an id; None where it is not one of ours."""
         try:
             found = _PLAIN.fullmatch(base64.b64decode(id, validate=True))
-        except binascii.Error:
+        except ValueError:  # not base64, or not even ASCII
             return None
         return cls(found[1].decode(), int(found[2])) if found else None
 

@@ -62,11 +62,19 @@ class AzblobCopy:
         return self.options.if_not_exists or self.options.if_match is not None
 
     @property
+    def carries_as_one(self) -> bool:
+        """Whether one request does as wished: it carries content headers and may carry the tier."""
+        options = self.options
+        return options.carry_metadata and (options.carry_class or not self.source.storage_class)
+
+    @property
     def _staging(self) -> Staging:
         return Staging(self.into, self.target, self.write)
 
     def copy_once(self) -> Metadata:
         """The whole blob in one synchronous request; one that answers pending is waited for."""
+        if not self.carries_as_one:
+            return self.commit(())  # an empty blob, with what is wished beside its bytes
         headers, mark = self._whole_headers(), self.write
         failed_before = False
 
@@ -176,23 +184,28 @@ class AzblobCopy:
         self._staging.discard()
 
     def _refusal(self, answer: Answer) -> CalqueError:
-        code, where = code_of(answer), self.origin.location(self.source.path)
-        if code in ("SourceConditionNotMet", "CannotVerifyCopySource"):
-            return self._source_changed(answer, where)
+        """Why a request that reads the source was refused: because of the source, or the target?
+
+        The codes do not tell reliably, so the source is looked at.
+        """
+        if answer.status in (404, 412) or code_of(answer) == "CannotVerifyCopySource":
+            changed = self._source_changed()
+            if changed is not None:
+                return changed
         return refusal(answer, self._location, "copy to")
 
-    def _source_changed(self, answer: Answer, where: str) -> CalqueError:
-        """The service could not read the pinned source: replaced, deleted, or out of its reach?"""
+    def _source_changed(self) -> CalqueError | None:
+        where = self.origin.location(self.source.path)
         try:
             now = self.origin.head(self.source.path)
         except NotFound:
             return NotFound(f"the source {where} was deleted before it was copied")
-        if resource.plain(now.get("ETag")) != self.source.etag:
-            return ConditionNotMatch(
-                f"the source {where} was replaced before it was copied",
-                hint="Copy again to get the new blob; the target is untouched.",
-            )
-        return refusal(answer, where, "copy from")
+        if resource.plain(now.get("etag")) == self.source.etag:
+            return None
+        return ConditionNotMatch(
+            f"the source {where} was replaced before it was copied",
+            hint="Copy again to get the new blob; the target is untouched.",
+        )
 
 
 class AzblobBlocksDriver(BlocksDriver):
@@ -207,8 +220,7 @@ class AzblobBlocksDriver(BlocksDriver):
 def driver_of(verbs: AzblobCopy) -> CopyDriver:
     """The driver for a copy of this size and these wishes."""
     size, options, config = verbs.source.size, verbs.options, verbs.into.client.config
-    # One request always carries content headers over; without them there is only the other way.
-    if size == 0 or (size <= config.threshold and options.carry_metadata):
+    if size == 0 or (size <= config.threshold and verbs.carries_as_one):
         return OneShotDriver(verbs, size)
     if options.carry_tags and verbs.source.tags is None:
         raise PermissionDenied(

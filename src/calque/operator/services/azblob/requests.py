@@ -82,6 +82,14 @@ class Requests:
         found = resource.metadata_of(path, self.head(path))
         return found if found.tags is not None else replace(found, tags=self._tags(path))
 
+    def exists(self, path: str) -> bool:
+        """Whether there is a blob; one that is only staged is none, one without blocks is one."""
+        try:
+            self.head(path)
+        except NotFound:
+            return False
+        return True
+
     def _tags(self, path: str) -> dict[str, str] | None:
         """A blob's tags; None where we may not read them."""
         try:

@@ -29,24 +29,24 @@ def metadata_of(path: str, headers: Mapping[str, str]) -> Metadata:
     user = {
         user_name(name[len(_META) :]): value
         for name, value in headers.items()
-        if name.lower().startswith(_META)
+        if name.startswith(_META)
     }
-    md5 = headers.get("Content-MD5")
+    md5 = headers.get("content-md5")
     return Metadata(
         path=path,
-        size=int(headers.get("Content-Length") or 0),
+        size=int(headers.get("content-length") or 0),
         is_dir=path.endswith("/"),
-        etag=plain(headers.get("ETag")),
-        last_modified=_moment(headers.get("Last-Modified")),
-        content_type=headers.get("Content-Type"),
-        content_encoding=headers.get("Content-Encoding"),
-        content_language=headers.get("Content-Language"),
-        content_disposition=headers.get("Content-Disposition"),
-        cache_control=headers.get("Cache-Control"),
-        expires=_found(user, EXPIRES),
-        user={name: value for name, value in user.items() if name.lower() not in _HIDDEN},
+        etag=plain(headers.get("etag")),
+        last_modified=_moment(headers.get("last-modified")),
+        content_type=headers.get("content-type"),
+        content_encoding=headers.get("content-encoding"),
+        content_language=headers.get("content-language"),
+        content_disposition=headers.get("content-disposition"),
+        cache_control=headers.get("cache-control"),
+        expires=user.get(EXPIRES),
+        user={name: value for name, value in user.items() if name not in _HIDDEN},
         tags={} if not int(headers.get("x-ms-tag-count") or 0) else None,
-        storage_class=headers.get("x-ms-access-tier"),
+        storage_class=_own_tier(headers, "x-ms-access-tier", "x-ms-access-tier-inferred"),
         checksum=Checksum("md5", md5) if md5 else None,
     )
 
@@ -132,7 +132,8 @@ def page_of(body: bytes) -> Page:
 
 def _listed(blob: ElementTree.Element) -> Metadata:
     found = {item.tag: item.text or "" for item in blob.iterfind("Properties/*")}
-    user = {user_name(item.tag): item.text or "" for item in blob.iterfind("Metadata/*")}
+    metadata = blob.iterfind("Metadata/*")
+    user = {user_name(item.tag.lower()): item.text or "" for item in metadata}
     md5 = found.get("Content-MD5")
     key = _name(blob)
     return Metadata(
@@ -146,9 +147,9 @@ def _listed(blob: ElementTree.Element) -> Metadata:
         content_language=found.get("Content-Language") or None,
         content_disposition=found.get("Content-Disposition") or None,
         cache_control=found.get("Cache-Control") or None,
-        expires=_found(user, EXPIRES),
-        user={name: value for name, value in user.items() if name.lower() not in _HIDDEN},
-        storage_class=found.get("AccessTier") or None,
+        expires=user.get(EXPIRES),
+        user={name: value for name, value in user.items() if name not in _HIDDEN},
+        storage_class=_own_tier(found, "AccessTier", "AccessTierInferred"),
         checksum=Checksum("md5", md5) if md5 else None,
     )
 
@@ -201,8 +202,9 @@ def _name(entry: ElementTree.Element) -> str:
     return unquote(name.text) if name.get("Encoded") == "true" else name.text
 
 
-def _found(user: Mapping[str, str], wanted: str) -> str | None:
-    return next((value for name, value in user.items() if name.lower() == wanted), None)
+def _own_tier(found: Mapping[str, str], tier: str, inferred: str) -> str | None:
+    """The tier that a blob was given; None where it only has its account's default."""
+    return None if found.get(inferred, "").lower() == "true" else found.get(tier) or None
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -140,7 +140,7 @@ class AzblobService:
 
     def _nothing(self, path: str, if_match: str | None) -> Iterator[bytes]:
         """No bytes, of a blob that must be there and be the one that is meant."""
-        found = resource.plain(self._requests.head(path).get("ETag"))
+        found = resource.plain(self._requests.head(path).get("etag"))
         if if_match is not None and resource.plain(if_match) != found:
             raise ConditionNotMatch(f"{self.location(path)} was replaced by another blob")
         return iter(())
@@ -208,14 +208,13 @@ class AzblobService:
                 return
 
     def _left(self, path: str) -> Iterator[Leftover]:
-        held = self._requests.block_list(path)
-        if held.committed:
-            return
         sizes: dict[str, int] = {}
-        for id, size in held.uncommitted:
+        for id, size in self._requests.block_list(path).uncommitted:
             block = blocks.Block.read(id)
             if block is not None:
                 sizes[block.write] = sizes.get(block.write, 0) + size
+        if not sizes or self._requests.exists(path):
+            return
         for write, total in sizes.items():
             begun = blocks.started(write)
             yield Leftover(self.location(path), "uncommitted blocks", write, begun, total)

@@ -69,12 +69,12 @@ class Staging:
         """Drop what is staged where that touches nothing else.
 
         Deleting is the only way, and it takes the blob and everybody's blocks with it. So it is
-        done only where there is no blob and every block is ours; and it is conditional on a blob
-        that appears meanwhile not being there. What stays, the service collects within a week.
+        done only where there is no blob and every block is ours; and it is conditional, so that a
+        blob which appears meanwhile survives. What stays, the service collects within a week.
         """
-        held = self.requests.block_list(self.path)
-        ours = _ours(held.uncommitted, self.write)
-        if held.committed or not ours or len(ours) != len(held.uncommitted):
+        held = self.requests.block_list(self.path).uncommitted
+        ours = _ours(held, self.write)
+        if not ours or len(ours) != len(held) or self.requests.exists(self.path):
             return
         headers = {"If-Unmodified-Since": _LONG_AGO}
         try:

@@ -133,12 +133,12 @@ class Upload:
             answer = client.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status not in (200, 201):
                 raise refusal(answer, self._location, "write")
-            session = urlsplit(answer.headers.get("Location", ""))
+            session = urlsplit(answer.headers.get("location", ""))
             if "upload_id=" not in session.query:
                 raise Unexpected(f"GCS opened no upload session for {self._location}")
-            # Our own address of the server: it may know itself by another one, and credentials go
-            # nowhere else.
-            return f"{client.endpoint}{session.path}?{session.query}"
+            # On our own server: it may know itself by another address, and credentials go nowhere
+            # else.
+            return f"{session.path}?{session.query}"
 
         return self.requests.run("initiate", self.path, request)
 
@@ -147,7 +147,7 @@ class Upload:
 
         def request(call: Call) -> None:
             # 499 is the service's word for done.
-            self.requests.client.exchange(call, "DELETE", session, headers={"Content-Length": "0"})
+            self.requests.client.exchange(call, "DELETE", session)
 
         try:
             self.requests.run("abort", self.path, request)
@@ -200,7 +200,7 @@ class _Piece:
         return rest, f"bytes {received}-{end}/{self._total}"
 
     def _put(self, call: Call, body: bytes, span: str) -> Answer:
-        headers = {"Content-Range": span, "Content-Length": str(len(body))}
+        headers = {"Content-Range": span}
         if self.total is not None and body:
             headers["X-Goog-Hash"] = f"crc32c={self.digest}"
         client = self.upload.requests.client
@@ -211,7 +211,7 @@ class _Piece:
 
     def _received(self, answer: Answer) -> int:
         """How many bytes of the whole object the session holds."""
-        found = _RECEIVED.fullmatch(answer.headers.get("Range", ""))
+        found = _RECEIVED.fullmatch(answer.headers.get("range", ""))
         held = int(found[1]) + 1 if found else 0
         if not self.offset <= held <= self.offset + len(self.data):
             raise Unexpected(
