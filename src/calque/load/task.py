@@ -118,7 +118,7 @@ class _Run:
         except FileRefused as error:
             outcome = _failed(location, error.message, (error.row_error,))
         except ConditionNotMatch as error:
-            outcome = replace(_failed(location, error.message), status=Status.CHANGED)
+            outcome = FileOutcome(location, Status.CHANGED, message=error.message)
         except NotFound:
             why = "the file has vanished since it was listed"
             outcome = _failed(location, why)

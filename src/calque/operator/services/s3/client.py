@@ -228,7 +228,7 @@ class Client:
 
 def _is_error(body: bytes) -> bool:
     """Whether a document is an error: its root element, behind a declaration or white space."""
-    return _ERROR_DOCUMENT in body[:256] and b"<Code>" in body
+    return b"<Code>" in body and _ERROR_DOCUMENT in body.lstrip()[:256]
 
 
 def lost(error: WireError, location: str, origin: str = "") -> CalqueError:

@@ -150,6 +150,8 @@ class Connection:
                 raise ValueError("the reply is not HTTP/1.1")
             status = int(line[9:12])
             headers = self._headers()
+            if line.startswith(b"HTTP/1.0"):
+                headers.setdefault("connection", "close")
             if status >= 200:
                 return status, headers
 
