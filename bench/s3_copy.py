@@ -162,9 +162,7 @@ def delayed_parts(server: S3Server, *, parts: int = 32, latency: float = 2.0) ->
         op.write("delayed", (block for _ in range(parts)))
     with (
         FaultProxy(server.endpoint) as proxy,
-        Operator.from_uri(
-            f"s3://{_s3.BUCKET}", endpoint_url=proxy.endpoint, threshold=chunk
-        ) as op,
+        Operator.from_uri(f"s3://{_s3.BUCKET}", endpoint_url=proxy.endpoint, threshold=chunk) as op,
     ):
 
         def copy() -> None:
