@@ -94,8 +94,13 @@ class Copier(Iterator[int]):
             try:
                 copied = self._advance()
             except Exception as error:
-                # Not KeyboardInterrupt: the step it cut short may still be aborted or go on.
                 self._state, self._error = _State.FAILED, error
+                raise
+            except BaseException:
+                # Ctrl-C may have cut the step between a part's end and its being told: the count
+                # could be wrong from here on, so the copy is aborted, or paused and resumed.
+                self._state = _State.FAILED
+                self._error = Aborted(f"{self._what} was interrupted", hint="Abort or resume it.")
                 raise
             if copied is None:
                 self._state = _State.DONE
