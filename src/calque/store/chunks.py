@@ -55,6 +55,14 @@ class ChunkReader:
                 return
             count -= passed
 
+    def rest(self) -> Iterator[bytes]:
+        """Everything that is left, in the chunks in which it comes."""
+        while self._buffered:
+            held = self._buffered.popleft()
+            self._size -= held.nbytes
+            yield bytes(held)
+        yield from map(bytes, self._source)
+
     def close(self) -> None:
         """Close the source, where it can be closed: a generator then runs its cleanup."""
         close = getattr(self._source, "close", None)
