@@ -13,10 +13,11 @@ help: ## List the targets
 	  /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv and install everything from PyPI
-$(STAMP): requirements.lock pyproject.toml src/calque/_version.py
+$(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	-@$(BIN)/calque doctor --prepare > /dev/null 2>&1
 	@touch $@
 
 demo: setup ## Show the main job on real files, within two minutes
@@ -49,6 +50,9 @@ bench: setup ## Measure against peers and limits, as ratios of one run
 
 soak: setup ## Run the long tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
+
+docs: setup ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
 
 clean: ## Remove what was built, .venv included
 	rm -rf $(VENV) build dist site demo .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,1 +1,44 @@
-"""What each layer of calque is made of stands in ARCHITECTURE.md."""
+"""What each layer of calque is made of stands in ARCHITECTURE.md.
+
+Names are imported when they are first used: a command that needs one layer does not pay for all.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from calque._version import __version__
+
+if TYPE_CHECKING:
+    from calque.load.api import load, sql
+    from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
+    from calque.store.open_project import open_project
+
+__all__ = [
+    "AsyncCopier",
+    "AsyncOperator",
+    "Checkpoint",
+    "Copier",
+    "Operator",
+    "__version__",
+    "load",
+    "open_project",
+    "sql",
+]
+
+_HOMES = {
+    "AsyncCopier": "calque.operator",
+    "AsyncOperator": "calque.operator",
+    "Checkpoint": "calque.operator",
+    "Copier": "calque.operator",
+    "Operator": "calque.operator",
+    "open_project": "calque.store.open_project",
+    "sql": "calque.load.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "load":  # a package that can be called
+        return import_module("calque.load")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'calque' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

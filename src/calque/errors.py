@@ -40,6 +40,8 @@ class CalqueError(Exception):
     """The root of every error that calque raises on purpose."""
 
     retryable: bool = False
+    surely_not_acted: bool = False
+    """The other side certainly did nothing: even a call that is not idempotent may be repeated."""
 
     def __init__(
         self,
@@ -156,7 +158,9 @@ class Unavailable(CalqueError, ConnectionError):
 
 
 class RateLimited(Unavailable):
-    """The other side asks us to slow down."""
+    """The other side asks us to slow down, instead of doing what we asked."""
+
+    surely_not_acted = True
 
 
 class TimedOut(Unavailable, TimeoutError):

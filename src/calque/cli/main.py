@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from importlib import import_module
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from typer._click.core import Command, Context
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
@@ -17,6 +18,21 @@ from calque.cli.output import FAILED, USAGE, as_json, say
 from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "cp": ("calque.cli.cp", "Copy one object: atomically, with progress, resumable."),
+    "mv": ("calque.cli.mv", "Move one object: renamed where possible, else copied and deleted."),
+    "ls": ("calque.cli.ls", "List objects in key order."),
+    "stat": ("calque.cli.stat", "Show what is known of an object."),
+    "cat": ("calque.cli.cat", "Write an object's bytes to standard output."),
+    "rm": ("calque.cli.rm", "Delete objects."),
+    "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
+    "load": ("calque.cli.load", "Load staged files into a table, each exactly once."),
+    "sql": ("calque.cli.sql", "Run a COPY INTO: Snowflake, Databend or Databricks spelling."),
+    "history": ("calque.cli.history", "The loads of a table: rows, errors, times, who."),
+    "errors": ("calque.cli.errors", "The rows that a load rejected, with their places."),
+    "ledger": ("calque.cli.ledger", "What is remembered of a table: show, forget, rebuild."),
+    "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
+    "store": ("calque.cli.store", "Make a store in a folder, show its access, check it."),
+    "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
@@ -33,7 +49,7 @@ class LazyGroup(TyperGroup):
             return None
         module, summary = COMMANDS[cmd_name]
         if ctx.resilient_parsing or _only_listing():
-            return Command(cmd_name, short_help=summary, help=summary)
+            return TyperCommand(cmd_name, short_help=summary, help=summary)
         command: Command = get_command(import_module(module).app)
         command.name = cmd_name
         return command
@@ -67,7 +83,20 @@ def main(
         bool, typer.Option("--verbose", "-v", help="Say what happens underneath, with tracebacks.")
     ] = False,
 ) -> None:
-    """Copy objects to objects, trees to trees, files into tables."""
+    """Copy objects to objects and files into tables: atomic, exactly once, resumable.
+
+    Examples:
+
+    - `calque demo` shows it at work, on real files, in two minutes
+
+    - `calque cp s3://bucket/big.bin s3://archive/ --resume` copies; stopped, it goes on later
+
+    - `calque load s3://landing/sales/ --into ./warehouse/sales` loads each file once
+
+    - `calque doctor` says what is installed and what is missing
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
+    """
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.ERROR,
         format="%(levelname)s %(name)s: %(message)s",
@@ -77,6 +106,7 @@ def main(
 def run() -> None:
     """The entry point: every error becomes a message and an exit code."""
     arguments = sys.argv[1:]
+    _escape_what_cannot_be_printed()
     try:
         app(arguments, prog_name="calque")
     except CalqueError as error:
@@ -84,6 +114,12 @@ def run() -> None:
     except KeyboardInterrupt:
         say("stopped")
         sys.exit(130)
+
+
+def _escape_what_cannot_be_printed() -> None:
+    """A file name that is no UTF-8 is shown escaped (as JSON escapes it too), never a crash."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _report(error: CalqueError, arguments: list[str]) -> int:

@@ -68,6 +68,16 @@ def record(values: Mapping[str, Any]) -> None:
         print(f"{name:<{width}}  {_cell(value)}")
 
 
+def printable(name: str) -> str:
+    """A name on one line: control characters, which could trick a terminal, are escaped."""
+    if name.isprintable():
+        return name
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in name
+    )
+
+
 def size(count: int | float) -> str:
     """Bytes as people read them: ``1.5 MiB``."""
     value = float(count)

@@ -24,6 +24,8 @@ class Status(StrEnum):
     CHANGED = "CHANGED"
     FAILED = "FAILED"
     EMPTY = "EMPTY"
+    PLANNED = "PLANNED"
+    """Of a dry run: it would be loaded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ class Capability:
     list: bool = True
     list_in_key_order: bool = True
     """Keys come in UTF-8 byte order, so that a merge join with the ledger is possible."""
+    unfit_in_keys: str = ""
+    """Characters that no key may hold there; a path with one is InvalidInput."""
     write_with_if_not_exists: bool = False
     write_with_if_match: bool = False
     delete_with_if_match: bool = False
@@ -26,8 +28,13 @@ class Capability:
     copy_with_if_not_exists: bool = False
     copy_with_if_match: bool = False
     copy_source_pinned: bool = False
+    copy_listed_up_to: int = 0
+    """The largest object that is copied by what a listing says of it, without a stat before: the
+    service pins it by the listed etag and carries metadata over by itself."""
     copy_concurrent: bool = False
     copy_resumable: bool = False
+    copy_resumable_for: float | None = None
+    """Seconds after which the service drops an unfinished copy; None: it keeps it."""
     user_metadata: bool = False
     """Content headers and user metadata are kept with the object."""
     tags: bool = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypedDict, get_args
 
 from calque.errors import InvalidInput
 from calque.values import ByteRange
@@ -79,6 +79,55 @@ class CopyOptions:
         _positive("concurrent", self.concurrent)
         if self.chunk is not None:
             _positive("chunk", self.chunk)
+        if self.verify not in get_args(Verify):
+            raise InvalidInput(
+                f"verify cannot be {self.verify!r}", hint=f"One of {', '.join(get_args(Verify))}."
+            )
+
+
+class WriteKeywords(TypedDict, total=False):
+    """The keywords of ``write``: the fields of :class:`WriteOptions`."""
+
+    if_not_exists: bool
+    if_match: str | None
+    content_type: str | None
+    content_encoding: str | None
+    content_language: str | None
+    content_disposition: str | None
+    cache_control: str | None
+    expires: str | None
+    user: Mapping[str, str]
+    tags: Mapping[str, str] | None
+    storage_class: str | None
+    size_hint: int | None
+    concurrent: int
+
+
+class CopyKeywords(TypedDict, total=False):
+    """The keywords of ``copy`` and ``copier``: the fields of :class:`CopyOptions`."""
+
+    if_not_exists: bool
+    if_match: str | None
+    source_if_match: str | None
+    source_version: str | None
+    concurrent: int
+    chunk: int | None
+    carry_metadata: bool
+    carry_tags: bool
+    carry_class: bool
+    verify: Verify
+    stream: bool
+
+
+def options_of(kind: type[Any], given: Mapping[str, Any]) -> Any:
+    """Options made from keywords; one that does not exist is an error that lists those that do."""
+    known = [each.name for each in fields(kind)]
+    for name in given:
+        if name not in known:
+            raise InvalidInput(
+                f"there is no option {name!r}", hint=f"Options: {', '.join(sorted(known))}."
+            )
+    return kind(**given)
 
 
 def _one_condition(if_not_exists: bool, if_match: str | None) -> None:
@@ -87,5 +136,7 @@ def _one_condition(if_not_exists: bool, if_match: str | None) -> None:
 
 
 def _positive(name: str, value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput(f"{name} must be a whole number, not {value!r}")
     if value < 1:
         raise InvalidInput(f"{name} must be at least 1, not {value}")

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from calque.operator.capability import Capability
+from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.values import Metadata
 
@@ -45,8 +46,17 @@ class CopyDriver(Protocol):
     def result(self) -> Metadata:
         """The target's metadata; valid after ``step`` returned None."""
 
+    def pause(self) -> None:
+        """Stop in-flight work and wait for it, leaving what the server holds for a resume.
+
+        Asked only where ``Capability.copy_resumable`` is declared.
+        """
+
     def state(self) -> Mapping[str, Any]:
-        """The private payload of a checkpoint: JSON values, no secret, no signed URL."""
+        """The private payload of a checkpoint: JSON values, no secret, no signed URL.
+
+        A part plan stands under ``plan``; the envelope shows it outside the payload.
+        """
 
 
 class Service(Protocol):
@@ -58,6 +68,13 @@ class Service(Protocol):
     @property
     def capability(self) -> Capability: ...
 
+    @property
+    def chain(self) -> Chain:
+        """The layers that every request of this service passes through."""
+
+    def layered(self, chain: Chain) -> Service:
+        """The same service over the same connections, its requests passing through ``chain``."""
+
     def location(self, path: str) -> str:
         """The canonical URI of a path: equal for two spellings of one object, free of secrets."""
 
@@ -66,15 +83,25 @@ class Service(Protocol):
     def list(
         self, prefix: str, *, start_after: str = "", recursive: bool = True
     ) -> Iterator[Metadata]:
-        """Entries under a prefix, in key order, after ``start_after``; pages are fetched as needed.
+        """Entries whose path starts with ``prefix`` (a plain string, on every service), in key
+        order, strictly after ``start_after``; pages are fetched as they are needed.
 
-        Not recursive: one level, directories as ``is_dir`` entries whose path ends in ``/``.
+        Recursive: objects only. Not recursive: what follows the prefix up to the next ``/``, where
+        several keys share that they appear once as an ``is_dir`` entry whose path ends in ``/``.
+        An object whose key ends in ``/`` (a folder marker) is an ``is_dir`` entry too.
         """
 
-    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]: ...
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        """The bytes of a range as they arrive, cut like a slice: past the end there is nothing.
+
+        A missing object or a failed condition is raised at the first chunk, at the latest.
+        """
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
-        """Write all chunks as one object; the target is old or new, never half."""
+        """Write all chunks as one object; the target is old or new, never half.
+
+        An error out of ``chunks`` passes through, and nothing of this write is left behind.
+        """
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         """Remove the object; one that is not there is no error."""
@@ -97,7 +124,10 @@ class Service(Protocol):
         *,
         into: Service,
     ) -> CopyDriver:
-        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`."""
+        """The driver of an earlier copy, rebuilt from :meth:`CopyDriver.state`.
+
+        Raises CheckpointInvalid where what the state names is gone and is not the target.
+        """
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """What killed copies left under a prefix, found by our own marker."""
@@ -105,3 +135,11 @@ class Service(Protocol):
     def remove_leftover(self, leftover: Leftover) -> None: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Renaming(Protocol):
+    """What a service may supply besides: a move that is one step."""
+
+    def rename(self, source: Metadata, target: str, *, if_not_exists: bool = False) -> Metadata:
+        """Move the pinned object in one moment; Unsupported, with nothing done, where it cannot."""

@@ -19,10 +19,19 @@ class Part:
     checksum: str | None = None
 
 
+class CommitConflict(Exception):
+    """Another write raced with this commit and the upload is of no more use (409 of S3's Complete).
+
+    The condition on the target may still hold, so the driver copies every part again in a new
+    upload, within a bound. It is no CalqueError, so that no layer repeats the commit itself.
+    """
+
+
 class OneShotVerbs(Protocol):
     """A copy in one request."""
 
-    def copy_once(self) -> Metadata: ...
+    def copy_once(self) -> Metadata:
+        """The target's metadata, its size and checksum as the server tells them."""
 
 
 class MultipartVerbs(Protocol):
@@ -37,7 +46,18 @@ class MultipartVerbs(Protocol):
         """What the server holds; NotFound when the upload is gone."""
 
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
-        """Commit the parts in order, under the target's conditions."""
+        """Commit the parts in order, under the target's conditions.
+
+        Returns the target's metadata, its size as the server tells it. Raises CommitConflict where
+        only a new upload can succeed.
+        """
+
+    def committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
+        """The target, if it was surely made by this upload, which the server no longer knows.
+
+        ``parts`` are those the checkpoint or the driver knew of (perhaps not all). None when the
+        target is missing or may be another's: the caller then treats the upload as aborted.
+        """
 
     def abort(self, upload: str) -> None:
         """Drop the upload and everything it holds; one that is gone is no error."""
@@ -56,7 +76,14 @@ class Rewritten:
 class RewriteVerbs(Protocol):
     """GCS: one call after another with the token of the last."""
 
-    def rewrite(self, token: str | None) -> Rewritten: ...
+    def rewrite(self, token: str | None) -> Rewritten:
+        """One call: without a token the first, else the next, with the same parameters as ever.
+
+        ``copied`` counts from the start of the copy, not of the call.
+        """
+
+    def committed(self) -> Metadata | None:
+        """The target, if it was surely made by this copy; else None."""
 
 
 class BlockVerbs(Protocol):
@@ -67,7 +94,14 @@ class BlockVerbs(Protocol):
     def staged(self) -> Mapping[int, Part]:
         """The blocks of this copy that the server holds uncommitted."""
 
-    def commit(self, parts: Sequence[Part]) -> Metadata: ...
+    def commit(self, parts: Sequence[Part]) -> Metadata:
+        """Commit the blocks in order, under the target's conditions, with headers and metadata."""
+
+    def committed(self, parts: Sequence[Part]) -> Metadata | None:
+        """The target, if it was surely made of this copy's blocks; else None."""
 
     def discard(self) -> None:
-        """Drop what was staged, never touching a blob that existed before."""
+        """Drop what was staged, never touching a blob that existed before.
+
+        What cannot be dropped without touching that blob is left to the service's collection.
+        """

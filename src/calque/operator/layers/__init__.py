@@ -1,1 +1,24 @@
 """Layers around every request of a service: retry, timeout, concurrency limit, metrics, faults."""
+
+from calque.operator.layers.chain import Call, Chain, Layer
+from calque.operator.layers.default import default_layers
+from calque.operator.layers.faults import Fault, FaultInjection
+from calque.operator.layers.limit import ConcurrencyLimit
+from calque.operator.layers.metrics import Metrics, VerbMetrics
+from calque.operator.layers.retry import Retry
+from calque.operator.layers.timeout import Deadline, Timeout
+
+__all__ = [
+    "Call",
+    "Chain",
+    "ConcurrencyLimit",
+    "Deadline",
+    "Fault",
+    "FaultInjection",
+    "Layer",
+    "Metrics",
+    "Retry",
+    "Timeout",
+    "VerbMetrics",
+    "default_layers",
+]

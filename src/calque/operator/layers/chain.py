@@ -28,6 +28,8 @@ class Call:
     slow: bool = False
     timeout: float | None = None
     """Seconds the transport may wait; set by the timeout layer, obeyed by the service."""
+    deadline: float | None = None
+    """When the whole must be over, by the layers' clock; no attempt begins after it."""
 
     def with_timeout(self, seconds: float | None) -> Call:
         return replace(self, timeout=seconds)

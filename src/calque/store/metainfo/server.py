@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -40,11 +40,13 @@ def serve_metainfo(
     max_message_size: int = 8 * 1024 * 1024,
     threads: int = DEFAULT_THREADS,
     credentials: grpc.ServerCredentials | None = None,
+    more: Sequence[grpc.GenericRpcHandler[Any, Any]] = (),
 ) -> MetainfoServer:
     """Serve ``satellite`` at ``address``; port 0 takes a free one.
 
     Without ``credentials`` the connection is not encrypted: keep it on the loopback, or
-    put TLS in front of it, since API keys travel in the messages.
+    put TLS in front of it, since API keys travel in the messages. ``more`` handlers are
+    served on the same port.
     """
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="metainfo"),
@@ -55,7 +57,8 @@ def serve_metainfo(
         ],
     )
     handlers = {name: _handler(satellite, call) for name, call in CALLS.items()}
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    own = grpc.method_handlers_generic_handler(SERVICE, handlers)
+    server.add_generic_rpc_handlers((own, *more))
     try:
         if credentials is None:
             port = server.add_insecure_port(address)

@@ -23,6 +23,7 @@ from calque.store.metabase.values import (
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 
 MAX_TIMESTAMP_SECONDS = 253_402_300_799  # the end of the year 9999
+_CIPHERS = frozenset(pb.CipherSuite.values()) - {pb.CIPHER_UNSPECIFIED}
 
 
 def timestamp(at_us: int | None) -> Timestamp | None:
@@ -155,7 +156,7 @@ def to_segment_keys(messages: Iterable[pb.EncryptedKeyAndNonce]) -> list[Segment
 
 def to_encryption(message: pb.EncryptionParameters) -> Encryption:
     """Encryption parameters out of a message; only known ciphers pass."""
-    if message.cipher_suite not in (pb.CIPHER_NULL, pb.CIPHER_AES_256_GCM):
+    if message.cipher_suite not in _CIPHERS:
         raise InvalidInput("the cipher suite is missing or unknown")
     if message.block_size <= 0:
         raise InvalidInput("the block size must be positive")

@@ -15,6 +15,7 @@ class CipherSuite(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CIPHER_UNSPECIFIED: _ClassVar[CipherSuite]
     CIPHER_NULL: _ClassVar[CipherSuite]
     CIPHER_AES_256_GCM: _ClassVar[CipherSuite]
+    CIPHER_CHACHA20_POLY1305: _ClassVar[CipherSuite]
 
 class ObjectStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -24,6 +25,7 @@ class ObjectStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 CIPHER_UNSPECIFIED: CipherSuite
 CIPHER_NULL: CipherSuite
 CIPHER_AES_256_GCM: CipherSuite
+CIPHER_CHACHA20_POLY1305: CipherSuite
 STATUS_UNSPECIFIED: ObjectStatus
 STATUS_PENDING: ObjectStatus
 STATUS_COMMITTED: ObjectStatus

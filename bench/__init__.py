@@ -1,0 +1,1 @@
+"""Benchmarks: ratios of one run against a peer or the limit."""

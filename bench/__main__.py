@@ -1,0 +1,58 @@
+"""``make bench``: every benchmark in turn, each in a process of its own.
+
+make bench                       all of them
+make bench ARGS="s3_copy"        some of them
+make bench ARGS="--keep"         also write the tables to docs/benchmarks.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+HEAD = """# Benchmarks
+
+Every figure is a ratio of one run on one machine: absolute times of shared machines mean little.
+Run them with `make bench`; `make bench ARGS="--keep"` writes this page.
+"""
+
+
+def main() -> int:
+    """Run the benchmarks that were named, or all."""
+    known = sorted(
+        path.stem for path in HERE.glob("*.py") if path.stem not in ("__main__", "table")
+    )
+    known = [name for name in known if not name.startswith("_")]
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *known], metavar="NAME", default=[])
+    parser.add_argument("--keep", action="store_true", help="write docs/benchmarks.md")
+    asked = parser.parse_args()
+    tables, failed = [], []
+    for name in asked.names or known:
+        done = subprocess.run(
+            [sys.executable, "-m", f"bench.{name}"],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=HERE.parent,
+        )
+        print(done.stdout, flush=True)
+        tables.append(done.stdout)
+        if done.returncode:
+            failed.append(name)
+    if asked.keep:
+        machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+        PAGE.write_text(f"{HEAD}\nLast run {date.today()}: {machine}.\n" + "".join(tables))
+    for name in failed:
+        print(f"bench {name} failed", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Checkpoints of interrupted copies, in the user's state folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from calque.errors import ConditionNotMatch, PermissionDenied
+from calque.operator import Checkpoint
+
+
+def state_folder() -> Path:
+    """``$XDG_STATE_HOME/calque/copies``, by default under ``~/.local/state``."""
+    base = os.environ.get("XDG_STATE_HOME")
+    root = Path(base) if base and os.path.isabs(base) else Path.home() / ".local" / "state"
+    return root / "calque" / "copies"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """Where the checkpoint of one copy (this source to this target) is kept."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, source: str, target: str) -> CheckpointFile:
+        digest = hashlib.sha256(os.fsencode(f"{source}\0{target}")).hexdigest()
+        return cls(state_folder() / f"{digest[:40]}.json")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from the same copy; ConditionNotMatch while one is at it."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(
+                self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
+        except OSError as error:
+            raise PermissionDenied(
+                f"the state folder {self.path.parent} cannot be written: {error.strerror}",
+                hint="Set XDG_STATE_HOME to a folder of yours, or copy without --resume.",
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise ConditionNotMatch(
+                "another calque is making this very copy", hint="Wait for it, or stop it first."
+            ) from error
+        finally:
+            os.close(descriptor)
+
+    def read(self) -> str | None:
+        """The envelope as it was written; None when there is none."""
+        with suppress(FileNotFoundError):
+            return self.path.read_text()
+        return None
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Replace the envelope in one moment; a crash leaves the old one or the new one."""
+        fresh = self.path.with_suffix(".new")
+        with open(fresh, "w", opener=_private) as file:
+            file.write(checkpoint.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(self.path)
+
+    def remove(self) -> None:
+        """Forget the copy."""
+        self.path.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

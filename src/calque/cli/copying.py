@@ -1,0 +1,198 @@
+"""One copy on the command line: progress, interruption, resume."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import typer
+
+from calque.cli.checkpoints import CheckpointFile
+from calque.cli.output import byte_bar, say, size
+from calque.cli.places import Place
+from calque.errors import CheckpointInvalid, Unavailable
+from calque.operator import Copier
+from calque.operator.options import CopyKeywords
+from calque.values import Metadata
+
+_SAVE_SECONDS = 2.0
+_SAY_SECONDS = 5.0
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The report of a copy."""
+
+    source: str
+    target: str
+    bytes: int
+    seconds: float
+    route: str
+    resumed_from: int
+    metadata: Metadata
+    source_metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class CopyJob:
+    """What is copied where, and how it shows itself."""
+
+    source: Place
+    target: Place
+    options: CopyKeywords
+    resume: bool = False
+    quiet: bool = False
+
+    def run(self) -> Copied:
+        """Copy, and report. Ctrl-C and SIGTERM leave nothing behind; with ``resume``, a checkpoint.
+
+        A connection that is lost for good keeps its checkpoint too; every other error ends the
+        copy and clears what it left.
+        """
+        with _terminable():
+            if not self.resume:
+                with self._start() as copier:
+                    return self._drive(copier, lambda: None, 0)
+            return self._run_resumable()
+
+    @property
+    def _is_local(self) -> bool:
+        return self.source.is_local and self.target.is_local
+
+    def _start(self) -> Copier:
+        return self.source.operator.copier(
+            self.source.path, self.target.path, into=self.target.operator, **self.options
+        )
+
+    def _run_resumable(self) -> Copied:
+        kept = CheckpointFile.of(self.source.location, self.target.location)
+        with kept.held():
+            copier, resumed = self._resume(kept)
+            saver = _Saver(kept, copier)
+            try:
+                copied = self._drive(copier, saver.save_sometimes, resumed)
+            except KeyboardInterrupt:
+                saver.pause()
+                say(f"stopped after {size(copier.progress.copied)}; go on with: {_command()}")
+                raise typer.Exit(INTERRUPTED) from None
+            except Unavailable:
+                saver.pause()
+                say(f"the other side is lost; go on later with: {_command()}")
+                raise
+            except BaseException as error:
+                copier.__exit__(type(error), error, None)
+                kept.remove()
+                raise
+            kept.remove()
+            return copied
+
+    def _resume(self, kept: CheckpointFile) -> tuple[Copier, int]:
+        """The copier to drive, and how much an earlier process had copied already."""
+        envelope = kept.read()
+        if envelope is not None:
+            try:
+                copier = self.source.operator.resume(
+                    envelope, into=self.target.operator, **self.options
+                )
+                return copier, next(copier, 0)  # the first step reports what was there
+            except CheckpointInvalid as error:
+                say(f"cannot go on where it stopped, so it starts anew: {error.message}")
+                kept.remove()
+        copier = self._start()
+        copier.checkpoint()  # says at once, before anything is written, when it cannot be resumed
+        return copier, 0
+
+    def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> Copied:
+        begun = time.monotonic()
+        with self._progress(copier) as show:
+            for _ in copier:
+                show()
+                after_step()
+        return Copied(
+            source=self.source.location,
+            target=self.target.location,
+            bytes=copier.progress.copied,
+            seconds=time.monotonic() - begun,
+            route="locally" if self._is_local else copier.route,
+            resumed_from=resumed,
+            metadata=copier.metadata,
+            source_metadata=copier.source,
+        )
+
+    @contextmanager
+    def _progress(self, copier: Copier) -> Iterator[Callable[[], None]]:
+        """A bar on a terminal; a line now and then elsewhere; nothing when quiet."""
+        if self.quiet:
+            yield lambda: None
+        elif sys.stderr.isatty():
+            with byte_bar(self.target.name, copier.progress.total) as bar:
+                task = bar.tasks[0].id
+                bar.update(task, completed=copier.progress.copied)
+                yield lambda: bar.update(task, completed=copier.progress.copied)
+        else:
+            yield _Lines(copier).show
+
+
+class _Saver:
+    """Writes the checkpoint of a running copy: after its first step, then every few seconds."""
+
+    def __init__(self, kept: CheckpointFile, copier: Copier) -> None:
+        self._kept = kept
+        self._copier = copier
+        self._saved = float("-inf")
+
+    def save_sometimes(self) -> None:
+        if time.monotonic() - self._saved >= _SAVE_SECONDS:
+            self._kept.write(self._copier.checkpoint())
+            self._saved = time.monotonic()
+
+    def pause(self) -> None:
+        self._kept.write(self._copier.pause())
+
+
+class _Lines:
+    """Progress for logs and pipes: one line every few seconds."""
+
+    def __init__(self, copier: Copier) -> None:
+        self._copier = copier
+        self._said = time.monotonic()
+
+    def show(self) -> None:
+        if time.monotonic() - self._said < _SAY_SECONDS:
+            return
+        self._said = time.monotonic()
+        progress = self._copier.progress
+        of = "" if progress.total is None else f" of {size(progress.total)}"
+        share = "" if progress.fraction is None else f" ({progress.fraction:.0%})"
+        say(f"copied {size(progress.copied)}{of}{share}")
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """A polite kill or a closed terminal ends a copy as cleanly as Ctrl-C does."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    wanted = [signal.SIGTERM, signal.SIGHUP]
+    before = {
+        number: signal.signal(number, stop)
+        for number in wanted
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup stays nohup
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _command() -> str:
+    return shlex.join(["calque", *sys.argv[1:]])

@@ -1,0 +1,136 @@
+"""``calque cp``: one object copied."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calque.cli.copying import Copied, CopyJob
+from calque.cli.output import JsonFlag, as_json, say, size
+from calque.cli.places import Place, Source, Target
+from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.verifying import compare
+from calque.errors import Unsupported
+from calque.operator.layers import Deadline, default_layers
+from calque.operator.options import CopyKeywords
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+IfNotExists = Annotated[
+    bool, typer.Option("--if-not-exists", help="Fail, atomically, where the target exists already.")
+]
+Concurrent = Annotated[int, typer.Option("--concurrent", "-c", help="Requests in flight at once.")]
+Chunk = Annotated[
+    str | None, typer.Option("--chunk", metavar="SIZE", help="Bytes of a part or step: 8MiB, 1G.")
+]
+Stream = Annotated[
+    bool,
+    typer.Option(
+        "--stream", help="Let bytes pass through this machine where services cannot copy directly."
+    ),
+]
+TimeLimit = Annotated[
+    str | None, typer.Option("--timeout", metavar="TIME", help="Give up after this long: 90s, 2h.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+@app.command()
+def cp(
+    source: Source,
+    target: Target,
+    if_not_exists: IfNotExists = False,
+    if_match: Annotated[
+        str | None, typer.Option(metavar="ETAG", help="Replace the target only if it is this one.")
+    ] = None,
+    source_version: Annotated[
+        str | None, typer.Option(metavar="ID", help="Copy this version of the source.")
+    ] = None,
+    concurrent: Concurrent = 8,
+    chunk: Chunk = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where an earlier copy stopped; stop resumably.")
+    ] = False,
+    verify: Annotated[
+        bool | None,
+        typer.Option(
+            "--verify/--no-verify",
+            help="Compare both sides again at the end, or trust even their sizes.",
+            show_default="sizes, and checksums where both sides keep one",
+        ),
+    ] = None,
+    stream: Stream = False,
+    carry_class: Annotated[
+        bool, typer.Option("--carry-class", help="Keep the source's storage class.")
+    ] = False,
+    timeout: TimeLimit = None,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", hidden=True)] = False,
+    quiet: Quiet = False,
+    json: JsonFlag = False,
+) -> None:
+    """Copy one object: atomically, with progress, resumable.
+
+    The target is as it was or complete, never half. Inside one service the bytes do not pass
+    through this machine.
+
+    Examples:
+
+    - `calque cp report.csv backup/report.csv` copies a file; durable when it returns
+
+    - `calque cp s3://landing/big.parquet s3://archive/ --concurrent 16 --resume` may be stopped
+
+    - `calque cp s3://a/x gs://b/x --stream --if-not-exists` goes through this machine
+    """
+    if recursive:
+        raise Unsupported("cp copies one object; trees cannot be copied by it")
+    layers = default_layers()
+    if timeout is not None:
+        layers = (Deadline.after(parse_duration(timeout).total_seconds()), *layers)
+    origin = Place.of(source, layers=layers).file()
+    goal = Place.of(target, layers=layers).receiving(origin)
+    options: CopyKeywords = {
+        "if_not_exists": if_not_exists,
+        "if_match": if_match,
+        "source_version": source_version,
+        "concurrent": concurrent,
+        "chunk": None if chunk is None else parse_size(chunk),
+        "carry_class": carry_class,
+        "verify": "none" if verify is False else "checksum",
+        "stream": may_stream(origin, goal, stream),
+    }
+    copied = CopyJob(origin, goal, options, resume=resume, quiet=quiet or json).run()
+    proof = compare(origin, goal, copied) if verify else None
+    report(copied, proof, json=json, quiet=quiet)
+
+
+def may_stream(source: Place, target: Place, asked: bool) -> bool:
+    """Between a local file and a service the bytes pass through this machine, whatever one asks."""
+    return asked or source.is_local != target.is_local
+
+
+def report(copied: Copied, proof: str | None, *, json: bool, quiet: bool) -> None:
+    """What a copy has done."""
+    if json:
+        as_json({**summary(copied), "verified": proof})
+    elif not quiet:
+        speed = f", {size(copied.bytes / copied.seconds)}/s" if copied.seconds > 0.01 else ""
+        before = f", {size(copied.resumed_from)} of it before" if copied.resumed_from else ""
+        checked = f", verified by {proof}" if proof else ""
+        say(f"copied {size(copied.bytes)} {copied.route}{speed}{before}{checked}: {copied.target}")
+
+
+def summary(copied: Copied) -> dict[str, object]:
+    """A copy as plain data."""
+    made = copied.metadata
+    return {
+        "source": copied.source,
+        "target": copied.target,
+        "bytes": copied.bytes,
+        "seconds": round(copied.seconds, 3),
+        "route": copied.route,
+        "resumed_from": copied.resumed_from,
+        "etag": made.etag,
+        "version": made.version,
+        "last_modified": made.last_modified,
+    }

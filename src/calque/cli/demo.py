@@ -1,0 +1,221 @@
+"""``calque demo``: the tour. Real commands on real files, each printed before it runs."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from calque.cli.output import console, size, table
+from calque.errors import Aborted, AlreadyExists
+from calque.values import MIB
+
+app = typer.Typer(add_completion=False)
+
+MARK = ".calque-demo"
+"""A file that says: this folder is ours to make anew."""
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path, typer.Option(help="Where the demo's files go; made anew at each run.")
+    ] = Path("demo"),
+    keep: Annotated[bool, typer.Option(help="Leave the files there afterwards.")] = True,
+) -> None:
+    """Show calque at work: files into a table, an object store, a copy stopped and resumed.
+
+    Every command is printed before it runs, so that you can type it yourself in that folder.
+
+    Examples:
+
+      calque demo
+
+      calque demo --folder /var/tmp/tour --no-keep
+    """
+    started = time.monotonic()
+    tour = Tour(_fresh(folder))
+    for chapter in (files_into_a_table, copies_in_the_store, a_copy_stopped_and_resumed):
+        chapter(tour)
+    tour.heading("Summary")
+    table(["what", "seen"], tour.seen)
+    say(f"\nAll of it in {time.monotonic() - started:.0f} s. The files are in {folder}/.")
+    if not keep:
+        shutil.rmtree(folder)
+
+
+@dataclass
+class Tour:
+    """A folder, the commands run in it, and what they showed."""
+
+    folder: Path
+    seen: list[tuple[str, str]] = field(default_factory=list)
+
+    def heading(self, text: str) -> None:
+        console().print()
+        console().print(Rule(text, align="left"))
+
+    def run(self, *arguments: str, expect: int = 0) -> None:
+        """Print a command, run it, and stop the tour where it does not end as it should."""
+        done = subprocess.run(self._announce(arguments), cwd=self.folder, env=self._environment)
+        if done.returncode != expect:
+            raise Aborted(f"the demo stopped: calque {arguments[0]} ended with {done.returncode}")
+
+    def stop_midway(self, *arguments: str, when: Callable[[], bool]) -> int:
+        """Print a command, start it, and press Ctrl-C once ``when`` holds; its exit code."""
+        running = subprocess.Popen(
+            self._announce(arguments), cwd=self.folder, env=self._environment
+        )
+        while running.poll() is None and not when():
+            time.sleep(0.005)
+        running.send_signal(signal.SIGINT)
+        return running.wait()
+
+    def note(self, what: str, seen: str, held: bool) -> None:
+        """Keep a line for the summary; what does not hold ends the tour."""
+        if not held:
+            raise Aborted(f"the demo failed: {what}: {seen}")
+        self.seen.append((what, seen))
+        say(f"→ {what}: {seen}")
+
+    def _announce(self, arguments: tuple[str, ...]) -> list[str]:
+        console().print()
+        console().print(Text(f"$ calque {shlex.join(arguments)}", style="bold cyan"))
+        return [sys.executable, "-m", "calque.cli", *arguments]
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        # What calque remembers stays in the demo's own folder, and calque:// means its store.
+        state = str(self.folder.resolve() / "state")
+        return os.environ | {"XDG_STATE_HOME": state, "CALQUE_PROJECT": "store"}
+
+
+def say(line: str) -> None:
+    """A line of the guide's own."""
+    Console(highlight=False).print(Text(line, style="green"))
+
+
+def _fresh(folder: Path) -> Path:
+    if folder.exists() and not (folder / MARK).exists() and any(folder.iterdir()):
+        raise AlreadyExists(
+            f"{folder} is there and was not made by the demo",
+            hint="Name another folder with --folder.",
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+    return folder
+
+
+def files_into_a_table(tour: Tour) -> None:
+    """Load, load again, change one file, load once more."""
+    tour.heading("Files into a table, each exactly once")
+    landing = tour.folder / "landing"
+    landing.mkdir()
+    for day in (1, 2, 3):
+        _sales(landing / f"day-{day}.csv", day, 20_000)
+    load = ("load", "landing/", "--into", "warehouse/sales")
+    tour.run(*load)
+    tour.note("three files loaded", f"{_rows(tour)} rows", _rows(tour) == 60_000)
+    say("The same command again: nothing is new, so nothing is loaded (and no JVM starts).")
+    tour.run(*load)
+    tour.note("loaded again", f"still {_rows(tour)} rows", _rows(tour) == 60_000)
+    say("One file changes: only that one is loaded, and its old rows are replaced.")
+    _sales(landing / "day-2.csv", 2, 25_000)
+    tour.run(*load, "--on-changed", "replace")
+    tour.note("one file changed", f"{_rows(tour)} rows", _rows(tour) == 65_000)
+    tour.run("history", "warehouse/sales")
+
+
+def copies_in_the_store(tour: Tour) -> None:
+    """Upload, copy, delete the original, read the copy."""
+    tour.heading("A store in which a copy is one transaction")
+    say("calque:// means the store in the folder that CALQUE_PROJECT names: here, store/.")
+    original = random.Random(7).randbytes(96 * MIB)
+    (tour.folder / "film.bin").write_bytes(original)
+    tour.run("store", "init", "store")
+    tour.run("store", "mkbucket", "films")
+    tour.run("cp", "film.bin", "calque://films/a.bin", "--stream")
+    started = time.monotonic()
+    tour.run("cp", "calque://films/a.bin", "calque://films/2026/b.bin")
+    took = time.monotonic() - started
+    tour.run("rm", "calque://films/a.bin")
+    tour.run("cp", "calque://films/2026/b.bin", "back.bin", "--stream")
+    same = (tour.folder / "back.bin").read_bytes() == original
+    tour.note("96 MiB copied in the store", f"{took:.1f} s with the command's start", True)
+    tour.note("the original deleted, the copy read back", "the same bytes", same)
+
+
+def a_copy_stopped_and_resumed(tour: Tour) -> None:
+    """Ctrl-C in the middle of a big copy, then go on."""
+    tour.heading("A big copy, stopped and resumed")
+    big, whole = tour.folder / "big.bin", 1024 * MIB
+    _fill(big, whole)
+    copy = ("cp", "big.bin", "copy.bin", "--resume")
+    code = tour.stop_midway(*copy, when=lambda: _partial(tour.folder) > whole // 4)
+    target = tour.folder / "copy.bin"
+    tour.note("stopped midway", f"exit {code}, no target yet", code != 0 and not target.exists())
+    tour.run(*copy)
+    same = target.stat().st_size == whole and _same(big, target)
+    tour.note("resumed", f"{size(whole)}, the same bytes", same)
+    big.unlink()
+    target.unlink()
+
+
+def _sales(path: Path, day: int, rows: int) -> None:
+    numbers = random.Random(day)
+    with path.open("w", encoding="utf-8") as out:
+        out.write("id,day,shop,amount\n")
+        for number in range(rows):
+            cents = numbers.randrange(100, 99_999)
+            out.write(f"{day}{number:06},2026-11-{day:02},shop-{number % 7},{cents / 100:.2f}\n")
+
+
+def _rows(tour: Tour) -> int:
+    from deltalake import DeltaTable
+
+    return int(DeltaTable(str(tour.folder / "warehouse" / "sales")).count())
+
+
+def _fill(path: Path, length: int) -> None:
+    block = random.Random(1).randbytes(16 * MIB)
+    with path.open("wb") as out:
+        for _ in range(length // len(block)):
+            out.write(block)
+
+
+def _partial(folder: Path) -> int:
+    """The bytes of a copy that is under way: its temporary file is hidden beside its target."""
+    try:
+        return max(
+            (
+                entry.stat().st_size
+                for entry in os.scandir(folder)
+                if entry.name.startswith(".") and "copy.bin" in entry.name
+            ),
+            default=0,
+        )
+    except FileNotFoundError:
+        return 0
+
+
+def _same(one: Path, other: Path) -> bool:
+    with one.open("rb") as left, other.open("rb") as right:
+        while block := left.read(8 * MIB):
+            if right.read(len(block)) != block:
+                return False
+    return True

@@ -1,0 +1,70 @@
+"""``calque history``: the loads of a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from calque.cli.load import Config, LedgerUrl
+from calque.cli.output import JsonFlag, as_json, size, table
+from calque.config import load_settings
+from calque.ledger.history import history as read_history
+from calque.load.api import ledger_of
+from calque.load.tables import open_table
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+
+@app.command()
+def history(
+    name: Annotated[
+        str, typer.Argument(metavar="TABLE", help="A name of calque.toml, a path, iceberg:PATH.")
+    ],
+    limit: Annotated[int, typer.Option("--limit", help="At most this many, newest first.")] = 20,
+    ledger: LedgerUrl = None,
+    config: Config = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show the loads of a table: rows, errors, bytes, times, who, and the statement.
+
+    Examples:
+
+    - `calque history warehouse.sales`
+
+    - `calque history lake/sales --limit 3 --json`
+    """
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    lake = open_table(name, settings)
+    key = lake.key(lake.open())
+    with ledger_of(settings) as opened:
+        found = read_history(opened, key.database, key.name, limit=limit)
+    if json:
+        as_json([asdict(one) for one in found])
+        return
+    table(
+        ("load", "state", "files", "rows", "errors", "bytes", "started", "seconds", "who", "what"),
+        (
+            (
+                one.load_id,
+                one.state,
+                one.files,
+                one.rows,
+                one.errors,
+                size(one.bytes),
+                one.started_at,
+                _seconds(one.started_at, one.finished_at),
+                one.who,
+                one.message or one.statement,
+            )
+            for one in found
+        ),
+    )
+
+
+def _seconds(started: datetime | None, finished: datetime | None) -> str | None:
+    if started is None or finished is None:
+        return None
+    return f"{(finished - started).total_seconds():.2f}"

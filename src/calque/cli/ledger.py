@@ -1,0 +1,118 @@
+"""``calque ledger``: look at what is remembered, forget, rebuild, expire."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calque.cli.load import Config, LedgerUrl
+from calque.cli.output import JsonFlag, as_json, say, table
+from calque.config import Settings, load_settings
+from calque.errors import NotFound
+from calque.ledger import Ledger, TableRow
+from calque.ledger.expire import expire as expire_records
+from calque.ledger.files import forget as forget_records
+from calque.ledger.history import records_of
+from calque.ledger.tables import find_table, register_table
+from calque.load.api import ledger_of
+from calque.load.rebuild import rebuild as rebuild_records
+from calque.load.tables import Lake, open_table
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown", no_args_is_help=True)
+
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A name of calque.toml, a path, iceberg:PATH.")
+]
+SHOWN = ("location", "size", "etag", "last_modified", "load_id", "rows", "loaded_at", "expires_at")
+
+
+@app.callback()
+def ledger() -> None:
+    """Look at what the ledger remembers of a table, forget, rebuild or expire it."""
+
+
+@app.command()
+def show(
+    name: TableArgument,
+    prefix: Annotated[str, typer.Option("--prefix", help="Only locations that begin so.")] = "",
+    ledger: LedgerUrl = None,
+    config: Config = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show the record of every loaded file: `calque ledger show warehouse.sales`."""
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    lake = open_table(name, settings)
+    with ledger_of(settings) as opened:
+        records = records_of(opened, lake.key(lake.open()), prefix=prefix)
+        if json:
+            as_json(list(records))
+        else:
+            table(SHOWN, (tuple(one[column] for column in SHOWN) for one in records))
+
+
+@app.command()
+def forget(
+    name: TableArgument,
+    locations: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="LOCATION", help="Full locations, as `show` prints them."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Forget every file of the table.")
+    ] = False,
+    ledger: LedgerUrl = None,
+    config: Config = None,
+    json: JsonFlag = False,
+) -> None:
+    """Forget files, so that they load again: `calque ledger forget lake/sales s3://in/a.csv`."""
+    if bool(locations) == everything:
+        raise typer.BadParameter("name locations, or say --all")
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    with ledger_of(settings) as opened:
+        _, row = _known(name, settings, opened)
+        count = forget_records(opened, row, None if everything else locations)
+    if json:
+        as_json({"forgotten": count})
+    else:
+        say(f"{count} files forgotten")
+
+
+@app.command()
+def rebuild(
+    name: TableArgument,
+    ledger: LedgerUrl = None,
+    config: Config = None,
+    json: JsonFlag = False,
+) -> None:
+    """Take in what the table itself tells of its loads: `calque ledger rebuild lake/sales`."""
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    lake = open_table(name, settings)
+    snapshot = lake.open()
+    with ledger_of(settings) as opened:
+        row = register_table(opened, lake.key(snapshot))
+        adopted = rebuild_records(opened, lake, row, snapshot)
+    if json:
+        as_json({"loads": adopted})
+    else:
+        say(f"{len(adopted)} loads were taken in")
+
+
+@app.command()
+def expire(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = False) -> None:
+    """Drop records and loads whose time is over: `calque ledger expire`."""
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    with ledger_of(settings) as opened:
+        dropped = expire_records(opened)
+    if json:
+        as_json({"files": dropped.files, "loads": dropped.loads})
+    else:
+        say(f"{dropped.files} records and {dropped.loads} loads dropped")
+
+
+def _known(name: str, settings: Settings, ledger: Ledger) -> tuple[Lake, TableRow]:
+    lake = open_table(name, settings)
+    row = find_table(ledger, lake.key(lake.open()))
+    if row is None:
+        raise NotFound(f"the ledger at {ledger.where} knows nothing of table {name}")
+    return lake, row

@@ -1,0 +1,227 @@
+"""``calque load``: the files of a stage into a table, each exactly once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calque.cli.loading import exit_code, finish, finish_aborted, load_bar, show_report
+from calque.cli.output import JsonFlag, say
+from calque.cli.quantities import parse_duration, parse_size
+from calque.config import load_settings
+from calque.errors import CalqueError, StatementInvalid
+from calque.load.api import Loader
+from calque.load.options import build_format, match, metadata_kind, on_error, validation
+from calque.load.report import LoadAborted, Report
+from calque.load.statement import LoadRequest
+from calque.load.work import FormatOptions, MetadataColumn
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="The calque.toml to read.")
+]
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="URL", help="Where loads are remembered: a path or a URL."),
+]
+Spark = Annotated[
+    str | None,
+    typer.Option("--spark", metavar="URL", help="A Spark master; `local` for plain processes."),
+]
+
+
+@app.command()
+def load(
+    stage: Annotated[
+        str, typer.Argument(metavar="STAGE", help="A folder, file or glob; or @name of a stage.")
+    ],
+    into: Annotated[
+        str,
+        typer.Option("--into", metavar="TABLE", help="A name, a path, or iceberg:PATH."),
+    ],
+    format: Annotated[
+        str | None, typer.Option("--format", help="csv, tsv, json, parquet, orc, avro, xml.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the format."),
+    ] = None,
+    files: Annotated[
+        list[str] | None, typer.Option("--file", metavar="NAME", help="Only this file; repeatable.")
+    ] = None,
+    pattern: Annotated[
+        str | None, typer.Option("--pattern", help="Regular expression for the whole name.")
+    ] = None,
+    errors: Annotated[
+        str,
+        typer.Option(
+            "--on-error", help="abort, abort_N, continue, skip_file, skip_file_N, skip_file_N%."
+        ),
+    ] = "abort",
+    on_changed: Annotated[
+        str, typer.Option("--on-changed", help="Files changed since: reload, skip, error, replace.")
+    ] = "reload",
+    force: Annotated[bool, typer.Option("--force", help="Load what is loaded already.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove files once loaded.")] = False,
+    max_files: Annotated[int | None, typer.Option("--max-files", help="At most this many.")] = None,
+    size_limit: Annotated[
+        str | None, typer.Option("--size-limit", metavar="SIZE", help="Stop after this much.")
+    ] = None,
+    match_by: Annotated[
+        str | None,
+        typer.Option("--match-by", help="Columns: case_sensitive, case_insensitive or none."),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="A,B", help="The columns that files fill.")
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", metavar="COLUMN=KIND", help="Such as source=file."),
+    ] = None,
+    partition_by: Annotated[
+        str | None, typer.Option("--partition-by", metavar="A,B", help="Of a table to be made.")
+    ] = None,
+    evolve: Annotated[bool, typer.Option("--evolve", help="Add columns the files bring.")] = False,
+    rescue: Annotated[
+        str | None, typer.Option("--rescue", metavar="COLUMN", help="Where misfits go as JSON.")
+    ] = None,
+    uncertain: Annotated[
+        bool, typer.Option("--load-uncertain", help="Load files older than the ledger's memory.")
+    ] = False,
+    validate: Annotated[
+        str | None, typer.Option("--validate", help="return_errors or return_N_rows; no load.")
+    ] = None,
+    failed_only: Annotated[bool, typer.Option("--failed-only", help="Show only failures.")] = False,
+    label: Annotated[
+        str | None, typer.Option("--label", help="Makes the statement idempotent as a whole.")
+    ] = None,
+    min_age: Annotated[
+        str | None, typer.Option("--min-age", metavar="TIME", help="Leave younger files: 30s, 5m.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep on loading what arrives, until stopped.")
+    ] = False,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="How often a watch looks.")
+    ] = "10s",
+    spark: Spark = None,
+    ledger: LedgerUrl = None,
+    config: Config = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Load the files of a stage into a table, each exactly once.
+
+    Run it twice, in two places, kill it: every file counts once. A file that changed is loaded
+    again (see --on-changed); one that was only touched is not.
+
+    Examples:
+
+    - `calque load landing/ --into lake/sales` makes the Delta table if it is not there
+
+    - `calque load s3://landing/sales/ --into warehouse.sales --on-error skip_file --purge`
+
+    - `calque load 'in/*.csv.gz' --into iceberg:./lake/shop.sales -o skip_header=1 --format csv`
+
+    - `calque load @landing --into warehouse.sales --watch --every 30s`
+    """
+    try:
+        request = LoadRequest(
+            stage=stage,
+            into=into,
+            format=_format(format, option or []),
+            files=tuple(files or ()),
+            pattern=pattern,
+            force=force,
+            purge=purge,
+            on_error=on_error(errors),
+            on_changed=on_changed,  # type: ignore[arg-type]
+            size_limit=None if size_limit is None else parse_size(size_limit),
+            max_files=max_files,
+            match=None if match_by is None else match(match_by),
+            columns=_names(columns),
+            metadata_columns=_metadata(metadata or []),
+            partition_by=_names(partition_by),
+            evolve=evolve,
+            rescue_column=rescue,
+            load_uncertain_files=uncertain,
+            validation=None if validate is None else validation(validate),
+            return_failed_only=failed_only,
+            label=label,
+            min_age=0.0 if min_age is None else parse_duration(min_age).total_seconds(),
+            dry_run=dry_run,
+        )
+    except StatementInvalid:
+        raise
+    except ValueError as error:
+        raise StatementInvalid(str(error)) from error
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    with Loader(settings=settings, spark=spark) as loader:
+        if watch:
+            _watch(loader, request, parse_duration(every).total_seconds(), quiet, json)
+        _once(loader, request, quiet, json)
+
+
+def _once(loader: Loader, request: LoadRequest, quiet: bool, json: bool) -> None:
+    try:
+        report = _run(loader, request, quiet)
+    except LoadAborted as error:
+        finish_aborted(error, json=json)
+    else:
+        finish(report, json=json)
+
+
+def _run(loader: Loader, request: LoadRequest, quiet: bool) -> Report:
+    with load_bar(show=not quiet) as update:
+        return loader.run(request, update)
+
+
+def _watch(loader: Loader, request: LoadRequest, every: float, quiet: bool, json: bool) -> None:
+    """Load again and again; errors that may pass are told and tried again, others end it."""
+    say(f"watching {request.stage}; stop with Ctrl-C")
+    worst = 0
+    try:
+        while True:
+            begun = time.monotonic()
+            try:
+                report = _run(loader, request, quiet)
+                if report.files_loaded or not report.complete:
+                    show_report(report, json=json)
+                    worst = max(worst, exit_code(report))
+            except CalqueError as error:
+                if not error.retryable:
+                    raise
+                say(f"{error}; trying again")
+            time.sleep(max(0.0, every - (time.monotonic() - begun)))
+    except KeyboardInterrupt:
+        say("stopped watching")
+        raise typer.Exit(worst) from None
+
+
+def _format(kind: str | None, options: list[str]) -> FormatOptions | None:
+    pairs: dict[str, Any] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise StatementInvalid(f"an option is spelled NAME=VALUE, not {option!r}")
+        pairs[name] = value.encode().decode("unicode_escape") if "\\" in value else value
+    return build_format(kind, pairs)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _metadata(texts: list[str]) -> tuple[MetadataColumn, ...]:
+    found = []
+    for text in texts:
+        column, equals, kind = text.partition("=")
+        if not equals:
+            raise StatementInvalid(f"a metadata column is spelled COLUMN=KIND, not {text!r}")
+        found.append(MetadataColumn(column, metadata_kind(kind)))
+    return tuple(found)

@@ -1,0 +1,126 @@
+"""What the commands of loads share: the bar, the rows of a report, the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+from calque.cli.output import FAILED, PARTLY, as_json, say, size, table
+from calque.load.flow import LoadProgress
+from calque.load.report import LoadAborted, Report
+
+SHOWN = 200
+"""Result rows shown to a person; programs get them all by --json."""
+
+COLUMNS = ("file", "status", "rows", "errors", "bytes", "seconds", "first error or reason")
+
+
+@contextmanager
+def load_bar(*, show: bool = True) -> Iterator[Callable[[LoadProgress], None]]:
+    """A bar of bytes with files and rows beside it; silent where there is no terminal."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[files]} files, {task.fields[rows]:,} rows"),
+        TransferSpeedColumn(),
+        console=Console(stderr=True),
+        disable=not (show and sys.stderr.isatty()),
+        transient=True,
+    )
+    with bar:
+        task: TaskID = bar.add_task("loading", total=None, files="0", rows=0)
+
+        def update(done: LoadProgress) -> None:
+            bar.update(
+                task,
+                completed=done.bytes,
+                total=done.bytes_total,
+                files=f"{done.files}/{done.files_total}",
+                rows=done.rows,
+            )
+
+        yield update
+
+
+def show_report(report: Report, *, json: bool) -> None:
+    """The result row of every file and a line of sums."""
+    if json:
+        as_json(report.to_json())
+        return
+    if report.sample is not None:
+        found = report.sample.to_pylist()
+        table(report.sample.column_names, (tuple(row.values()) for row in found))
+        return
+    _show_rows(report)
+    for error in report.row_errors[:SHOWN]:
+        say(f"{error['file']}: line {error['line']}, {error['column']}: {error['message']}")
+    for note in report.notes:
+        say(f"note: {note}")
+    for one in report.recovered:
+        say(f"recovered load {one}")
+    say(_summary(report))
+
+
+def _show_rows(report: Report) -> None:
+    shown: list[tuple[object, ...]] = []
+    for row in report.rows():
+        if len(shown) >= SHOWN and sys.stdout.isatty():
+            break
+        told = row.first_error or row.message
+        took = f"{row.seconds:.2f}"
+        shown.append((row.name, row.status, row.rows_loaded, row.errors, row.bytes, took, told))
+    if shown:
+        table(COLUMNS, shown)
+    if len(report.files) > len(shown) and not report.only_failed:
+        say(f"… and {len(report.files) - len(shown)} files more; --json shows all")
+
+
+def _summary(report: Report) -> str:
+    if report.dry_run and report.plan is not None:
+        plan = report.plan
+        count = sum(1 for _ in plan.files)
+        return (
+            f"dry run: {count} files, {size(plan.bytes)} of {plan.format.kind} in "
+            f"{len(plan.tasks)} tasks would go into {report.table}; nothing was changed"
+        )
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(report.files.counts.items()))
+    told = f"{report.table}: {report.rows_loaded:,} rows from {report.files_loaded} files"
+    if report.load_ids:
+        told += f" in load {', '.join(report.load_ids)}"
+    if report.replayed:
+        told += " (the label was loaded before; nothing was done now)"
+    if report.forced and report.files_loaded:
+        told += " (FORCE: files that were loaded before are in the table twice)"
+    told += f"; {counts or 'no files'}"
+    if report.purged:
+        told += f"; {report.purged} sources removed"
+    if report.seconds > 0 and report.bytes_loaded:
+        told += f"; {report.seconds:.1f} s, {size(report.bytes_loaded / report.seconds)}/s"
+    return told
+
+
+def exit_code(report: Report) -> int:
+    """0: all is in the table; 3: partly; 1: nothing was loaded and files failed."""
+    if report.failed:
+        return FAILED
+    return 0 if report.complete or report.dry_run or report.sample is not None else PARTLY
+
+
+def finish(report: Report, *, json: bool) -> None:
+    """Show the report and end with its exit code."""
+    show_report(report, json=json)
+    code = exit_code(report)
+    if code:
+        raise typer.Exit(code)
+
+
+def finish_aborted(error: LoadAborted, *, json: bool) -> None:
+    """Show what is known of a statement that was given up, then let the error speak."""
+    if error.report is not None and not json and len(error.report.files):
+        show_report(error.report, json=False)
+    raise error

@@ -1,0 +1,92 @@
+"""``calque ls``: what lies somewhere."""
+
+from __future__ import annotations
+
+import json as jsons
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from calque.cli.output import JsonFlag, printable, size
+from calque.cli.places import Location, Place
+from calque.errors import NotFound
+from calque.values import Metadata
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+
+@app.command()
+def ls(
+    location: Location = ".",
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="All objects below, not one level.")
+    ] = False,
+    long: Annotated[bool, typer.Option("--long", "-l", help="Size and time too.")] = False,
+    start_after: Annotated[
+        str, typer.Option(metavar="NAME", help="Begin after this name (as it is shown).")
+    ] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="Show no more than this many.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """List objects in key order, as they are found: the first line does not wait for the last.
+
+    Examples:
+
+    - `calque ls s3://landing/sales/` shows one level; directories end in /
+
+    - `calque ls -rl ./warehouse` shows every file below with size and time
+    """
+    place = Place.of(location)
+    base = place.prefix.rpartition("/")[0]
+    base = f"{base}/" if base else ""
+    entries = islice(_entries(place, base, start_after, recursive), limit)
+    if json:
+        _print_json(place, entries)
+        return
+    for entry in entries:
+        print(_line(entry, entry.path[len(base) :], long))
+
+
+def _entries(place: Place, base: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
+    if place.is_local and place.path and not place.prefix.endswith("/"):
+        yield place.operator.stat(place.path)
+        return
+    after = base + start_after if start_after else ""
+    found = False
+    for entry in place.operator.list(place.prefix, start_after=after, recursive=recursive):
+        found = True
+        yield entry
+    if not found and place.prefix.endswith("/") and not start_after:
+        _refuse_missing(place)
+
+
+def _refuse_missing(place: Place) -> None:
+    """An empty directory is fine, one that is not there is a mistyped name."""
+    if place.is_local and not place.is_local_directory:
+        raise NotFound(f"{place.location} does not exist")
+
+
+def _line(entry: Metadata, name: str, long: bool) -> str:
+    if not long:
+        return printable(name)
+    when = "" if entry.last_modified is None else f"{entry.last_modified:%Y-%m-%d %H:%M:%S}"
+    return f"{'' if entry.is_dir else size(entry.size):>12}  {when:<19}  {printable(name)}"
+
+
+def _print_json(place: Place, entries: Iterator[Metadata]) -> None:
+    """One document, an entry a line, written as entries come."""
+    print("[", end="")
+    for index, entry in enumerate(entries):
+        shown = {
+            "path": entry.path,
+            "location": place.operator.location(entry.path),
+            "is_dir": entry.is_dir,
+            "size": None if entry.is_dir else entry.size,
+            "etag": entry.etag,
+            "last_modified": entry.last_modified and entry.last_modified.isoformat(),
+        }
+        sys.stdout.write((",\n" if index else "\n") + jsons.dumps(shown))
+    print("\n]")

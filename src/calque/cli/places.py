@@ -1,0 +1,77 @@
+"""Locations on the command line: where a source lies, where a target goes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from calque.errors import InvalidInput, IsADirectory
+from calque.operator import Operator
+from calque.operator.layers import Layer
+from calque.operator.locate import locate
+
+Source = Annotated[str, typer.Argument(metavar="SRC", help="A URI or a local path.")]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="DST", help="A URI or a local path; one that ends in / keeps the source's name."
+    ),
+]
+Location = Annotated[str, typer.Argument(metavar="LOCATION", help="A URI or a local path.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An operator and a path in it, opened from what was typed."""
+
+    operator: Operator
+    path: str
+
+    @classmethod
+    def of(cls, location: str, *, layers: tuple[Layer, ...] | None = None) -> Place:
+        if not location:
+            raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
+        return cls(*locate(location, layers=layers))
+
+    @property
+    def location(self) -> str:
+        return self.operator.location(self.path)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rstrip("/").rpartition("/")[2]
+
+    @property
+    def is_local(self) -> bool:
+        return self.operator.scheme == "fs"
+
+    @property
+    def is_local_directory(self) -> bool:
+        return self.is_local and os.path.isdir("/" + self.path)
+
+    def file(self) -> Place:
+        """This place, as one object; says what to do when it is a directory."""
+        if not self.path or self.path.endswith("/") or self.is_local_directory:
+            raise IsADirectory(
+                f"{self.location} is a directory; one object is needed",
+                hint="Trees are not copied by this command: name one object.",
+            )
+        return self
+
+    def receiving(self, source: Place) -> Place:
+        """Where a copy of ``source`` goes: into a directory it keeps its name, as with cp."""
+        if self.path and not self.path.endswith("/") and not self.is_local_directory:
+            return self
+        path = self.path.rstrip("/")
+        return Place(self.operator, f"{path}/{source.name}" if path else source.name)
+
+    @property
+    def prefix(self) -> str:
+        """What is listed here: a local directory's inside, else the path as a plain prefix."""
+        if self.is_local_directory and self.path and not self.path.endswith("/"):
+            return self.path + "/"
+        return self.path

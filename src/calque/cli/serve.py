@@ -1,0 +1,73 @@
+"""``calque serve``: the satellite of a store, for clients in other processes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calque.cli.output import JsonFlag, as_json, say
+from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.serve import serve_store
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+
+@app.command()
+def serve(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of the store; made if there is none.")
+    ] = Path("./data"),
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; the default is this machine alone.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 7777,
+    passphrase: Annotated[
+        str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Serve a store over gRPC until Ctrl-C.
+
+    calque serve ./data --port 7777
+
+    When the store is new its access grant is printed, once. Later: `calque store access`.
+    """
+    new = not EmbeddedStore.exists(folder)
+    if new:
+        EmbeddedStore.create(folder, StoreOptions(passphrase=passphrase)).close()
+    store = EmbeddedStore.open(folder)
+    try:
+        with serve_store(store, f"{host}:{port}") as served:
+            grant = None
+            if new:
+                grant = replace(store.grant(passphrase or None), address=served.address).serialize()
+            _announce(served.address, grant, json)
+            _wait_for_the_end()
+    finally:
+        store.close()
+    say("stopped")
+
+
+def _announce(address: str, grant: str | None, json: bool) -> None:
+    if json:
+        as_json({"address": address, "access": grant})
+        sys.stdout.flush()
+        return
+    say(f"serving {address} (Ctrl-C stops)")
+    if grant is not None:
+        say("access grant, shown this once; whoever has it has everything in the store:")
+        print(grant, flush=True)
+
+
+def _wait_for_the_end() -> None:
+    """Until SIGINT or SIGTERM: both end what runs and leave cleanly."""
+    over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: over.set())
+    over.wait()

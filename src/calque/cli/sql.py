@@ -1,0 +1,49 @@
+"""``calque sql``: a COPY INTO or TRUNCATE TABLE as text."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from calque.cli.load import Config, LedgerUrl, Spark
+from calque.cli.loading import finish, finish_aborted, load_bar
+from calque.cli.output import JsonFlag
+from calque.config import load_settings
+from calque.load.api import sql as run_sql
+from calque.load.report import LoadAborted
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+
+@app.command()
+def sql(
+    statement: Annotated[
+        str, typer.Argument(metavar="STATEMENT", help="The statement; - reads standard input.")
+    ],
+    spark: Spark = None,
+    ledger: LedgerUrl = None,
+    config: Config = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Run a COPY INTO in the spelling of Snowflake, Databend or Databricks.
+
+    Examples:
+
+    - `calque sql "COPY INTO warehouse.sales FROM @landing FILE_FORMAT = (TYPE = CSV SKIP_HEADER = 1)"`
+
+    - ``calque sql "COPY INTO delta.`lake/sales` FROM 'landing/' FILEFORMAT = PARQUET"``
+
+    - `calque sql "TRUNCATE TABLE warehouse.sales"` empties it and forgets what was loaded
+    """  # noqa: E501 - an example stands on one line
+    text = sys.stdin.read() if statement == "-" else statement
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    try:
+        with load_bar(show=not quiet) as update:
+            report = run_sql(text, spark=spark, settings=settings, progress=update)
+    except LoadAborted as error:
+        finish_aborted(error, json=json)
+    else:
+        finish(report, json=json)

@@ -1,0 +1,49 @@
+"""``calque stat``: what is known of one object."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from calque.cli.output import JsonFlag, as_json, printable, record
+from calque.cli.places import Location, Place
+from calque.values import Metadata
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+
+@app.command()
+def stat(
+    location: Location,
+    version: Annotated[str | None, typer.Option(metavar="ID", help="Of this version.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show what is known of an object: size, time, etag, headers, metadata, tags.
+
+    Examples:
+
+    - `calque stat s3://landing/a.csv`
+
+    - `calque stat report.csv --json`
+    """
+    place = Place.of(location)
+    path = place.prefix if place.is_local_directory else place.path
+    known = _known(place.operator.stat(path, version=version))
+    known = {"location": place.location, **known}
+    if json:
+        as_json(known)
+    else:
+        record({name: printable(v) if isinstance(v, str) else v for name, v in known.items()})
+
+
+def _known(metadata: Metadata) -> dict[str, Any]:
+    """What is not unknown: absent headers are left out."""
+    found = {field.name: getattr(metadata, field.name) for field in fields(metadata)}
+    if (checksum := metadata.checksum) is not None:
+        found["checksum"] = f"{checksum.algorithm}:{checksum.value}"
+    found["user"] = dict(metadata.user) or None
+    if not metadata.is_dir:
+        del found["is_dir"]
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,151 @@
+"""File records: scan them in key order, fetch some by name, keep them alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from sqlalchemy import Select, delete, select, update
+
+from calque.ledger.database import Ledger
+from calque.ledger.identity import Known, micros
+from calque.ledger.schema import files
+from calque.ledger.tables import TableRow
+from calque.values import SourceIdentity
+
+PAGE = 5000
+GET = 500
+"""Names asked for in one statement; SQLite allows 32,766 values, PostgreSQL 65,535."""
+
+KNOWN = (
+    files.c.location,
+    files.c.size,
+    files.c.etag,
+    files.c.last_modified,
+    files.c.version,
+    files.c.token,
+    files.c.content_hash,
+    files.c.verified_at,
+    files.c.expires_at,
+    files.c.load_id,
+)
+
+
+def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
+    """Live records under a location prefix in byte order, a page in memory at a time."""
+    query = _live(ledger, table)
+    if prefix:
+        query = query.where(files.c.location >= prefix)
+        end = after_prefix(prefix)
+        if end is not None:
+            query = query.where(files.c.location < end)
+    with ledger.read() as connection:
+        rows = connection.execution_options(yield_per=PAGE).execute(
+            query.order_by(files.c.location)
+        )
+        for page in rows.partitions():
+            yield from map(Known._make, page)
+
+
+def mget(ledger: Ledger, table: TableRow, locations: Iterable[str]) -> dict[str, Known]:
+    """The live records of these locations."""
+    found: dict[str, Known] = {}
+    names = iter(locations)
+    with ledger.read() as connection:
+        while chunk := list(islice(names, GET)):
+            query = _live(ledger, table).where(files.c.location.in_(chunk))
+            for known in map(Known._make, connection.execute(query)):
+                found[known.location] = known
+    return found
+
+
+def renew(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> None:
+    """Give records a whole life again: their files are still staged."""
+    expires = ledger.now() + ledger.life
+    with ledger.write() as connection:
+        for start in range(0, len(locations), GET):
+            connection.execute(
+                update(files)
+                .where(
+                    files.c.table_number == table.number,
+                    files.c.location.in_(locations[start : start + GET]),
+                )
+                .values(expires_at=expires)
+            )
+
+
+def refresh(ledger: Ledger, table: TableRow, seen: Sequence[tuple[Known, SourceIdentity]]) -> None:
+    """The same content under a new face: take over the new metadata, load nothing.
+
+    A record that another load replaced in the meantime is left as it is.
+    """
+    now = ledger.now()
+    with ledger.write() as connection:
+        for known, identity in seen:
+            connection.execute(
+                update(files)
+                .where(
+                    files.c.table_number == table.number,
+                    files.c.location == known.location,
+                    files.c.load_id == known.load_id,
+                )
+                .values(
+                    etag=identity.etag,
+                    last_modified=micros(identity.last_modified),
+                    version=identity.version,
+                    token=identity.token,
+                    verified_at=now,
+                    expires_at=now + ledger.life,
+                )
+            )
+
+
+def forget(ledger: Ledger, table: TableRow, locations: Sequence[str] | None = None) -> int:
+    """Drop records (all of the table's without ``locations``): those files load again."""
+    with ledger.write() as connection:
+        query = delete(files).where(files.c.table_number == table.number)
+        if locations is None:
+            return connection.execute(query).rowcount
+        return sum(
+            connection.execute(query.where(files.c.location == location)).rowcount
+            for location in locations
+        )
+
+
+def parts_of(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> dict[str, str | None]:
+    """Where the rows of loaded files stand in the table, as JSON."""
+    found: dict[str, str | None] = {}
+    with ledger.read() as connection:
+        for start in range(0, len(locations), GET):
+            query = select(files.c.location, files.c.parts).where(
+                files.c.table_number == table.number,
+                files.c.location.in_(locations[start : start + GET]),
+            )
+            found.update((row[0], row[1]) for row in connection.execute(query))
+    return found
+
+
+def parts_of_load(ledger: Ledger, table: TableRow, load_id: str) -> dict[str, str | None]:
+    """Where the rows of every file of one load stand in the table, as JSON."""
+    query = select(files.c.location, files.c.parts).where(
+        files.c.table_number == table.number, files.c.load_id == load_id
+    )
+    with ledger.read() as connection:
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def after_prefix(prefix: str) -> str | None:
+    """The least string above every string with this prefix; None if there is none."""
+    for index in range(len(prefix) - 1, -1, -1):
+        following = ord(prefix[index]) + 1
+        if 0xD800 <= following <= 0xDFFF:
+            following = 0xE000  # surrogates are no characters; no database stores them
+        if following <= 0x10FFFF:
+            return prefix[:index] + chr(following)
+    return None
+
+
+def _live(ledger: Ledger, table: TableRow) -> Select[tuple[object, ...]]:
+    return select(*KNOWN).where(
+        files.c.table_number == table.number, files.c.expires_at > ledger.now()
+    )

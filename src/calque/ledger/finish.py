@@ -1,0 +1,344 @@
+"""The end of a load: prepared, then committed or aborted, each in one transaction."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from calque.errors import Aborted, Unexpected
+from calque.ledger.database import Ledger
+from calque.ledger.identity import micros
+from calque.ledger.schema import OPEN, claims, errors, files, loads, purges, results, tables
+from calque.ledger.tables import TableRow, upsert
+from calque.values import SourceIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A source whose rows are in the load: what its record and the table's sidecar hold."""
+
+    identity: SourceIdentity
+    rows: int
+    errors: int
+    content_hash: str | None
+    verified_at: int
+    parts: tuple[tuple[str, int, int], ...] = ()
+    """(data file, first row, rows)."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "identity": self.identity.to_json(),
+            "rows": self.rows,
+            "errors": self.errors,
+            "content_hash": self.content_hash,
+            "verified_at": self.verified_at,
+            "parts": [list(part) for part in self.parts],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> LoadedFile:
+        return cls(
+            SourceIdentity.from_json(data["identity"]),
+            data["rows"],
+            data["errors"],
+            data["content_hash"],
+            data["verified_at"],
+            tuple((path, first, rows) for path, first, rows in data["parts"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """The result row of one file in one load."""
+
+    location: str
+    name: str
+    status: str
+    rows_parsed: int = 0
+    rows_loaded: int = 0
+    errors: int = 0
+    first_error: str | None = None
+    bytes: int = 0
+    seconds: float = 0.0
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """All that is needed to commit and to finalise a load, by anyone."""
+
+    actions: tuple[Mapping[str, Any], ...] = ()
+    """What is committed to the table, in the words of its adapter."""
+    sources: tuple[LoadedFile, ...] = ()
+    results: tuple[FileResult, ...] = ()
+    errors: tuple[Mapping[str, Any], ...] = ()
+    moved: Mapping[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
+    """Rows of other sources that stand elsewhere now, since their data file was rewritten."""
+    purge: bool = False
+    truncate: bool = False
+    last: bool = True
+    label: str | None = None
+
+    def encode(self) -> bytes:
+        return zlib.compress(
+            json.dumps(
+                {
+                    "actions": [dict(action) for action in self.actions],
+                    "sources": [source.to_json() for source in self.sources],
+                    "results": [asdict(result) for result in self.results],
+                    "errors": [dict(error) for error in self.errors],
+                    "moved": {place: list(parts) for place, parts in self.moved.items()},
+                    "purge": self.purge,
+                    "truncate": self.truncate,
+                    "last": self.last,
+                    "label": self.label,
+                },
+                separators=(",", ":"),
+            ).encode(),
+            1,
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Manifest:
+        plain = json.loads(zlib.decompress(data))
+        return cls(
+            actions=tuple(plain["actions"]),
+            sources=tuple(LoadedFile.from_json(source) for source in plain["sources"]),
+            results=tuple(FileResult(**result) for result in plain["results"]),
+            errors=tuple(plain["errors"]),
+            moved={
+                place: tuple((path, first, rows) for path, first, rows in parts)
+                for place, parts in plain["moved"].items()
+            },
+            purge=plain["purge"],
+            truncate=plain["truncate"],
+            last=plain["last"],
+            label=plain["label"],
+        )
+
+
+def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> None:
+    """WRITING → PREPARED with the manifest. Raises Aborted when the load was taken from us."""
+    with ledger.write() as connection:
+        prepared = connection.execute(
+            update(loads)
+            .where(loads.c.load_id == load_id, loads.c.owner == owner, loads.c.state == "WRITING")
+            .values(state="PREPARED", manifest=manifest.encode())
+        )
+    if prepared.rowcount != 1:
+        raise Aborted(
+            f"load {load_id} was taken over by another loader while it was writing",
+            hint="Nothing was loaded by this run; run the statement again.",
+        )
+
+
+def manifest_of(ledger: Ledger, load_id: str) -> Manifest | None:
+    """The stored manifest of a load that was prepared."""
+    with ledger.read() as connection:
+        data = connection.execute(
+            select(loads.c.manifest).where(loads.c.load_id == load_id)
+        ).scalar()
+    return Manifest.decode(data) if data else None
+
+
+def finalise(ledger: Ledger, load_id: str, table_version: int) -> bool:
+    """PENDING → LOADED, load COMMITTED, in one transaction; False if somebody did it already.
+
+    Works from the stored manifest, so that the owner and a recoverer do the very same.
+    """
+    with ledger.write() as connection:
+        row = connection.execute(
+            select(loads.c.table_number, loads.c.state, loads.c.manifest)
+            .where(loads.c.load_id == load_id)
+            .with_for_update()
+        ).first()
+        if row is None or row.state == "COMMITTED":
+            return False
+        if row.manifest is None or row.state == "ABORTED":
+            raise Unexpected(
+                f"load {load_id} is {row.state} in the ledger but committed in the table"
+            )
+        manifest = Manifest.decode(row.manifest)
+        _record(connection, ledger, row.table_number, load_id, table_version, manifest)
+        _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
+    return True
+
+
+def abort(ledger: Ledger, load_id: str, message: str, manifest: Manifest) -> bool:
+    """Load ABORTED, its claims released, its results and errors kept; False if it was over."""
+    with ledger.write() as connection:
+        state = connection.execute(
+            select(loads.c.state).where(loads.c.load_id == load_id).with_for_update()
+        ).scalar()
+        if state not in OPEN:
+            return False
+        _close(connection, ledger, load_id, "ABORTED", manifest, None, message)
+    return True
+
+
+def adopt(
+    ledger: Ledger, table: TableRow, load_id: str, table_version: int, manifest: Manifest
+) -> bool:
+    """Take a committed load that the ledger lost back in, as its sidecar tells it."""
+    with ledger.write() as connection:
+        known = connection.execute(select(loads.c.state).where(loads.c.load_id == load_id)).scalar()
+        if known is not None:
+            return False
+        now = ledger.now()
+        connection.execute(
+            insert(loads).values(
+                load_id=load_id,
+                table_number=table.number,
+                label=manifest.label,
+                last=manifest.last,
+                state="PREPARED",
+                owner="rebuild",
+                lease_until=now,
+                started_at=min((one.verified_at for one in manifest.sources), default=now),
+                base_version=table_version,
+                statement="(rebuilt from the table)",
+                purge=False,
+            )
+        )
+        _record(connection, ledger, table.number, load_id, table_version, manifest)
+        _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
+    return True
+
+
+def _record(
+    connection: Connection,
+    ledger: Ledger,
+    number: int,
+    load_id: str,
+    table_version: int,
+    manifest: Manifest,
+) -> None:
+    now = ledger.now()
+    row = connection.execute(
+        select(tables.c.truncated_version, tables.c.first_load_at).where(tables.c.number == number)
+    ).one()
+    if manifest.truncate:
+        connection.execute(
+            delete(files).where(
+                files.c.table_number == number, files.c.table_version <= table_version
+            )
+        )
+        connection.execute(
+            update(tables)
+            .where(tables.c.number == number, tables.c.truncated_version < table_version)
+            .values(truncated_version=table_version)
+        )
+    if manifest.sources and table_version > row.truncated_version:
+        _upsert_files(connection, ledger, number, load_id, table_version, manifest.sources)
+    for place, parts in manifest.moved.items():
+        connection.execute(
+            update(files)
+            .where(files.c.table_number == number, files.c.location == place)
+            .values(parts=json.dumps(parts))
+        )
+    first = min((source.verified_at for source in manifest.sources), default=now)
+    if row.first_load_at is None or first < row.first_load_at:
+        connection.execute(
+            update(tables).where(tables.c.number == number).values(first_load_at=first)
+        )
+    if manifest.purge and manifest.sources:
+        connection.execute(
+            upsert(connection, purges).on_conflict_do_nothing(),
+            [
+                {
+                    "load_id": load_id,
+                    "location": source.identity.location,
+                    "identity": json.dumps(source.identity.to_json()),
+                    "tries": 0,
+                }
+                for source in manifest.sources
+            ],
+        )
+
+
+def _upsert_files(
+    connection: Connection,
+    ledger: Ledger,
+    number: int,
+    load_id: str,
+    table_version: int,
+    sources: Sequence[LoadedFile],
+) -> None:
+    now = ledger.now()
+    statement = upsert(connection, files)
+    values = {
+        column.name: getattr(statement.excluded, column.name)
+        for column in files.columns
+        if not column.primary_key
+    }
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=["table_number", "location"],
+            set_=values,
+            # A late finalise of an older commit must not hide a newer one.
+            where=files.c.table_version <= statement.excluded.table_version,
+        ),
+        [
+            {
+                "table_number": number,
+                "location": source.identity.location,
+                "size": source.identity.size,
+                "etag": source.identity.etag,
+                "last_modified": micros(source.identity.last_modified),
+                "version": source.identity.version,
+                "token": source.identity.token,
+                "content_hash": source.content_hash,
+                "verified_at": source.verified_at,
+                "expires_at": now + ledger.life,
+                "load_id": load_id,
+                "rows": source.rows,
+                "errors": source.errors,
+                "loaded_at": now,
+                "table_version": table_version,
+                "parts": json.dumps(source.parts, separators=(",", ":")),
+            }
+            for source in sources
+        ],
+    )
+
+
+def _close(
+    connection: Connection,
+    ledger: Ledger,
+    load_id: str,
+    state: str,
+    manifest: Manifest,
+    table_version: int | None,
+    message: str | None = None,
+) -> None:
+    connection.execute(
+        update(loads)
+        .where(loads.c.load_id == load_id)
+        .values(
+            state=state,
+            finished_at=ledger.now(),
+            table_version=table_version,
+            manifest=None,
+            last=manifest.last,
+            files=len(manifest.results),
+            rows=sum(result.rows_loaded for result in manifest.results),
+            errors=sum(result.errors for result in manifest.results),
+            bytes=sum(result.bytes for result in manifest.results),
+            message=message,
+        )
+    )
+    connection.execute(delete(claims).where(claims.c.load_id == load_id))
+    if manifest.results:
+        connection.execute(
+            insert(results),
+            [{"load_id": load_id, **asdict(result)} for result in manifest.results],
+        )
+    if manifest.errors:
+        connection.execute(
+            insert(errors), [{"load_id": load_id, **error} for error in manifest.errors]
+        )

@@ -1,0 +1,158 @@
+"""What was done: loads of a table, the results and the errors of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, select
+
+from calque.errors import NotFound
+from calque.ledger.database import Ledger
+from calque.ledger.finish import FileResult
+from calque.ledger.identity import moment
+from calque.ledger.schema import errors, files, loads, results, tables
+from calque.ledger.tables import TableKey
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRow:
+    """One load in the history of a table."""
+
+    load_id: str
+    table: str
+    state: str
+    label: str | None
+    files: int
+    rows: int
+    errors: int
+    bytes: int
+    started_at: datetime | None
+    finished_at: datetime | None
+    table_version: int | None
+    who: str | None
+    engine: str | None
+    statement: str | None
+    message: str | None
+    last: bool
+
+
+_LOAD = (
+    loads.c.load_id,
+    tables.c.name.label("table_name"),
+    loads.c.state,
+    loads.c.label,
+    loads.c.files,
+    loads.c.rows,
+    loads.c.errors,
+    loads.c.bytes,
+    loads.c.started_at,
+    loads.c.finished_at,
+    loads.c.table_version,
+    loads.c.who,
+    loads.c.engine,
+    loads.c.statement,
+    loads.c.message,
+    loads.c.last,
+)
+
+
+def history(
+    ledger: Ledger, database: str, name: str, *, table_id: str | None = None, limit: int = 100
+) -> list[LoadRow]:
+    """The last loads of a table, newest first, those of an earlier table of the name too."""
+    conditions = [
+        tables.c.tenant == ledger.tenant,
+        tables.c.database == database,
+        tables.c.name == name,
+    ]
+    if table_id is not None:
+        conditions.append(tables.c.table_id == table_id)
+    return _loads(ledger, conditions, limit)
+
+
+def find_load(ledger: Ledger, load_id: str) -> LoadRow:
+    """One load; NotFound if the ledger has never seen it."""
+    found = _loads(ledger, [loads.c.load_id == load_id], 1)
+    if not found:
+        raise NotFound(
+            f"there is no load {load_id!r} in the ledger at {ledger.where}",
+            hint="See what there is with: calque history TABLE",
+        )
+    return found[0]
+
+
+def loads_of_label(ledger: Ledger, number: int, label: str) -> list[LoadRow]:
+    """The loads of a label in one table, newest first."""
+    return _loads(ledger, [loads.c.table_number == number, loads.c.label == label], 10_000)
+
+
+def results_of(ledger: Ledger, load_id: str) -> Iterator[FileResult]:
+    """The result rows of a load, in order of location."""
+    columns = [results.c[name] for name in FileResult.__dataclass_fields__]
+    query = select(*columns).where(results.c.load_id == load_id).order_by(results.c.location)
+    with ledger.read() as connection:
+        for row in connection.execution_options(yield_per=5000).execute(query):
+            yield FileResult(*row)
+
+
+def errors_of(ledger: Ledger, load_id: str) -> Iterator[dict[str, Any]]:
+    """Every kept error of a load, in the order of the file."""
+    query = (
+        select(*(column for column in errors.columns if column.name not in {"number"}))
+        .where(errors.c.load_id == load_id)
+        .order_by(errors.c.file, errors.c.record, errors.c.number)
+    )
+    with ledger.read() as connection:
+        for row in connection.execution_options(yield_per=5000).execute(query):
+            yield dict(row._mapping)
+
+
+def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[dict[str, Any]]:
+    """Every file record of a table with all its metadata, in order of location."""
+    query = (
+        select(
+            *(column for column in files.columns if column.name not in {"table_number", "parts"})
+        )
+        .join(tables, tables.c.number == files.c.table_number)
+        .where(
+            tables.c.tenant == ledger.tenant,
+            tables.c.database == key.database,
+            tables.c.name == key.name,
+            tables.c.table_id == key.table_id,
+            files.c.location >= prefix,
+        )
+        .order_by(files.c.location)
+    )
+    with ledger.read() as connection:
+        for row in connection.execution_options(yield_per=5000).execute(query):
+            if not row.location.startswith(prefix):
+                return
+            yield {
+                name: moment(value) if name in _MOMENTS else value
+                for name, value in row._mapping.items()
+            }
+
+
+_PRIVATE = {"table_number", "parts"}
+_MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
+
+
+def _loads(ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int) -> list[LoadRow]:
+    query = (
+        select(*_LOAD)
+        .join(tables, tables.c.number == loads.c.table_number)
+        .where(*conditions)
+        .order_by(loads.c.started_at.desc(), loads.c.load_id.desc())
+        .limit(limit)
+    )
+    with ledger.read() as connection:
+        return [_load(row) for row in connection.execute(query)]
+
+
+def _load(row: Sequence[Any]) -> LoadRow:
+    values = list(row)
+    values[8], values[9] = moment(values[8]), moment(values[9])
+    return LoadRow(*values)

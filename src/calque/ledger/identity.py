@@ -1,0 +1,114 @@
+"""Same file? The rules that compare a staged file with its record; pure, no I/O.
+
+Times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import NamedTuple
+
+from calque.values import SourceIdentity
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+GRAIN = 2 * SECOND
+"""The coarsest grain of modification times in use (FAT, some network file systems)."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+
+
+class Known(NamedTuple):
+    """What the ledger knows of a loaded file; the fields that comparing needs."""
+
+    location: str
+    size: int
+    etag: str | None
+    last_modified: int | None
+    version: str | None
+    token: str | None
+    content_hash: str | None
+    verified_at: int
+    """When the bytes were last known to be these: the claim of the load, or a check by hash."""
+    expires_at: int
+    load_id: str
+
+
+class Verdict(Enum):
+    """The answer to "same file?"."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    CHECK = "check"
+    """Cannot be told from metadata: same if the content hash is the recorded one."""
+
+
+def micros(moment: datetime | None) -> int | None:
+    """A moment as microseconds; a naive one is taken as UTC."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _TICK
+
+
+def moment(stamp: int | None) -> datetime | None:
+    """The inverse of :func:`micros`."""
+    return None if stamp is None else _EPOCH + timedelta(microseconds=stamp)
+
+
+def racy(known: Known) -> bool:
+    """The file may have changed within its time stamp's grain after it was read.
+
+    Without an etag, a write in the same tick as the load leaves length and time as they were.
+    """
+    if known.etag is not None or known.last_modified is None:
+        return False
+    return known.last_modified + GRAIN >= known.verified_at
+
+
+def judge(known: Known, found: SourceIdentity) -> Verdict:
+    """Is the staged file the one that was loaded?
+
+    Both etags present: they decide. Otherwise length and modification time do. Equal length and a
+    recorded content hash leave a door open: the same content under a new face is not loaded again.
+    """
+    if known.etag is not None and known.etag == found.etag:
+        return Verdict.SAME
+    if known.size != found.size:
+        return Verdict.DIFFERENT
+    if known.etag is not None and found.etag is not None:
+        return _by_content(known)
+    if known.last_modified is None or known.last_modified != micros(found.last_modified):
+        return _by_content(known)
+    if racy(known):
+        return _racy(known, found)
+    return Verdict.SAME
+
+
+def _by_content(known: Known) -> Verdict:
+    return Verdict.CHECK if known.content_hash is not None else Verdict.DIFFERENT
+
+
+def _racy(known: Known, found: SourceIdentity) -> Verdict:
+    """Hash if there is one; else the token (inode and change time) is the last word."""
+    if known.content_hash is not None:
+        return Verdict.CHECK
+    if known.token is not None and found.token is not None and known.token != found.token:
+        return Verdict.DIFFERENT
+    return Verdict.SAME
+
+
+def needs_renewal(known: Known, now: int, life: int) -> bool:
+    """Less than a quarter of its life is left: the file is evidently still staged, keep it."""
+    return known.expires_at - now < life // 4
+
+
+def uncertain(found: SourceIdentity, first_load: int | None, now: int, life: int) -> bool:
+    """No record, but there may have been one: file and first load are older than records live."""
+    modified = micros(found.last_modified)
+    if first_load is None or modified is None:
+        return False
+    return modified < now - life and first_load < now - life

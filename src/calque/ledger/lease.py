@@ -1,0 +1,119 @@
+"""Leases: who runs a load, whether it still lives, and how another takes over.
+
+A lease is for liveness alone. Whoever believes that it holds one may be wrong; the commit to the
+table decides (see ``calque.load.protocol``).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select, update
+
+from calque.ledger.database import Ledger
+from calque.ledger.schema import OPEN, loads
+from calque.ledger.tables import TableRow
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoad:
+    """A load that is not over, as the ledger has it."""
+
+    load_id: str
+    state: str
+    owner: str
+    lease_until: int
+    base_version: int
+    table_number: int
+
+
+def renew_lease(ledger: Ledger, load_id: str, owner: str, seconds: float) -> bool:
+    """Hold the load for longer; False when it is over or somebody else's."""
+    with ledger.write() as connection:
+        renewed = connection.execute(
+            update(loads)
+            .where(loads.c.load_id == load_id, loads.c.owner == owner, loads.c.state.in_(OPEN))
+            .values(lease_until=ledger.now() + int(seconds * 1e6))
+        )
+    return renewed.rowcount == 1
+
+
+def dead_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
+    """Open loads of a table whose lease ran out, or whose process on this machine is gone."""
+    now = ledger.now()
+    return [
+        load
+        for load in open_loads(ledger, table)
+        if load.lease_until <= now or process_is_gone(load.owner)
+    ]
+
+
+def open_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
+    with ledger.read() as connection:
+        rows = connection.execute(
+            select(
+                loads.c.load_id,
+                loads.c.state,
+                loads.c.owner,
+                loads.c.lease_until,
+                loads.c.base_version,
+                loads.c.table_number,
+            )
+            .where(loads.c.table_number == table.number, loads.c.state.in_(OPEN))
+            .order_by(loads.c.started_at, loads.c.load_id)
+        )
+        return [OpenLoad(*row) for row in rows]
+
+
+def take_over(ledger: Ledger, load: OpenLoad, owner: str, seconds: float) -> OpenLoad | None:
+    """Make a dead load ours; None when it moved since we looked (another was quicker)."""
+    until = ledger.now() + int(seconds * 1e6)
+    with ledger.write() as connection:
+        taken = connection.execute(
+            update(loads)
+            .where(
+                loads.c.load_id == load.load_id,
+                loads.c.owner == load.owner,
+                loads.c.lease_until == load.lease_until,
+                loads.c.state == load.state,
+            )
+            .values(owner=owner, lease_until=until)
+        )
+    if taken.rowcount != 1:
+        return None
+    return OpenLoad(load.load_id, load.state, owner, until, load.base_version, load.table_number)
+
+
+def this_process() -> str:
+    """A name for this process that no other has had: host, namespace, boot, pid, start time."""
+    return f"{_machine()}/{os.getpid()}/{_started(os.getpid())}"
+
+
+def process_is_gone(owner: str) -> bool:
+    """The owner ran on this very machine and is no more. When in doubt: False."""
+    machine, _, rest = owner.rpartition("/")[0].rpartition("/")
+    started = owner.rpartition("/")[2].partition("#")[0]
+    if machine != _machine() or not rest.isdigit() or not started.isdigit():
+        return False
+    return _started(int(rest)) != started
+
+
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()}:{boot}:{namespace}"
+
+
+def _started(pid: int) -> str:
+    """The process's start in clock ticks since boot; empty where it is gone (or a zombie)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]

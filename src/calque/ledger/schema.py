@@ -1,0 +1,198 @@
+"""The ledger's tables, and the versions they went through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from calque.errors import ConfigInvalid
+
+metadata = MetaData()
+
+Key = String().with_variant(postgresql.VARCHAR(collation="C"), "postgresql")
+"""Compared by bytes, as SQLite does and as object stores list: the merge join depends on it."""
+Number = BigInteger().with_variant(Integer, "sqlite")
+
+OPEN = ("WRITING", "PREPARED")
+"""The states of a load that is not over."""
+
+version = Table(
+    "calque_ledger_version",
+    metadata,
+    Column("version", Integer, nullable=False),
+)
+
+tables = Table(
+    "calque_tables",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=True),
+    Column("tenant", Key, nullable=False),
+    Column("database", Key, nullable=False),
+    Column("name", Key, nullable=False),
+    Column("table_id", Key, nullable=False),
+    Column("location", Text),
+    Column("first_load_at", BigInteger),
+    Column("checked_version", BigInteger, nullable=False, default=-1),
+    Column("truncated_version", BigInteger, nullable=False, default=-1),
+    UniqueConstraint("tenant", "database", "name", "table_id"),
+)
+
+files = Table(
+    "calque_files",
+    metadata,
+    Column("table_number", ForeignKey("calque_tables.number"), primary_key=True),
+    Column("location", Key, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("etag", Text),
+    Column("last_modified", BigInteger),
+    Column("version", Text),
+    Column("token", Text),
+    Column("content_hash", Text),
+    Column("verified_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("load_id", String, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("loaded_at", BigInteger, nullable=False),
+    Column("table_version", BigInteger, nullable=False),
+    Column("parts", Text),
+    sqlite_with_rowid=False,
+)
+
+loads = Table(
+    "calque_loads",
+    metadata,
+    Column("load_id", String, primary_key=True),
+    Column("table_number", ForeignKey("calque_tables.number"), nullable=False),
+    Column("label", String),
+    Column("last", Boolean, nullable=False, default=True),
+    Column("state", String, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("lease_until", BigInteger, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("finished_at", BigInteger),
+    Column("base_version", BigInteger, nullable=False),
+    Column("table_version", BigInteger),
+    Column("who", Text),
+    Column("statement", Text),
+    Column("engine", String),
+    Column("purge", Boolean, nullable=False, default=False),
+    Column("manifest", LargeBinary),
+    Column("files", BigInteger, nullable=False, default=0),
+    Column("rows", BigInteger, nullable=False, default=0),
+    Column("errors", BigInteger, nullable=False, default=0),
+    Column("bytes", BigInteger, nullable=False, default=0),
+    Column("message", Text),
+)
+Index("calque_loads_by_table", loads.c.table_number, loads.c.started_at)
+Index("calque_loads_by_label", loads.c.label)
+Index("calque_loads_open", loads.c.state, loads.c.lease_until)
+
+claims = Table(
+    "calque_claims",
+    metadata,
+    Column("table_number", ForeignKey("calque_tables.number"), primary_key=True),
+    Column("location", Key, primary_key=True),
+    Column("load_id", ForeignKey("calque_loads.load_id"), nullable=False, index=True),
+)
+
+results = Table(
+    "calque_results",
+    metadata,
+    Column("load_id", String, primary_key=True),
+    Column("location", Key, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("status", String, nullable=False),
+    Column("rows_parsed", BigInteger, nullable=False),
+    Column("rows_loaded", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("first_error", Text),
+    Column("bytes", BigInteger, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("message", Text),
+)
+
+errors = Table(
+    "calque_errors",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=True),
+    Column("load_id", String, nullable=False, index=True),
+    Column("file", Text, nullable=False),
+    Column("line", BigInteger, nullable=False),
+    Column("record", BigInteger, nullable=False),
+    Column("byte_offset", BigInteger),
+    Column("column", Text),
+    Column("character", BigInteger),
+    Column("target_type", Text),
+    Column("value", Text),
+    Column("code", String, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("raw", Text),
+)
+
+purges = Table(
+    "calque_purges",
+    metadata,
+    Column("load_id", String, primary_key=True),
+    Column("location", Key, primary_key=True),
+    Column("identity", Text, nullable=False),
+    Column("tries", Integer, nullable=False, default=0),
+    Column("message", Text),
+)
+
+
+def _first(connection: Connection) -> None:
+    metadata.create_all(connection)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+"""Step n brings a ledger from version n to n + 1; a step that was released never changes."""
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether the ledger has this version; a look that locks nobody out."""
+    if not inspect(connection).has_table(version.name):
+        return False
+    return connection.execute(select(version.c.version)).scalar() == len(MIGRATIONS)
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the ledger to this version, inside the caller's transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(7112405)"))
+    version.create(connection, checkfirst=True)
+    current = connection.execute(select(version.c.version)).scalar()
+    if current is None:
+        connection.execute(insert(version).values(version=0))
+        current = 0
+    if current > len(MIGRATIONS):
+        raise ConfigInvalid(
+            f"the ledger has version {current}, this calque knows {len(MIGRATIONS)}",
+            hint="Use the newer calque that wrote it.",
+        )
+    for step in MIGRATIONS[current:]:
+        step(connection)
+    if current < len(MIGRATIONS):
+        connection.execute(update(version).values(version=len(MIGRATIONS)))

@@ -1,0 +1,112 @@
+"""The tables that files are loaded into, as the ledger names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from calque.ledger.database import Ledger
+from calque.ledger.schema import OPEN, files, loads, tables
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    """Database, name and the table's own id, under the ledger's tenant."""
+
+    database: str
+    name: str
+    table_id: str
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A table the ledger knows. ``fresh``: it was not known before this call."""
+
+    number: int
+    key: TableKey
+    first_load_at: int | None
+    checked_version: int
+    fresh: bool = False
+
+
+def find_table(ledger: Ledger, key: TableKey) -> TableRow | None:
+    """The table's row, or None where the ledger has never seen it."""
+    with ledger.read() as connection:
+        return _find(ledger, connection, key)
+
+
+def register_table(ledger: Ledger, key: TableKey) -> TableRow:
+    """The table's row, made if need be. A re-made table has another id, hence a clean slate."""
+    with ledger.write() as connection:
+        found = _find(ledger, connection, key)
+        if found:
+            return found
+        connection.execute(
+            upsert(connection, tables)
+            .values(
+                tenant=ledger.tenant,
+                database=key.database,
+                name=key.name,
+                table_id=key.table_id,
+                location=key.location,
+                checked_version=-1,
+                truncated_version=-1,
+            )
+            .on_conflict_do_nothing()
+        )
+        made = _find(ledger, connection, key)
+        assert made is not None, "the row was inserted in this transaction"
+        return TableRow(made.number, key, made.first_load_at, made.checked_version, fresh=True)
+
+
+def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | None:
+    row = connection.execute(
+        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version).where(
+            tables.c.tenant == ledger.tenant,
+            tables.c.database == key.database,
+            tables.c.name == key.name,
+            tables.c.table_id == key.table_id,
+        )
+    ).first()
+    return TableRow(row.number, key, row.first_load_at, row.checked_version) if row else None
+
+
+def void_records(
+    ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]], checked_version: int
+) -> int:
+    """Drop the records of commits that a restore took back: versions in ``(low, high]``.
+
+    The version is not noted as checked while a load is open: its records come after this look.
+    """
+    dropped = 0
+    with ledger.write() as connection:
+        open_loads = select(loads.c.load_id).where(
+            loads.c.table_number == table.number, loads.c.state.in_(OPEN)
+        )
+        for low, high in ranges:
+            dropped += connection.execute(
+                delete(files).where(
+                    files.c.table_number == table.number,
+                    files.c.table_version > low,
+                    files.c.table_version <= high,
+                )
+            ).rowcount
+        connection.execute(
+            update(tables)
+            .where(
+                tables.c.number == table.number,
+                tables.c.checked_version < checked_version,
+                ~open_loads.exists(),
+            )
+            .values(checked_version=checked_version)
+        )
+    return dropped
+
+
+def upsert(connection: Connection, table: object) -> postgresql.Insert | sqlite.Insert:
+    """An INSERT that knows ON CONFLICT, in the connection's dialect."""
+    maker = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    return maker(table)  # type: ignore[arg-type]

@@ -1,0 +1,311 @@
+"""One load: a batch of files from claim to finalise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from calque import faults
+from calque.errors import CalqueError, DataError
+from calque.ledger import Known, Ledger, TableRow
+from calque.ledger.claim import LoadStart, Wanted
+from calque.ledger.finish import FileResult, LoadedFile, Manifest
+from calque.load.compare import Decision
+from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
+from calque.load.plan import make_plan
+from calque.load.protocol import LoadRun
+from calque.load.replace import (
+    drop_sources,
+    find_earlier_rows,
+    replace_actions,
+)
+from calque.load.report import LoadAborted, Report
+from calque.load.rows import Part
+from calque.load.stage import Stage
+from calque.load.statement import LoadRequest
+from calque.load.tables import Lake, Snapshot
+from calque.load.verify import moved_sources
+from calque.load.work import Engine, FormatOptions
+
+KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
+"""What counts as loaded: these files get a record."""
+
+Tick = Callable[[TaskResult], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one load needs to know; the same for every batch of a statement."""
+
+    request: LoadRequest
+    stage: Stage
+    ledger: Ledger
+    lake: Lake
+    table: TableRow
+    engine: Engine
+    format: FormatOptions
+    report: Report
+    tick: Tick
+
+    def run(
+        self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
+    ) -> None:
+        """Claim, write, prepare, commit, finalise. Adds a result row for every file.
+
+        Raises LoadAborted when the error policy gives the load up; then nothing was loaded.
+        """
+        changed, decisions = self._replaceable(snapshot, decisions)
+        load = LoadRun(self.ledger, self.lake, self.table, start)
+        verified_at = self.ledger.now()
+        claimed = load.claim(
+            [
+                Wanted(one.file.identity, one.known.load_id if one.known else None)
+                for one in decisions
+            ]
+        )
+        files = self._granted(decisions, set(claimed.granted), claimed.held)
+        if not files:
+            load.give_up("other loads took every file", Manifest(last=last, label=start.label))
+            return
+        outcomes: dict[str, FileOutcome] = {}
+        with load.lease():
+            try:
+                written = self._write(start.load_id, snapshot, files, outcomes)
+                manifest = self._prepare(
+                    load, snapshot, files, written, outcomes, changed, verified_at, last
+                )
+            except BaseException as error:
+                load.give_up(_reason(error), self._failed(files, outcomes, error, last, start))
+                raise
+            if manifest is not None:
+                self.report.table_version = load.commit(manifest)
+        self.report.load_ids.append(start.load_id)
+        if manifest is not None:
+            for row in manifest.results:
+                self.report.files.add(row)
+
+    def _replaceable(
+        self, snapshot: Snapshot, decisions: Sequence[Decision]
+    ) -> tuple[list[Known], list[Decision]]:
+        """The records whose rows are to be replaced; files for which that cannot be are failed."""
+        if self.request.on_changed != "replace":
+            return [], list(decisions)
+        changed = [one.known for one in decisions if one.changed and one.known is not None]
+        lost = find_earlier_rows(self.ledger, self.table, snapshot, changed).lost
+        for one in decisions:
+            if one.file.location in lost:
+                self._add(one.file, Status.FAILED, lost[one.file.location])
+        return (
+            [one for one in changed if one.location not in lost],
+            [one for one in decisions if one.file.location not in lost],
+        )
+
+    def _granted(
+        self, decisions: Sequence[Decision], granted: set[str], held: dict[str, str]
+    ) -> list[StagedFile]:
+        files = []
+        for one in decisions:
+            place = one.file.location
+            if place in granted:
+                files.append(one.file)
+            elif place in held:
+                self._add(one.file, Status.IN_PROGRESS, f"held by load {held[place]}")
+            else:
+                self._add(one.file, Status.SKIPPED_LOADED, "another load was quicker")
+        return files
+
+    def _write(
+        self,
+        load_id: str,
+        snapshot: Snapshot,
+        files: Sequence[StagedFile],
+        outcomes: dict[str, FileOutcome],
+    ) -> list[DataFile]:
+        """Step 2; stops as soon as the error policy says so."""
+        plan = make_plan(
+            self.request,
+            load_id,
+            files,
+            self.lake.root,
+            self.lake.data_prefix,
+            snapshot.target,
+            self.format,
+            self.stage.options,
+        )
+        faults.point("write.before")
+        written: list[DataFile] = []
+        errors = 0
+        for result in self.engine.run(plan):
+            written.extend(result.data_files)
+            for outcome in result.outcomes:
+                outcomes[outcome.location] = outcome
+                errors += outcome.error_count
+            self._check_policy(result, errors)
+            self.tick(result)
+        faults.point("write.after")
+        return written
+
+    def _check_policy(self, result: TaskResult, errors: int) -> None:
+        if not self.request.aborts:
+            return
+        failed = next((one for one in result.outcomes if one.status is Status.FAILED), None)
+        if failed is not None and not failed.error_count:
+            raise DataError(f"{failed.location}: {failed.message or 'cannot be loaded'}")
+        if errors >= self.request.on_error.limit:
+            first = next(one for one in result.outcomes if one.error_count)
+            raise DataError(f"{first.location}: {first_error(first) or 'rows cannot be loaded'}")
+
+    def _prepare(
+        self,
+        load: LoadRun,
+        snapshot: Snapshot,
+        files: Sequence[StagedFile],
+        written: list[DataFile],
+        outcomes: dict[str, FileOutcome],
+        changed: Sequence[Known],
+        verified_at: int,
+        last: bool,
+    ) -> Manifest | None:
+        """Step 3; None when nothing is left to be committed."""
+        faults.point("prepare.before")
+        kept = [one for one in files if _status(outcomes.get(one.location)) in KEPT]
+        moved = moved_sources(self.stage, kept)
+        for place, reason in moved.items():
+            outcomes[place] = FileOutcome(place, Status.CHANGED, message=reason)
+        kept = [one for one in kept if one.location not in moved]
+        data = drop_sources(self.lake, load.load_id, written, set(moved))
+        actions = [self.lake.encode(file, snapshot.target) for file in data if file.rows]
+        names = {one.location for one in kept}
+        old = find_earlier_rows(
+            self.ledger, self.table, snapshot, (one for one in changed if one.location in names)
+        )
+        removals, shifted = replace_actions(
+            self.ledger, self.table, self.lake, snapshot, load.load_id, old
+        )
+        results = tuple(_result(one, outcomes.get(one.location)) for one in files)
+        manifest = Manifest(
+            actions=(*removals, *actions),
+            sources=tuple(_sources(kept, outcomes, data, verified_at)),
+            results=results,
+            errors=_errors(outcomes),
+            moved=shifted,
+            purge=self.request.purge,
+            last=last,
+            label=load.start.label,
+        )
+        if not kept:
+            load.give_up("no file could be loaded", manifest)
+            for row in results:
+                self.report.files.add(row)
+            return None
+        load.prepare(manifest)
+        return manifest
+
+    def _failed(
+        self,
+        files: Sequence[StagedFile],
+        outcomes: dict[str, FileOutcome],
+        error: BaseException,
+        last: bool,
+        start: LoadStart,
+    ) -> Manifest:
+        """The record of a load that was given up: nothing loaded, every error kept."""
+        results = []
+        for file in files:
+            outcome = outcomes.get(file.location)
+            row = _result(file, outcome)
+            message = row.message or f"not loaded: {_reason(error)}"
+            results.append(replace(row, status=Status.FAILED, rows_loaded=0, message=message))
+        if isinstance(error, DataError):
+            for row in results:
+                self.report.files.add(row)
+        return Manifest(
+            results=tuple(results), errors=_errors(outcomes), last=last, label=start.label
+        )
+
+    def _add(self, file: StagedFile, status: Status, message: str | None) -> None:
+        self.report.files.add(
+            FileResult(file.location, file.name, status, bytes=file.identity.size, message=message)
+        )
+
+
+def first_error(outcome: FileOutcome) -> str | None:
+    """The first error of a file with its position, in one line."""
+    if not outcome.errors:
+        return outcome.message if outcome.error_count else None
+    one = outcome.errors[0]
+    place = f"line {one.line}" if one.line else f"record {one.record}"
+    if one.column:
+        place += f", column {one.column}"
+    if one.character:
+        place += f", character {one.character}"
+    return f"{place}: {one.message}"
+
+
+def abort_of(error: DataError, report: Report) -> LoadAborted:
+    """The error a statement ends with, with its report."""
+    aborted = LoadAborted(
+        error.message, hint=error.hint or "Nothing was loaded. ON_ERROR says what else may happen."
+    )
+    aborted.report = report
+    return aborted
+
+
+def _wanted(one: Decision) -> Wanted:
+    return Wanted(one.file.identity, one.known.load_id if one.known else None)
+
+
+def _status(outcome: FileOutcome | None) -> Status:
+    return outcome.status if outcome is not None else Status.FAILED
+
+
+def _result(file: StagedFile, outcome: FileOutcome | None) -> FileResult:
+    if outcome is None:
+        return FileResult(file.location, file.name, Status.FAILED, bytes=file.identity.size)
+    return FileResult(
+        location=file.location,
+        name=file.name,
+        status=outcome.status,
+        rows_parsed=outcome.rows_parsed,
+        rows_loaded=outcome.rows_loaded,
+        errors=outcome.error_count,
+        first_error=first_error(outcome),
+        bytes=file.identity.size,
+        seconds=outcome.seconds,
+        message=outcome.message,
+    )
+
+
+def _sources(
+    files: Sequence[StagedFile],
+    outcomes: dict[str, FileOutcome],
+    data: Sequence[DataFile],
+    verified_at: int,
+) -> list[LoadedFile]:
+    parts: dict[str, list[Part]] = defaultdict(list)
+    for file in data:
+        for span in file.spans:
+            if span.rows:
+                parts[span.location].append((file.path, span.first_row, span.rows))
+    return [
+        LoadedFile(
+            identity=one.identity,
+            rows=outcomes[one.location].rows_loaded,
+            errors=outcomes[one.location].error_count,
+            content_hash=outcomes[one.location].content_hash,
+            verified_at=verified_at,
+            parts=tuple(parts.get(one.location, ())),
+        )
+        for one in files
+    ]
+
+
+def _errors(outcomes: dict[str, FileOutcome]) -> tuple[dict[str, object], ...]:
+    return tuple(asdict(error) for one in outcomes.values() for error in one.errors)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, CalqueError):
+        return error.message
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

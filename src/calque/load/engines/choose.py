@@ -1,0 +1,42 @@
+"""Which engine a load runs on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.load.engines.local import LocalEngine
+from calque.load.work import Engine
+from calque.spark.session import SparkOptions
+from calque.values import MIB
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_FROM = 256 * MIB
+"""Below it a JVM takes longer to start than the load to run."""
+
+
+def engine_for(
+    *,
+    spark: SparkSession | SparkOptions | str | None = None,
+    bytes: int = 0,
+    transforms: bool = False,
+) -> Engine:
+    """Spark where it was given, where SQL expressions need it, or where there is much to read.
+
+    ``spark``: a session, options, the URL of a master, or ``"local"`` for plain processes whatever
+    the size. Nothing is started here: a session starts when the first plan runs.
+    """
+    if spark == "local" and not transforms:
+        return LocalEngine()
+    if spark is None and not transforms and bytes < SPARK_FROM:
+        return LocalEngine()
+    from calque.load.engines.spark import SparkEngine
+
+    return SparkEngine(_options(spark))
+
+
+def _options(spark: SparkSession | SparkOptions | str | None) -> SparkSession | SparkOptions | None:
+    if isinstance(spark, str):
+        return SparkOptions(master=None if spark == "local" else spark)
+    return spark

@@ -1,0 +1,63 @@
+"""The local engine: the same tasks in plain processes, for loads that need no cluster.
+
+Up to ``IN_PROCESS`` bytes nothing is started at all.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from calque.load.engines.crew import Crew
+from calque.load.engines.look import sample_rows
+from calque.load.engines.run import run_plan
+from calque.load.infer import infer_schema
+from calque.load.manifest import StagedFile, TaskResult
+from calque.load.task import TaskOutput, run_task
+from calque.load.work import FormatOptions, WritePlan, WriteTask
+from calque.values import MIB
+
+IN_PROCESS = 32 * MIB
+
+
+class LocalEngine:
+    """Runs plans on this machine; as many worker processes as there are cores.
+
+    ``task_bytes``: how much one task reads, where the engine's own choice does not suit.
+    """
+
+    name = "local"
+
+    def __init__(self, cores: int | None = None, task_bytes: int | None = None) -> None:
+        self._cores = cores or len(os.sched_getaffinity(0))
+        self._task_bytes = task_bytes
+
+    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+        small = plan.bytes <= IN_PROCESS and self._task_bytes is None
+        run = _here if small or self._cores == 1 else self._in_processes
+        return run_plan(plan, self._cores, run, self._task_bytes)
+
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        return infer_schema(files, format, source_options).schema
+
+    def sample(self, plan: WritePlan, rows: int) -> pa.Table:
+        return sample_rows(plan, rows)
+
+    def close(self) -> None:
+        """Workers end with the run that started them."""
+
+    def _in_processes(self, plan: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
+        return Crew(plan, min(self._cores, len(tasks))).run(tasks)
+
+
+def _here(plan: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
+    for task in tasks:
+        yield run_task(plan, task, uuid.uuid4().hex[:8])

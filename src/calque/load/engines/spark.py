@@ -1,0 +1,94 @@
+"""The Spark engine: a plan's tasks on executors, rows parsed and written inside them.
+
+Rows do not pass through the JVM unless the statement transforms them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from calque.load.engines.look import sample_rows
+from calque.load.engines.run import run_plan
+from calque.load.engines.spark_errors import mapped
+from calque.load.infer import infer_schema
+from calque.load.manifest import StagedFile, TaskResult
+from calque.load.task import TaskOutput, run_task
+from calque.load.work import FormatOptions, WritePlan, WriteTask
+from calque.spark.session import SparkOptions, session
+from calque.spark.tasks import cores_of, run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkEngine:
+    """Runs plans on the caller's session, or on one that starts with the first plan.
+
+    ``task_bytes``: how much one task reads, where the engine's own choice does not suit.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self, spark: SparkSession | SparkOptions | None = None, task_bytes: int | None = None
+    ) -> None:
+        self._given = spark
+        self._task_bytes = task_bytes
+
+    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+        spark = self._session()
+        if plan.transformation is not None:
+            from calque.load.engines.transform import run_transformation
+
+            return run_transformation(spark, plan)
+        return run_plan(plan, cores_of(spark), self._on_executors, self._task_bytes)
+
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        return infer_schema(files, format, source_options).schema
+
+    def sample(self, plan: WritePlan, rows: int) -> pa.Table:
+        if plan.transformation is None:
+            return sample_rows(plan, rows)
+        from calque.load.engines.transform import sample_transformation
+
+        return sample_transformation(self._session(), plan, rows)
+
+    def close(self) -> None:
+        """A session given by the caller is theirs; one started here ends with the process."""
+
+    def _session(self) -> SparkSession:
+        given = self._given
+        if isinstance(given, SparkOptions):
+            return session(options=given)
+        return session(given)
+
+    def _on_executors(self, plan: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
+        spark = self._session()
+        about = f"calque load {plan.load_id}"
+        # The mark keeps names apart when one load runs two jobs: attempt ids begin anew in each
+        # Spark application, and a load may be taken up by another one.
+        work = _Work(plan, uuid.uuid4().hex[:6])
+        with mapped():
+            outputs = run_tasks(spark, list(tasks), work, about=about)
+        yield from outputs
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What travels to the executors: the plan, without a secret in it."""
+
+    plan: WritePlan
+    mark: str
+
+    def __call__(self, task: WriteTask, attempt: str) -> TaskOutput:
+        return run_task(self.plan, task, f"{self.mark}{attempt}")

@@ -1,0 +1,123 @@
+"""The reading half of a transformation: rows as the file spells them, and outcomes behind them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from calque.errors import CalqueError, ConditionNotMatch, NotFound
+from calque.load.formats.reading import Extent, Parsed, ReadSpec
+from calque.load.formats.registry import open_reader
+from calque.load.formats.reject import FileRefused
+from calque.load.formats.source import Source
+from calque.load.manifest import FileOutcome, StagedFile, Status
+from calque.load.metadata_columns import TYPES, metadata_values
+from calque.load.task import Operators, PieceOutcome
+from calque.load.work import ColumnMatch, CsvFormat, MetadataKind, Piece, WritePlan, WriteTask
+
+OUTCOME = "__calque_outcome"
+
+
+def aliases(raw: pa.Schema) -> list[tuple[str, int]]:
+    """``_c1``, ``_c2`` … for columns that have names of their own."""
+    return [
+        (f"_c{index + 1}", index)
+        for index in range(len(raw.names))
+        if f"_c{index + 1}" not in raw.names
+    ]
+
+
+def source_schema(raw: pa.Schema) -> pa.Schema:
+    """What expressions may name: the file's columns, their numbers, metadata."""
+    fields = [*raw]
+    fields += [pa.field(name, raw.field(index).type) for name, index in aliases(raw)]
+    fields += [pa.field(f"_metadata_{kind.value}", type) for kind, type in TYPES.items()]
+    return pa.schema([*fields, pa.field(OUTCOME, pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """Runs in an executor: tasks in, rows out."""
+
+    plan: WritePlan
+    raw: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for packed in batch.column("task").to_pylist():
+                yield from self._task(pickle.loads(packed))
+
+    def _task(self, task: WriteTask) -> Iterator[pa.RecordBatch]:
+        operators = Operators(self.plan.source_options)
+        try:
+            for piece in task.pieces:
+                source = Source(*operators.at(piece.file.location), piece)
+                yield from self._piece(source, piece)
+        finally:
+            operators.close()
+
+    def _piece(self, source: Source, piece: Piece) -> Iterator[pa.RecordBatch]:
+        outcome = FileOutcome(piece.file.location, Status.LOADED)
+        try:
+            for parsed in open_reader(source, self._spec()).read():
+                outcome = _counted(outcome, parsed, self.plan.keep_errors)
+                yield self._rows(parsed, piece.file)
+        except FileRefused as error:
+            outcome = _failed(outcome, error.message, error)
+        except ConditionNotMatch as error:
+            outcome = replace(outcome, status=Status.CHANGED, message=error.message)
+        except NotFound:
+            outcome = _failed(outcome, "the file has vanished since it was listed")
+        except CalqueError as error:
+            if error.retryable:
+                raise
+            outcome = _failed(outcome, error.message)
+        outcome = replace(outcome, bytes=source.bytes_read)
+        yield self._behind(PieceOutcome(piece, outcome, Extent(), source.hashes()))
+
+    def _spec(self) -> ReadSpec:
+        headless = isinstance(self.plan.format, CsvFormat) and not self.plan.format.parse_header
+        match: ColumnMatch = "position" if headless else "name"
+        return ReadSpec(
+            format=self.plan.format,
+            schema=self.raw,
+            match=match,
+            keep_errors=self.plan.keep_errors,
+        )
+
+    def _rows(self, parsed: Parsed, file: StagedFile) -> pa.RecordBatch:
+        columns = list(parsed.rows.columns)
+        columns += [columns[index] for _, index in aliases(self.raw)]
+        columns += [metadata_values(kind, parsed, file, self.plan.load_id) for kind in MetadataKind]
+        columns.append(pa.nulls(parsed.rows.num_rows, pa.binary()))
+        return pa.RecordBatch.from_arrays(columns, schema=source_schema(self.raw))
+
+    def _behind(self, outcome: PieceOutcome) -> pa.RecordBatch:
+        schema = source_schema(self.raw)
+        columns = [pa.nulls(1, field.type) for field in schema]
+        columns[schema.get_field_index("_metadata_file")] = pa.array([outcome.outcome.location])
+        columns[-1] = pa.array([pickle.dumps(outcome)], pa.binary())
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _counted(outcome: FileOutcome, parsed: Parsed, keep: int) -> FileOutcome:
+    return replace(
+        outcome,
+        rows_parsed=outcome.rows_parsed + parsed.records,
+        error_count=outcome.error_count + len(parsed.rejected),
+        errors=(*outcome.errors, *parsed.errors)[:keep],
+    )
+
+
+def _failed(outcome: FileOutcome, why: str, error: FileRefused | None = None) -> FileOutcome:
+    errors = outcome.errors if error is None else (*outcome.errors, error.row_error)
+    return replace(
+        outcome,
+        status=Status.FAILED,
+        error_count=outcome.error_count + 1,
+        errors=errors,
+        message=why,
+    )

@@ -1,0 +1,122 @@
+"""Schemas: of a table that is to be made, and of one that grows with its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from calque.errors import ConditionNotMatch, DataError, StatementInvalid
+from calque.load.manifest import StagedFile
+from calque.load.statement import LoadRequest
+from calque.load.tables import Lake, Snapshot
+from calque.load.work import ColumnMatch, Engine, FormatOptions, MetadataKind
+
+SAMPLE = 20
+"""Files whose heads are read to infer the schema of a new table."""
+
+METADATA_TYPES: dict[MetadataKind, pa.DataType] = {
+    MetadataKind.FILE: pa.string(),
+    MetadataKind.NAME: pa.string(),
+    MetadataKind.ROW_NUMBER: pa.int64(),
+    MetadataKind.LAST_MODIFIED: pa.timestamp("us", tz="UTC"),
+    MetadataKind.ETAG: pa.string(),
+    MetadataKind.SIZE: pa.int64(),
+    MetadataKind.LOAD_ID: pa.string(),
+    MetadataKind.LOAD_TIME: pa.timestamp("us", tz="UTC"),
+}
+
+WIDER = {
+    (pa.int8(), pa.int16()),
+    (pa.int8(), pa.int32()),
+    (pa.int8(), pa.int64()),
+    (pa.int16(), pa.int32()),
+    (pa.int16(), pa.int64()),
+    (pa.int32(), pa.int64()),
+    (pa.float32(), pa.float64()),
+}
+
+
+def schema_for_new_table(
+    request: LoadRequest,
+    engine: Engine,
+    files: Sequence[StagedFile],
+    format: FormatOptions,
+    source_options: Mapping[str, object],
+) -> pa.Schema:
+    """The given schema, or what the first files have; with the columns that calque fills."""
+    schema = request.schema
+    if schema is None:
+        if request.transformation is not None:
+            raise StatementInvalid(
+                "the table is not there and a SELECT does not tell its types",
+                hint="Make the table first, or give its schema.",
+            )
+        schema = engine.infer(files[:SAMPLE], format, source_options)
+    for extra in request.metadata_columns:
+        if extra.column not in schema.names:
+            schema = schema.append(pa.field(extra.column, METADATA_TYPES[extra.kind]))
+    if request.rescue_column is not None and request.rescue_column not in schema.names:
+        schema = schema.append(pa.field(request.rescue_column, pa.string()))
+    absent = [name for name in request.partition_by if name not in schema.names]
+    if absent:
+        raise StatementInvalid(
+            f"the files have no column {', '.join(absent)} to partition by",
+            hint=f"Their columns: {', '.join(schema.names)}.",
+        )
+    return schema
+
+
+def evolve_table(
+    request: LoadRequest,
+    engine: Engine,
+    lake: Lake,
+    snapshot: Snapshot,
+    files: Sequence[StagedFile],
+    format: FormatOptions,
+    match: ColumnMatch,
+    source_options: Mapping[str, object],
+) -> Snapshot:
+    """Let the table take in the columns that the files have and it has not; the table after it."""
+    if match == "position":
+        raise StatementInvalid("a schema can only evolve where columns are matched by name")
+    inferred = engine.infer(files, format, source_options)
+    for _ in range(10):
+        grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)
+        if grown.equals(snapshot.target.schema):
+            return snapshot
+        with suppress(ConditionNotMatch):  # somebody committed meanwhile: look again
+            snapshot.evolve(grown)
+        snapshot = lake.open()
+    return snapshot
+
+
+def grow(have: pa.Schema, found: pa.Schema, match: ColumnMatch, limit: int) -> pa.Schema:
+    """``have`` with the new columns of ``found`` (nullable) and wider types where that is safe.
+
+    A type that conflicts stays as it is: its values are errors, or go to the rescue column.
+    """
+    fold = str.lower if match == "name_insensitive" else str
+    known = {fold(name): index for index, name in enumerate(have.names)}
+    fields = list(have)
+    added = 0
+    for field in found:
+        index = known.get(fold(field.name))
+        if index is None:
+            fields.append(field.with_nullable(True))
+            added += 1
+        elif _wider(fields[index].type, field.type):
+            fields[index] = fields[index].with_type(field.type)
+    if added > limit:
+        raise DataError(
+            f"the files bring {added} new columns, more than the {limit} allowed in one load",
+            hint="Raise the limit if they are all meant, or load them without evolution.",
+        )
+    return pa.schema(fields)
+
+
+def _wider(have: pa.DataType, found: pa.DataType) -> bool:
+    if isinstance(have, pa.Decimal128Type) and isinstance(found, pa.Decimal128Type):
+        return bool(have.scale == found.scale and have.precision < found.precision)
+    return (have, found) in WIDER

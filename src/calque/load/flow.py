@@ -1,0 +1,394 @@
+"""The flow of a statement: list, compare, plan, run, commit, record, report. In that order."""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from calque.config import Settings
+from calque.errors import DataError, NotFound, Unavailable
+from calque.ledger import Ledger, TableRow
+from calque.ledger.claim import LoadStart
+from calque.ledger.finish import FileResult
+from calque.ledger.history import LoadRow, loads_of_label, results_of
+from calque.ledger.lease import this_process
+from calque.ledger.tables import find_table, register_table, void_records
+from calque.load.batch import Batch, abort_of
+from calque.load.compare import Comparison, Decision
+from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
+from calque.load.manifest import StagedFile, Status, TaskResult
+from calque.load.plan import choose_format, choose_match, make_plan
+from calque.load.protocol import recover
+from calque.load.purge import purge_sources
+from calque.load.rebuild import rebuild
+from calque.load.report import Report
+from calque.load.stage import Stage
+from calque.load.statement import LoadRequest
+from calque.load.tables import Lake, Snapshot, open_table
+from calque.load.validate import validate
+from calque.load.work import Engine, FormatOptions, TargetSchema
+
+EngineChoice = Callable[[int, bool], Engine]
+"""Bytes to be read and whether rows are transformed → where to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load has come, for a bar."""
+
+    files: int
+    files_total: int
+    rows: int
+    bytes: int
+    bytes_total: int
+
+
+class Statement:
+    """One run of a request: killed at any step and run again, each file counts once."""
+
+    def __init__(
+        self,
+        request: LoadRequest,
+        settings: Settings,
+        ledger: Ledger,
+        engine: EngineChoice,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> None:
+        self.request = request
+        self.ledger = ledger
+        self.lake: Lake = open_table(request.into, settings)
+        self._settings = settings
+        self._choose_engine = engine
+        self._engine: Engine | None = None
+        self._progress = progress
+        self.report = Report(
+            self.lake.display,
+            forced=request.force,
+            dry_run=request.dry_run,
+            only_failed=request.return_failed_only,
+        )
+        self._owner = f"{this_process()}#{secrets.token_hex(4)}"
+
+    def run(self) -> Report:
+        """Do it. Raises LoadAborted (with the report) when the error policy gives it up."""
+        begun = time.monotonic()
+        try:
+            self._run()
+        except DataError as error:
+            self.report.seconds = time.monotonic() - begun
+            raise abort_of(error, self.report) from error
+        self.report.seconds = time.monotonic() - begun
+        return self.report
+
+    def _run(self) -> None:
+        snapshot = self._find()
+        stage = self._stage(snapshot)
+        table = self._table(snapshot) if snapshot is not None else None
+        if table is not None and not self._look_only:
+            self._put_in_order(table, stage)
+        if table is not None and self._replay(table):
+            return
+        decisions = self._decisions(stage, table)
+        if self.request.on_changed == "error":
+            self._refuse_changed(stage, table)
+        if self._look_only:
+            self._preview(stage, snapshot, decisions)
+        else:
+            self._load(stage, snapshot, table, decisions)
+        self.report.ignored = stage.ignored
+
+    @property
+    def _look_only(self) -> bool:
+        return self.request.dry_run or self.request.validation is not None
+
+    def _find(self) -> Snapshot | None:
+        try:
+            return self.lake.open()
+        except NotFound:
+            if not self.request.create:
+                raise
+            return None
+
+    def _stage(self, snapshot: Snapshot | None) -> Stage:
+        # A table inside its own stage must not be loaded into itself.
+        own = self.lake.root.rstrip("/") + "/" if snapshot is not None else None
+        return Stage(
+            self.request.stage,
+            self._settings,
+            files=self.request.files,
+            pattern=self.request.pattern,
+            exclude=own,
+        )
+
+    def _table(self, snapshot: Snapshot) -> TableRow | None:
+        key = self.lake.key(snapshot)
+        if self._look_only:
+            return find_table(self.ledger, key)
+        table = register_table(self.ledger, key)
+        if table.fresh:
+            adopted = rebuild(self.ledger, self.lake, table, snapshot)
+            if adopted:
+                self.report.notes.append(
+                    f"the ledger did not know this table; {len(adopted)} earlier loads were "
+                    "taken over from the table itself"
+                )
+        else:
+            void = void_records(
+                self.ledger, table, snapshot.restored(table.checked_version), snapshot.version
+            )
+            if void:
+                self.report.notes.append(
+                    f"the table was restored to an earlier version: {void} files count as new"
+                )
+        return register_table(self.ledger, key)
+
+    def _put_in_order(self, table: TableRow, stage: Stage) -> None:
+        """What dead loads left: finish or abort them, remove what they had queued."""
+        done = recover(self.ledger, self.lake, table, self._owner, self.request.lease_seconds)
+        self.report.recovered = [f"{one.load_id}: {one.mark}" for one in done]
+        self._purge(table, stage)
+
+    def _purge(self, table: TableRow, stage: Stage) -> None:
+        removed, troubles = purge_sources(self.ledger, table, **stage.options)
+        self.report.purged += removed
+        self.report.notes.extend(troubles)
+
+    def _replay(self, table: TableRow) -> bool:
+        """A label that was loaded whole: give its report again and do nothing."""
+        if self.request.label is None:
+            return False
+        prior = loads_of_label(self.ledger, table.number, self.request.label)
+        done = [one for one in prior if one.state == "COMMITTED"]
+        if not any(one.last for one in done):
+            self._refuse_running(prior)
+            return False
+        for one in done:
+            self.report.load_ids.append(one.load_id)
+            for row in results_of(self.ledger, one.load_id):
+                self.report.files.add(row)
+        self.report.table_version = done[0].table_version
+        self.report.replayed = True
+        return True
+
+    def _refuse_running(self, prior: Sequence[LoadRow]) -> None:
+        for one in prior:
+            if one.state in ("WRITING", "PREPARED"):
+                raise Unavailable(
+                    f"the label {self.request.label!r} is being loaded by another process",
+                    hint="Run the statement again later: it will report what that one did.",
+                )
+
+    def _decisions(self, stage: Stage, table: TableRow | None) -> Iterator[Decision]:
+        """Files to be loaded, within the limits; the others become result rows on the way."""
+        done = self._done_by_label(table)
+        count = size = 0
+        for one in Comparison(stage, self.request, self.ledger, table, look_only=self._look_only):
+            if one.status is None and one.file.location in done:
+                one = replace(one, status=Status.SKIPPED_LOADED, message="loaded by this label")
+            if one.status is not None:
+                self._skip(one)
+                continue
+            if self.request.max_files is not None and count >= self.request.max_files:
+                return
+            if self.request.size_limit is not None and size >= self.request.size_limit:
+                return
+            count += 1
+            size += one.file.identity.size
+            yield one
+
+    def _done_by_label(self, table: TableRow | None) -> set[str]:
+        if table is None or self.request.label is None or not self.request.force:
+            return set()
+        prior = loads_of_label(self.ledger, table.number, self.request.label)
+        return {
+            row.location
+            for one in prior
+            if one.state == "COMMITTED"
+            for row in results_of(self.ledger, one.load_id)
+        }
+
+    def _skip(self, one: Decision) -> None:
+        if one.status is Status.FAILED and self.request.aborts:
+            raise DataError(f"{one.file.location}: {one.message}")
+        message = one.message
+        if message is None and one.known is not None:
+            message = f"loaded before, by load {one.known.load_id}"
+        self.report.files.add(
+            FileResult(
+                one.file.location,
+                one.file.name,
+                one.status or Status.FAILED,
+                bytes=one.file.identity.size,
+                message=message,
+            )
+        )
+
+    def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
+        for one in Comparison(stage, self.request, self.ledger, table, look_only=True):
+            if one.changed and one.known is not None:
+                raise DataError(
+                    f"{one.file.location} changed since load {one.known.load_id}",
+                    hint="Nothing was loaded. Choose on_changed=reload, replace or skip.",
+                )
+
+    def _preview(
+        self, stage: Stage, snapshot: Snapshot | None, decisions: Iterator[Decision]
+    ) -> None:
+        """A dry run, or a validation: everything but the writing."""
+        files = [one.file for one in decisions]
+        if not files:
+            return
+        format = choose_format(self.request, files)
+        target = self._target(stage, snapshot, files, format)
+        root = self.lake.root if snapshot is not None else ""
+        plan = make_plan(
+            self.request,
+            "dry-run",
+            files,
+            root,
+            self.lake.data_prefix,
+            target,
+            format,
+            stage.options,
+        )
+        if self.request.validation is not None:
+            engine = self._engine_for(plan.bytes)
+            validate(self.request.validation, engine, plan, self.report)
+            return
+        self.report.plan = plan
+        for file in files:
+            self.report.files.add(
+                FileResult(file.location, file.name, Status.PLANNED, bytes=file.identity.size)
+            )
+
+    def _target(
+        self,
+        stage: Stage,
+        snapshot: Snapshot | None,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+    ) -> TargetSchema:
+        if snapshot is not None:
+            return snapshot.target
+        engine = self._engine_for(0)
+        schema = schema_for_new_table(self.request, engine, files, format, stage.options)
+        return TargetSchema(schema=schema, partition_columns=self.request.partition_by)
+
+    def _load(
+        self,
+        stage: Stage,
+        snapshot: Snapshot | None,
+        table: TableRow | None,
+        decisions: Iterator[Decision],
+    ) -> None:
+        for chunk, last in _batches(decisions, self.request.batch_files):
+            files = [one.file for one in chunk]
+            format = choose_format(self.request, files)
+            size = sum(file.identity.size for file in files)
+            engine = self._engine_for(size)
+            snapshot = self._ready(stage, snapshot, engine, files, format)
+            table = table or self._table(snapshot)
+            assert table is not None, "a table that is there is registered"
+            batch = Batch(
+                request=self.request,
+                stage=stage,
+                ledger=self.ledger,
+                lake=self.lake,
+                table=table,
+                engine=engine,
+                format=format,
+                report=self.report,
+                tick=self._ticker(len(files), size),
+            )
+            start = self._start(table, snapshot, engine)
+            batch.run(start, snapshot, chunk, last=last)
+            self._purge(table, stage)
+            snapshot = self.lake.open()
+
+    def _ready(
+        self,
+        stage: Stage,
+        snapshot: Snapshot | None,
+        engine: Engine,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+    ) -> Snapshot:
+        """The table, made or grown if need be."""
+        if snapshot is None:
+            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
+            self.lake.create(schema, self.request.partition_by)
+            if self.request.schema is None:
+                seen = min(len(files), SAMPLE)
+                self.report.notes.append(
+                    f"the table was made; its schema was inferred from {seen} files"
+                )
+            return self.lake.open()
+        if self.request.evolve:
+            match = choose_match(self.request, format)
+            return evolve_table(
+                self.request, engine, self.lake, snapshot, files, format, match, stage.options
+            )
+        return snapshot
+
+    def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
+        return LoadStart(
+            load_id=self._load_id(table),
+            owner=self._owner,
+            lease_seconds=self.request.lease_seconds,
+            base_version=snapshot.version,
+            label=self.request.label,
+            who=_who(),
+            statement=self.request.describe(),
+            engine=engine.name,
+            purge=self.request.purge,
+            force=self.request.force,
+        )
+
+    def _load_id(self, table: TableRow) -> str:
+        label = self.request.label
+        if label is None:
+            stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+            return f"{stamp}-{secrets.token_hex(4)}"
+        used = len(loads_of_label(self.ledger, table.number, label))
+        return f"{label}.{used + 1}" if used else label
+
+    def _engine_for(self, size: int) -> Engine:
+        if self._engine is None:
+            self._engine = self._choose_engine(size, self.request.transformation is not None)
+            self.report.engine = self._engine.name
+        return self._engine
+
+    def _ticker(self, files_total: int, bytes_total: int) -> Callable[[TaskResult], None]:
+        files = rows = size = 0
+
+        def tick(result: TaskResult) -> None:
+            nonlocal files, rows, size
+            files += len(result.outcomes)
+            rows += sum(one.rows_loaded for one in result.outcomes)
+            size += sum(one.bytes for one in result.outcomes)
+            if self._progress is not None:
+                self._progress(LoadProgress(files, files_total, rows, size, bytes_total))
+
+        return tick
+
+
+def _batches(decisions: Iterator[Decision], most: int) -> Iterator[tuple[list[Decision], bool]]:
+    """Batches of at most ``most`` files; True with the last one."""
+    batch: list[Decision] = []
+    for one in decisions:
+        if len(batch) >= most:
+            yield batch, False
+            batch = []
+        batch.append(one)
+    if batch:
+        yield batch, True
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

@@ -1,0 +1,148 @@
+"""Avro object files: block by block, logical types as they are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import fastavro
+import pyarrow as pa
+
+from calque.load.formats.columnar import row_errors
+from calque.load.formats.mapping import map_columns, refuse_missing, require
+from calque.load.formats.python_values import column_of
+from calque.load.formats.reading import Extent, Parsed, ReadSpec
+from calque.load.formats.reject import Code, FileRefused
+from calque.load.formats.rules import CastRules
+from calque.load.formats.shape import Shaper
+from calque.load.formats.source import Source
+from calque.load.work import AvroFormat
+
+_PLAIN: dict[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+}
+_LOGICAL: dict[str, pa.DataType] = {
+    "date": pa.date32(),
+    "time-millis": pa.time64("us"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("us", "UTC"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": pa.timestamp("us"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "uuid": pa.string(),
+}
+
+
+class AvroReader:
+    """Reads one Avro file; the schema is in the file."""
+
+    def __init__(self, source: Source, spec: ReadSpec) -> None:
+        assert isinstance(spec.format, AvroFormat)
+        self._source = source
+        self._spec = spec
+        self._missing = spec.format.missing_field
+        self._room = spec.keep_errors
+        self.extent = Extent()
+
+    def read(self) -> Iterator[Parsed]:
+        if self._source.size == 0:
+            return
+        blocks = _open(self._source)
+        found = arrow_schema(_record(blocks.writer_schema, self._source.location))
+        location, spec = self._source.location, self._spec
+        mapped = map_columns(spec.schema, found.names, spec.match, spec.columns, location)
+        if self._missing == "error" and not spec.columns:
+            refuse_missing(mapped, location)
+        require(mapped, location)
+        names = [None if source is None else found.names[source] for source in mapped.sources]
+        shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
+        for records in _records(blocks, self._source):
+            yield self._parsed(records, found, names, shaper)
+
+    def _parsed(
+        self, records: list[Any], found: pa.Schema, names: list[str | None], shaper: Shaper
+    ) -> Parsed:
+        columns = [
+            None if name is None else column_of([r[name] for r in records], found.field(name).type)
+            for name in names
+        ]
+        shaped = shaper.shape(columns, len(records))
+        before = self.extent.records
+        errors = row_errors(self._source.location, shaped.misfits[: self._room], before)
+        self._room -= len(errors)
+        self.extent.records += len(records)
+        rejected = tuple(misfit.row for misfit in shaped.misfits)
+        return Parsed(shaped.rows, before + 1, len(records), rejected, errors)
+
+
+def infer_schema(source: Source, format: AvroFormat) -> pa.Schema:
+    """The file's own schema."""
+    return arrow_schema(_record(_open(source).writer_schema, source.location))
+
+
+def arrow_schema(record: dict[str, Any]) -> pa.Schema:
+    """An Avro record schema in Arrow's words."""
+    return pa.schema([pa.field(field["name"], _type(field["type"])) for field in record["fields"]])
+
+
+def _type(avro: Any) -> pa.DataType:
+    if isinstance(avro, list):
+        kinds = [_type(branch) for branch in avro if branch != "null"]
+        return kinds[0] if len(set(map(str, kinds))) == 1 else pa.string()
+    if isinstance(avro, str):
+        return _PLAIN.get(avro, pa.string())
+    logical = avro.get("logicalType")
+    if logical == "decimal":
+        return pa.decimal128(avro["precision"], avro.get("scale", 0))
+    if logical in _LOGICAL:
+        return _LOGICAL[logical]
+    kind = avro["type"]
+    if kind == "record":
+        return pa.struct(list(arrow_schema(avro)))
+    if kind == "array":
+        return pa.list_(_type(avro["items"]))
+    if kind == "map":
+        return pa.map_(pa.string(), _type(avro["values"]))
+    if kind == "fixed":
+        return pa.binary()
+    return _type(kind) if not isinstance(kind, str) else _PLAIN.get(kind, pa.string())
+
+
+def _record(schema: Any, location: str) -> dict[str, Any]:
+    if isinstance(schema, dict) and schema.get("type") == "record":
+        return cast(dict[str, Any], schema)
+    raise FileRefused.at(location, Code.NOT_THIS_FORMAT, "the Avro file holds no records")
+
+
+def _open(source: Source) -> Any:
+    try:
+        return fastavro.block_reader(source.open_stream())
+    except (ValueError, EOFError, KeyError, IndexError) as error:
+        raise FileRefused.at(
+            source.location,
+            Code.NOT_THIS_FORMAT,
+            f"this is not an Avro file: {error}",
+            hint="Name the format that the file has, or stage it again if it was cut off.",
+        ) from error
+
+
+def _records(blocks: Any, source: Source) -> Iterator[list[Any]]:
+    while True:
+        try:
+            block = next(blocks, None)
+            records = None if block is None else list(block)
+        except (ValueError, EOFError, IndexError, TypeError, KeyError) as error:
+            raise FileRefused.at(
+                source.location, Code.TRUNCATED, f"the Avro file is damaged or cut off: {error}"
+            ) from error
+        if records is None:
+            return
+        yield records

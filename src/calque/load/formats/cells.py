@@ -1,0 +1,81 @@
+"""A column with refused cells, and how single bad cells are found in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calque.load.formats.reject import Code, cut
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One refused cell of a column."""
+
+    row: int
+    value: str | None
+    code: Code
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A cast column. Refused cells are null in ``values`` and listed, in row order."""
+
+    values: pa.Array
+    refused: tuple[Refusal, ...] = ()
+
+
+Cast = Callable[[pa.Array], pa.Array]
+
+
+def refuse(values: pa.Array, target: pa.DataType, code: Code, message: str) -> Cells:
+    """Every cell that is not null is refused for one reason."""
+    rows = [row for row in range(len(values)) if values[row].is_valid]
+    refused = tuple(Refusal(row, shown(values[row]), code, message) for row in rows)
+    return Cells(pa.nulls(len(values), target), refused)
+
+
+def salvage(values: pa.Array, target: pa.DataType, cast: Cast, code: Code, why: str) -> Cells:
+    """Cast what can be cast; find the rest by halving the column."""
+    rows = list(failing_rows(values, cast))
+    refused = tuple(Refusal(row, shown(values[row]), code, why) for row in rows)
+    return Cells(cast(without(values, rows)), refused)
+
+
+def failing_rows(values: pa.Array, cast: Cast, offset: int = 0) -> Iterator[int]:
+    """The rows, in order, that ``cast`` refuses."""
+    try:
+        cast(values)
+        return
+    except pa.ArrowInvalid:
+        if len(values) == 1:
+            yield offset
+            return
+    half = len(values) // 2
+    yield from failing_rows(values.slice(0, half), cast, offset)
+    yield from failing_rows(values.slice(half), cast, offset + half)
+
+
+def without(values: pa.Array, rows: list[int]) -> pa.Array:
+    """The column with the cells of these rows set to null."""
+    if not rows:
+        return values
+    bad = set(rows)
+    keep = pa.array([row not in bad for row in range(len(values))], pa.bool_())
+    return pc.if_else(keep, values, pa.scalar(None, values.type))
+
+
+def where_false(mask: pa.Array) -> list[int]:
+    """The rows at which a mask is False; null counts as true."""
+    rows: list[int] = pc.indices_nonzero(pc.invert(pc.fill_null(mask, True))).to_pylist()
+    return rows
+
+
+def shown(cell: pa.Scalar) -> str | None:
+    """A cell as a report shows it."""
+    value = cell.as_py()
+    return None if value is None else cut(str(value))

@@ -1,0 +1,56 @@
+"""The columns of delimited text: names from the header, types from a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pyarrow as pa
+
+from calque.load.formats.csv_reader import CsvReader
+from calque.load.formats.feed import Feed
+from calque.load.formats.infer_text import infer_fields
+from calque.load.formats.reading import ReadSpec
+from calque.load.formats.records import Dialect
+from calque.load.formats.rules import CastRules
+from calque.load.formats.source import Source
+from calque.load.work import CsvFormat
+from calque.values import MIB
+
+_SAMPLE_BYTES = 1 * MIB
+_SAMPLE_ROWS = 10_000
+
+
+def infer_schema(source: Source, format: CsvFormat) -> pa.Schema:
+    """Names and types by the first megabyte of a file."""
+    names, rows = _sample(source, format)
+    return infer_fields(names, rows, CastRules.of(format))
+
+
+def raw_schema(source: Source, format: CsvFormat) -> pa.Schema:
+    """The columns as they are spelled: text, all of them."""
+    names, _ = _sample(source, format)
+    return pa.schema([pa.field(name, pa.string()) for name in names])
+
+
+def _sample(source: Source, format: CsvFormat) -> tuple[list[str], list[list[str | None]]]:
+    reader = CsvReader(source, ReadSpec(format=format, schema=pa.schema([])))
+    feed, dialect, names = reader.prologue()
+    if dialect is None:
+        return names or [], []
+    feed.fill(_SAMPLE_BYTES)
+    rows = list(islice(_rows(feed, dialect, format), _SAMPLE_ROWS))
+    width = len(names) if names is not None else max(map(len, rows), default=0)
+    return names or [f"_c{index + 1}" for index in range(width)], rows
+
+
+def _rows(feed: Feed, dialect: Dialect, format: CsvFormat) -> Iterator[list[str | None]]:
+    nulls = set(format.null_if) | ({""} if format.empty_field_as_null else set())
+    for record in dialect.records(feed.data, 0, final=feed.ended):
+        if record.broken is not None:
+            continue
+        fields = dialect.fields(feed.data, record)
+        texts = [field.value.decode("utf-8", "replace") for field in fields]
+        if format.trim_space:
+            texts = [text.strip() for text in texts]
+        yield [None if text in nulls else text for text in texts]

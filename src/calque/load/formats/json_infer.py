@@ -1,0 +1,70 @@
+"""The columns of JSON by a sample of its objects. Text stays text: JSON has types of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import reduce
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from calque.load.formats.feed import Feed
+from calque.load.formats.json_array import ArrayParser
+from calque.load.formats.json_lines import Malformed, load_object
+from calque.load.formats.json_reader import open_feed
+from calque.load.formats.reading import Extent, ReadSpec
+from calque.load.formats.source import Source
+from calque.load.formats.unify import unify, widest
+from calque.load.work import JsonFormat
+from calque.values import MIB
+
+_SAMPLE_BYTES = 1 * MIB
+_SAMPLE_ROWS = 10_000
+
+
+def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
+    """Names and types by the first megabyte of a file; a column of several types is text."""
+    feed = open_feed(source, format)
+    feed.fill(_SAMPLE_BYTES)
+    feed.drop_mark()
+    objects = islice(_objects(source, feed, format), _SAMPLE_ROWS)
+    return unify(
+        [pa.schema([(key, type_of(value)) for key, value in row.items()]) for row in objects]
+    )
+
+
+def type_of(value: Any) -> pa.DataType:
+    """The type of one JSON value."""
+    if value is None:
+        return pa.null()
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64() if -(2**63) <= value < 2**63 else pa.float64()
+    if isinstance(value, float | Decimal):
+        return pa.float64()
+    if isinstance(value, list):
+        return pa.list_(reduce(widest, map(type_of, value), pa.null()))
+    if isinstance(value, dict):
+        return pa.struct([pa.field(key, type_of(inner)) for key, inner in value.items()])
+    return pa.string()
+
+
+def _objects(source: Source, feed: Feed, format: JsonFormat) -> Iterator[dict[str, Any]]:
+    for raw in _texts(source, feed, format):
+        try:
+            yield load_object(raw)
+        except Malformed:
+            continue
+
+
+def _texts(source: Source, feed: Feed, format: JsonFormat) -> Iterator[bytes]:
+    if format.strip_outer_array:
+        spec = ReadSpec(format=format, schema=pa.schema([]))
+        for _, _, raw in ArrayParser(spec, source.location).objects(feed, Extent()):
+            yield raw
+        return
+    lines = feed.data.split(b"\n")
+    yield from lines if feed.ended else lines[:-1]

@@ -1,0 +1,195 @@
+"""The exact parser of NDJSON: line by line, with the place of what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from calque.load.formats.blocks import MAX_RECORD, Block
+from calque.load.formats.cells import Cells
+from calque.load.formats.python_values import column_of
+from calque.load.formats.reading import Extent, Parsed, ReadSpec
+from calque.load.formats.reject import Code, Misfit, cut, shown
+from calque.load.formats.rules import CastRules
+from calque.load.formats.shape import Shaper
+from calque.load.manifest import RowError
+from calque.load.work import JsonFormat
+
+
+class Malformed(Exception):
+    """A text that is no JSON object; ``character`` counts from 1."""
+
+    def __init__(self, message: str, character: int | None, code: Code = Code.MALFORMED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.character = character
+        self.code = code
+
+
+class LineParser:
+    """Objects of a file become rows of the table, one by one."""
+
+    def __init__(self, spec: ReadSpec, file: str) -> None:
+        assert isinstance(spec.format, JsonFormat)
+        self._spec = spec
+        self._format = spec.format
+        self._file = file
+        self._shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
+        self._wanted = set(spec.columns) or set(spec.schema.names)
+        self._fold: Callable[[str], str] = str.casefold if spec.match == "name_insensitive" else str
+        self._keys = {self._fold(name): name for name in spec.schema.names}
+
+    def names_of(self, data: bytes) -> dict[str, str]:
+        """How the first object of a file spells the table's columns."""
+        for line in data.split(b"\n", 64)[:64]:
+            try:
+                found = load_object(line)
+            except Malformed:
+                continue
+            return {self._keys[self._fold(k)]: k for k in found if self._fold(k) in self._keys}
+        return {}
+
+    def parse(self, block: Block, before: Extent, room: int) -> Parsed:
+        """Rows of a block; at most ``room`` errors are described."""
+        if block.broken is not None:
+            return self._endless(block, before)
+        objects: list[dict[str, Any]] = []
+        places: list[tuple[int, int, bytes]] = []
+        errors: dict[int, RowError | None] = {}
+        record = 0
+        origin: list[int] = []
+        offset = 0
+        for number, line in enumerate(block.data[: block.end].split(b"\n")):
+            if line.strip():
+                place = (before.lines + number + 1, block.offset + offset, line)
+                try:
+                    objects.append(self.row(load_object(line)))
+                    origin.append(record)
+                    places.append(place)
+                except Malformed as wrong:
+                    described = len(errors) < room
+                    errors[record] = (
+                        self.wrong(wrong, place, before.records + record) if described else None
+                    )
+                record += 1
+            offset += len(line) + 1
+        return self.shaped(objects, origin, places, before.records, record, errors, room)
+
+    def row(self, found: dict[str, Any]) -> dict[str, Any]:
+        """An object with the table's own names; null markers are None."""
+        row: dict[str, Any] = {}
+        for key, value in found.items():
+            name = self._keys.get(self._fold(key))
+            if name is None or name not in self._wanted:
+                continue
+            if name in row:
+                raise Malformed(f"the field {name!r} stands there twice", None)
+            row[name] = None if isinstance(value, str) and value in self._format.null_if else value
+        if self._format.missing_field == "error":
+            missing = [name for name in self._spec.schema.names if name not in row]
+            missing = [name for name in missing if name in self._wanted]
+            if missing:
+                raise Malformed(f"the field {missing[0]!r} is missing", None, Code.MISSING_FIELD)
+        return row
+
+    def shaped(
+        self,
+        objects: list[dict[str, Any]],
+        origin: list[int],
+        places: list[tuple[int, int, bytes]],
+        before: int,
+        records: int,
+        errors: dict[int, RowError | None],
+        room: int,
+    ) -> Parsed:
+        """Objects as rows, their misfits among the errors."""
+        columns: list[pa.Array | Cells | None] = [
+            column_of([row.get(field.name) for row in objects], field.type)
+            for field in self._spec.schema
+        ]
+        shaped = self._shaper.shape(columns, len(objects))
+        for misfit in shaped.misfits:
+            index = origin[misfit.row]
+            place = places[misfit.row]
+            described = len(errors) < room
+            errors[index] = self._misfit(misfit, place, before + index) if described else None
+        rejected = tuple(sorted(errors))
+        kept = tuple(error for at in rejected if (error := errors[at]) is not None)
+        return Parsed(shaped.rows, before + 1, records, rejected, kept)
+
+    def wrong(self, wrong: Malformed, place: tuple[int, int, bytes], record: int) -> RowError:
+        line, offset, raw = place
+        return RowError(
+            file=self._file,
+            line=line,
+            record=record + 1,
+            column=None,
+            character=wrong.character,
+            target_type=None,
+            value=None,
+            code=wrong.code,
+            message=wrong.message,
+            raw=shown(raw),
+            byte_offset=offset,
+        )
+
+    def _misfit(self, misfit: Misfit, place: tuple[int, int, bytes], record: int) -> RowError:
+        line, offset, raw = place
+        return RowError(
+            file=self._file,
+            line=line,
+            record=record + 1,
+            column=misfit.column,
+            character=_character(raw, misfit.column),
+            target_type=misfit.target_type,
+            value=cut(misfit.value),
+            code=misfit.code,
+            message=misfit.message,
+            raw=shown(raw),
+            byte_offset=offset,
+        )
+
+    def _endless(self, block: Block, before: Extent) -> Parsed:
+        message = f"the record is longer than {MAX_RECORD >> 20} MiB"
+        wrong = Malformed(message, None, Code.RECORD_TOO_LONG)
+        place = (before.lines + 1, block.offset, block.data[:256])
+        errors: dict[int, RowError | None] = {0: self.wrong(wrong, place, before.records)}
+        return self.shaped([], [], [], before.records, 1, errors, 1)
+
+
+def load_object(raw: bytes) -> dict[str, Any]:
+    """One JSON object; numbers with a point stay exact. Malformed says what is wrong and where."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        good = raw[: error.start].decode()
+        raise Malformed("is not UTF-8", len(good) + 1, Code.INVALID_ENCODING) from error
+    try:
+        found = json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise Malformed(f"is no JSON: {error.msg}", error.pos + 1) from error
+    except RecursionError as error:
+        raise Malformed("is nested too deeply", None) from error
+    if not isinstance(found, dict):
+        raise Malformed("is no JSON object", 1)
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise Malformed(f"the key {twice!r} stands there twice", None)
+    return found
+
+
+def _character(raw: bytes, column: str) -> int | None:
+    """Where the field is named in its line, in characters from 1; None for a line of many."""
+    text = raw.decode("utf-8", "replace")
+    at = text.find(json.dumps(column, ensure_ascii=False))
+    return at + 1 if at >= 0 else None

@@ -1,0 +1,108 @@
+"""The quick parser of NDJSON: pyarrow over a block, where every line is one sound object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as arrow_json
+
+from calque.load.formats.blocks import Block
+from calque.load.formats.reading import Extent, Parsed, ReadSpec
+from calque.load.formats.rules import CastRules
+from calque.load.formats.shape import Shaper
+from calque.load.work import JsonFormat
+
+
+class QuickJson:
+    """Parses blocks of one file. Whatever is not as expected is left to the exact parser."""
+
+    def __init__(self, spec: ReadSpec, names: Mapping[str, str]) -> None:
+        assert isinstance(spec.format, JsonFormat)
+        self._format = spec.format
+        self._names = [names.get(name, name) for name in spec.schema.names]
+        self._wanted = set(spec.columns) or set(spec.schema.names)
+        self._fields = list(spec.schema)
+        self._shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
+        self._folded = {name.casefold(): name for name in self._names}
+        self._insensitive = spec.match == "name_insensitive"
+        self._usable = spec.rescue is None and len(set(self._names)) == len(self._names)
+        self._schema = pa.schema(
+            [
+                (name, _quick_type(field.type))
+                for name, field in zip(self._names, self._fields, strict=True)
+                if field.name in self._wanted
+            ]
+        )
+
+    def parse(self, block: Block, before: Extent) -> Parsed | None:
+        """Rows, or None where the block must be read line by line."""
+        data = pa.py_buffer(block.data).slice(0, block.end)
+        if not self._usable or not self._is_utf8(block):
+            return None
+        table = self._read(data)
+        if table is None or not self._is_complete(table, block):
+            return None
+        shaped = self._shaper.shape(self._columns(table), table.num_rows)
+        if shaped.misfits:
+            return None
+        return Parsed(shaped.rows, before.records + 1, table.num_rows)
+
+    def _read(self, data: pa.Buffer) -> pa.Table | None:
+        extra = "infer" if self._insensitive else "ignore"
+        try:
+            return arrow_json.read_json(
+                pa.BufferReader(data),
+                read_options=arrow_json.ReadOptions(use_threads=False, block_size=data.size + 1),
+                parse_options=arrow_json.ParseOptions(
+                    explicit_schema=self._schema, unexpected_field_behavior=extra
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+
+    def _is_complete(self, table: pa.Table, block: Block) -> bool:
+        """One row for each line, no name in another case, no field missing that must be there."""
+        ends_open = not block.data.endswith(b"\n", 0, block.end)
+        if table.num_rows != block.data.count(b"\n", 0, block.end) + ends_open:
+            return False
+        if self._insensitive:
+            known = set(self._schema.names)
+            for name in table.schema.names:
+                if name not in known and name.casefold() in self._folded:
+                    return False
+        if self._format.missing_field == "error":
+            return all(not table[name].null_count for name in self._schema.names)
+        return True
+
+    def _columns(self, table: pa.Table) -> list[pa.Array | None]:
+        columns: list[pa.Array | None] = []
+        for name, field in zip(self._names, self._fields, strict=True):
+            if field.name not in self._wanted:
+                columns.append(None)
+                continue
+            column = table.column(name).combine_chunks()
+            columns.append(self._without_nulls(column))
+        return columns
+
+    def _without_nulls(self, column: pa.Array) -> pa.Array:
+        if not self._format.null_if or not pa.types.is_string(column.type):
+            return column
+        marks = pa.array(self._format.null_if, pa.string())
+        is_mark = pc.is_in(column, value_set=marks)
+        return pc.if_else(is_mark, pa.scalar(None, pa.string()), column)
+
+    def _is_utf8(self, block: Block) -> bool:
+        if block.data.isascii():
+            return True
+        try:
+            block.data[: block.end].decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+
+def _quick_type(kind: pa.DataType) -> pa.DataType:
+    """Times are read as text and cast strictly; other types pyarrow reads as strictly as we do."""
+    return pa.string() if pa.types.is_temporal(kind) or pa.types.is_binary(kind) else kind

@@ -1,0 +1,91 @@
+"""JSON: a record a line (NDJSON) at two speeds, or one array of objects a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from calque.load.formats import compression
+from calque.load.formats.blocks import MAX_RECORD, Block, blocks
+from calque.load.formats.feed import Feed, as_utf8
+from calque.load.formats.json_array import ArrayParser
+from calque.load.formats.json_lines import LineParser
+from calque.load.formats.json_quick import QuickJson
+from calque.load.formats.reading import Extent, Parsed, ReadSpec
+from calque.load.formats.records import Dialect
+from calque.load.formats.reject import Code, FileRefused
+from calque.load.formats.source import Source
+from calque.load.work import JsonFormat
+from calque.values import KIB
+
+LINES = Dialect(
+    delimiter=b"\0",
+    record_delimiter=b"\n",
+    quote=None,
+    escape=None,
+    comment=None,
+    skip_blank_lines=True,
+)
+
+
+class JsonReader:
+    """Reads one piece of NDJSON, or one file with an array."""
+
+    def __init__(self, source: Source, spec: ReadSpec) -> None:
+        assert isinstance(spec.format, JsonFormat)
+        self._source = source
+        self._spec = spec
+        self._format = spec.format
+        self._room = spec.keep_errors
+        self.extent = Extent()
+
+    def read(self) -> Iterator[Parsed]:
+        feed = open_feed(self._source, self._format)
+        feed.fill(64 * KIB)
+        if self._source.start == 0:
+            feed.drop_mark()
+        if self._format.strip_outer_array:
+            yield from ArrayParser(self._spec, self._source.location).read(feed, self.extent)
+            return
+        self._begin(feed)
+        exact = LineParser(self._spec, self._source.location)
+        quick = QuickJson(self._spec, exact.names_of(feed.data))
+        stop = None if self._source.end == self._source.size else self._source.end
+        for block in blocks(feed, LINES, stop):
+            yield self._parse(block, quick, exact)
+
+    def _begin(self, feed: Feed) -> None:
+        if self._source.start > 0:
+            feed.fill(MAX_RECORD)
+            cut = feed.data.find(b"\n") + 1
+            feed.drop(cut or len(feed.data))
+        elif feed.data.lstrip().startswith(b"["):
+            raise FileRefused.at(
+                self._source.location,
+                Code.NOT_THIS_FORMAT,
+                "the file is one JSON array, not a record a line",
+                hint="Set STRIP_OUTER_ARRAY = TRUE.",
+                line=1,
+                byte_offset=feed.base,
+            )
+        self.extent.start = self.extent.end = feed.base
+
+    def _parse(self, block: Block, quick: QuickJson, exact: LineParser) -> Parsed:
+        parsed = quick.parse(block, self.extent) if block.broken is None else None
+        if parsed is None:
+            parsed = exact.parse(block, self.extent, self._room)
+        self._room -= len(parsed.errors)
+        lines = LINES.lines_in(block.data, 0, block.end)
+        self.extent.lines += max(lines, 1 if block.broken else 0)
+        self.extent.records += parsed.records
+        self.extent.end = block.offset + block.end
+        return parsed
+
+
+def open_feed(source: Source, format: JsonFormat) -> Feed:
+    """The plain bytes of a piece."""
+    if not source.is_whole:
+        return Feed(source.stream(), max(source.start - 1, 0))
+    head = source.head(compression.MAGIC_LENGTH)
+    kind = compression.detect(source.location, head, format.compression)
+    plain = compression.decompressed(source.location, source.stream(), kind)
+    return Feed(as_utf8(source.location, plain, "utf-8", replace=False))

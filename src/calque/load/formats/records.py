@@ -1,0 +1,205 @@
+"""Exact records of delimited text: where each begins and ends, and its fields with positions.
+
+A quote means something at the beginning of a field only; there the field runs to the closing quote,
+over line ends if need be. This is the slow and exact reading: the quick one is pyarrow's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from calque.load.formats.reject import Code
+from calque.load.work import CsvFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its bytes without quotes and escapes, whether it was quoted, where it begins."""
+
+    value: bytes
+    quoted: bool
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record from ``start`` to ``end`` (its delimiter included), sound or not."""
+
+    start: int
+    end: int
+    broken: Code | None = None
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a file of delimited text is laid out, in bytes."""
+
+    delimiter: bytes
+    record_delimiter: bytes
+    quote: bytes | None
+    escape: bytes | None
+    comment: bytes | None
+    skip_blank_lines: bool
+
+    @classmethod
+    def of(cls, format: CsvFormat, record_delimiter: bytes) -> Dialect:
+        return cls(
+            delimiter=format.field_delimiter.encode(),
+            record_delimiter=record_delimiter,
+            quote=format.quote.encode() if format.quote else None,
+            escape=format.escape.encode() if format.escape else None,
+            comment=format.comment.encode() if format.comment else None,
+            skip_blank_lines=format.skip_blank_lines,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """pyarrow can read it: single bytes, and lines that end as lines do."""
+        lines = self.record_delimiter in (b"\n", b"\r", b"\r\n")
+        single = len(self.delimiter) == 1 and len(self.quote or b"x") == 1
+        return lines and single and len(self.escape or b"x") == 1
+
+    @cached_property
+    def end(self) -> bytes:
+        """A record's end as a pattern."""
+        return rb"\r?\n" if self.record_delimiter == b"\n" else re.escape(self.record_delimiter)
+
+    @cached_property
+    def _field(self) -> bytes:
+        escape = re.escape(self.escape) if self.escape else None
+        plain = rb"(?:(?!" + re.escape(self.delimiter) + rb"|" + self.end + rb").)"
+        bare = rb"(?:" + escape + rb".|" + plain + rb")*+" if escape else plain + rb"*+"
+        if self.quote is None:
+            return bare
+        return (
+            rb"(?:" + self._quoted + bare + rb"|(?!" + re.escape(self.quote) + rb")" + bare + rb")"
+        )
+
+    @cached_property
+    def _quoted(self) -> bytes:
+        assert self.quote is not None
+        quote = re.escape(self.quote)
+        escape = re.escape(self.escape) if self.escape else b""
+        inside = rb"(?:[^" + quote + escape + rb"]|" + quote + quote
+        inside += rb"|" + escape + rb"." if escape else b""
+        return quote + inside + rb")*+" + quote + rb"(?!" + quote + rb")"
+
+    @cached_property
+    def record_pattern(self) -> re.Pattern[bytes]:
+        delimiter = re.escape(self.delimiter)
+        body = self._field + rb"(?:" + delimiter + self._field + rb")*+"
+        return re.compile(body + rb"(?:" + self.end + rb"|\Z)", re.DOTALL)
+
+    @cached_property
+    def field_pattern(self) -> re.Pattern[bytes]:
+        if self.quote is None:
+            return re.compile(rb"(?P<bare>" + self._field + rb")", re.DOTALL)
+        plain = rb"(?:(?!" + re.escape(self.delimiter) + rb"|" + self.end + rb").)*+"
+        return re.compile(
+            rb"(?P<quoted>" + self._quoted + rb")(?P<junk>" + plain + rb")"
+            rb"|(?P<bare>" + self._field + rb")",
+            re.DOTALL,
+        )
+
+    @cached_property
+    def line_pattern(self) -> re.Pattern[bytes]:
+        return re.compile(self.end)
+
+    def records(self, data: bytes, start: int, final: bool) -> Iterator[Record]:
+        """The records of ``data`` from ``start``. The last, if cut, is given only when ``final``.
+
+        A record whose quotes are broken is given up to the end of its first line, so that one bad
+        line costs one record and not the rest of the file.
+        """
+        while start < len(data):
+            match = self.record_pattern.match(data, start)
+            if match is None:
+                if not final:
+                    return
+                record = Record(start, self._line_end(data, start), Code.UNTERMINATED_QUOTE)
+            elif match.end() == len(data) and not final and not self._ends_record(data, start):
+                return
+            else:
+                record = self._checked(data, start, match.end())
+            if not self._is_skipped(data, record):
+                yield record
+            start = record.end
+
+    def fields(self, data: bytes, record: Record) -> list[Field]:
+        """The fields of a sound record."""
+        found: list[Field] = []
+        position = record.start
+        stop = self._content_end(data, record)
+        while True:
+            match = self.field_pattern.match(data, position, stop)
+            assert match is not None, "a sound record is made of fields"
+            found.append(self._field_of(match))
+            position = match.end() + len(self.delimiter)
+            if match.end() >= stop:
+                return found
+
+    def raw(self, data: bytes, record: Record) -> bytes:
+        """The bytes of a record without its delimiter."""
+        return data[record.start : self._content_end(data, record)]
+
+    def lines_in(self, data: bytes, start: int, end: int) -> int:
+        """Physical lines that end between two positions."""
+        newline = b"\r" if self.record_delimiter == b"\r" else b"\n"
+        return data.count(newline, start, end)
+
+    def _checked(self, data: bytes, start: int, end: int) -> Record:
+        record = Record(start, end)
+        if self.quote is None or data.find(self.quote, start, end) < 0:
+            return record
+        for match in self._field_matches(data, record):
+            if match.lastgroup == "junk" and match.group("junk"):
+                return Record(start, self._line_end(data, start), Code.BAD_QUOTE)
+        return record
+
+    def _field_matches(self, data: bytes, record: Record) -> Iterator[re.Match[bytes]]:
+        position, stop = record.start, self._content_end(data, record)
+        while True:
+            match = self.field_pattern.match(data, position, stop)
+            if match is None:
+                return
+            yield match
+            if match.end() >= stop:
+                return
+            position = match.end() + len(self.delimiter)
+
+    def _field_of(self, match: re.Match[bytes]) -> Field:
+        quoted = match.group("quoted") if self.quote is not None else None
+        if quoted is None:
+            return Field(self._unescape(match.group("bare")), False, match.start())
+        assert self.quote is not None
+        size = len(self.quote)
+        inner = quoted[size:-size].replace(self.quote * 2, self.quote)
+        return Field(self._unescape(inner), True, match.start())
+
+    def _unescape(self, value: bytes) -> bytes:
+        if self.escape is None or self.escape not in value:
+            return value
+        return re.sub(re.escape(self.escape) + rb"(.)", rb"\1", value, flags=re.DOTALL)
+
+    def _is_skipped(self, data: bytes, record: Record) -> bool:
+        if self.comment is not None and data.startswith(self.comment, record.start):
+            return True
+        return self.skip_blank_lines and self._content_end(data, record) == record.start
+
+    def _ends_record(self, data: bytes, start: int) -> bool:
+        return data.endswith(self.record_delimiter) and len(data) > start
+
+    def _line_end(self, data: bytes, start: int) -> int:
+        match = self.line_pattern.search(data, start)
+        return match.end() if match else len(data)
+
+    def _content_end(self, data: bytes, record: Record) -> int:
+        end = record.end
+        if data.endswith(self.record_delimiter, record.start, end):
+            end -= len(self.record_delimiter)
+            if self.record_delimiter == b"\n" and data.endswith(b"\r", record.start, end):
+                end -= 1
+        return end

@@ -1,0 +1,103 @@
+"""Parsed columns become rows of the table: cast, checked, refused rows set apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from calque.load.formats.cast import cast_column
+from calque.load.formats.cells import Cells, Refusal
+from calque.load.formats.reject import Code, Misfit
+from calque.load.formats.rules import CastRules
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """Rows that fit, and for each row that does not its first misfit, in row order."""
+
+    rows: pa.RecordBatch
+    misfits: tuple[Misfit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shaper:
+    """Casts columns to ``schema``. With ``rescue`` misfits go there as JSON and the row stays."""
+
+    schema: pa.Schema
+    rules: CastRules
+    rescue: str | None = None
+
+    def shape(self, columns: Sequence[pa.Array | Cells | None], count: int) -> Shaped:
+        """``columns`` in the order of the schema; None is a column of NULL.
+
+        A column may come with cells refused already.
+        """
+        arrays: list[pa.Array] = []
+        first: dict[int, Misfit] = {}
+        rescued: dict[int, dict[str, str | None]] = {}
+        for field, column in zip(self.schema, columns, strict=True):
+            cells = _cells(column, field, count, self.rules)
+            for refusal in cells.refused:
+                if self.rescue is not None and field.nullable:
+                    rescued.setdefault(refusal.row, {})[field.name] = refusal.value
+                elif refusal.row not in first:
+                    first[refusal.row] = _misfit(refusal, field)
+            arrays.append(cells.values)
+        if self.rescue is not None:
+            arrays.append(_rescue_column(rescued, count))
+        return _left(self._batch(arrays), first)
+
+    def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
+        schema = self.schema
+        if self.rescue is not None:
+            schema = schema.append(pa.field(self.rescue, pa.string()))
+        fields = [field.with_nullable(True) for field in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _cells(column: pa.Array | Cells | None, field: pa.Field, count: int, rules: CastRules) -> Cells:
+    if column is None:
+        return Cells(pa.nulls(count, field.type))
+    given = column if isinstance(column, Cells) else Cells(column)
+    cells = cast_column(given.values, field.type, rules)
+    if given.refused:
+        refused = sorted((*given.refused, *cells.refused), key=lambda refusal: refusal.row)
+        cells = Cells(cells.values, tuple(refused))
+    if field.nullable or not cells.values.null_count:
+        return cells
+    return _no_nulls(cells, given.values)
+
+
+def _no_nulls(cells: Cells, column: pa.Array) -> Cells:
+    from_null = [row for row in range(len(column)) if not column[row].is_valid]
+    known = {refusal.row: refusal for refusal in cells.refused}
+    for row in from_null:
+        known.setdefault(row, _null_refusal(row))
+    return Cells(cells.values, tuple(known[row] for row in sorted(known)))
+
+
+def _null_refusal(row: int) -> Refusal:
+    return Refusal(row, None, Code.NULL_NOT_ALLOWED, "is NULL, which the column does not allow")
+
+
+def _misfit(refusal: Refusal, field: pa.Field) -> Misfit:
+    return Misfit(
+        refusal.row, field.name, str(field.type), refusal.value, refusal.code, refusal.message
+    )
+
+
+def _rescue_column(rescued: dict[int, dict[str, str | None]], count: int) -> pa.Array:
+    if not rescued:
+        return pa.nulls(count, pa.string())
+    texts = [json.dumps(rescued[row]) if row in rescued else None for row in range(count)]
+    return pa.array(texts, pa.string())
+
+
+def _left(batch: pa.RecordBatch, first: dict[int, Misfit]) -> Shaped:
+    if not first:
+        return Shaped(batch)
+    keep = pa.array([row not in first for row in range(batch.num_rows)], pa.bool_())
+    return Shaped(batch.filter(keep), tuple(first[row] for row in sorted(first)))

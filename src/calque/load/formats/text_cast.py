@@ -1,0 +1,265 @@
+"""Strict casts of text: what a CSV field or a JSON string becomes in a typed column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calque.load.formats.cells import Cells, Refusal, failing_rows, shown, where_false, without
+from calque.load.formats.reject import Code
+from calque.load.formats.rules import CastRules
+
+_INTEGER = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FLOAT = _NUMBER[:-1] + r"|^[+-]?(?i:inf|infinity|nan)$"
+_INFINITE = r"^\s*[+-]?(?i:inf|infinity)\s*$"
+_ZONED = r"([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_HAS_CLOCK = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]"
+
+TextCast = Callable[[pa.Array, pa.DataType, CastRules], Cells]
+
+
+def cast_text(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    """Text as ``target``; see the module for what is accepted."""
+    if pa.types.is_string(target) or pa.types.is_large_string(target):
+        return Cells(pc.cast(values, target))
+    for is_kind, cast in _CASTS:
+        if is_kind(target):
+            return cast(values, target, rules)
+    return _nested(values, target)
+
+
+def _integer(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    return _by_pattern(values, target, _INTEGER, lambda text: pc.cast(text, target), rules)
+
+
+def _float(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    cells = _by_pattern(values, target, _FLOAT, lambda text: pc.cast(text, target), rules)
+    infinite = pc.and_(pc.is_inf(cells.values), pc.invert(_matches(values, _INFINITE)))
+    if not pc.any(infinite).as_py():
+        return cells
+    rows = pc.indices_nonzero(pc.fill_null(infinite, False)).to_pylist()
+    found = [
+        Refusal(row, shown(values[row]), Code.OUT_OF_RANGE, f"is beyond the range of {target}")
+        for row in rows
+    ]
+    refused = sorted((*cells.refused, *found), key=lambda refusal: refusal.row)
+    return Cells(without(cells.values, rows), tuple(refused))
+
+
+def _decimal(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    return _by_pattern(values, target, _NUMBER, lambda text: pc.cast(text, target), rules)
+
+
+def _boolean(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    true = pc.is_in(values, value_set=pa.array(rules.true_values, values.type))
+    false = pc.is_in(values, value_set=pa.array(rules.false_values, values.type))
+    known = pc.or_(pc.or_(true, false), pc.is_null(values))
+    rows = where_false(known)
+    answer = pc.if_else(pc.is_null(values), pa.scalar(None, pa.bool_()), true)
+    return Cells(without(answer, rows), _explain(values, rows, target))
+
+
+def _date(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    if rules.date_format is not None:
+        return _by_format(values, target, rules.date_format)
+    return _halved(values, target, lambda text: pc.cast(pc.cast(text, pa.date32()), target))
+
+
+def _timestamp(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    if rules.timestamp_format is not None:
+        return _by_format(values, target, rules.timestamp_format, rules.time_zone)
+    if target.tz is None:
+        return _halved(values, target, lambda text: pc.cast(text, target))
+    clock = _matches(values, _HAS_CLOCK)
+    zoned = pc.and_(clock, _matches(values, _ZONED))
+    if pc.all(zoned, skip_nulls=True).as_py():
+        return _halved(values, target, lambda text: pc.cast(text, target))
+    return _mixed_zones(values, target, zoned, rules)
+
+
+def _mixed_zones(values: pa.Array, target: pa.DataType, zoned: pa.Array, rules: CastRules) -> Cells:
+    absent = pa.scalar(None, values.type)
+    with_zone = pc.if_else(zoned, values, absent)
+    naive = pc.if_else(zoned, absent, values)
+    named = _halved(with_zone, target, lambda text: pc.cast(text, target))
+    if rules.time_zone is None:
+        rows = pc.indices_nonzero(pc.is_valid(naive)).to_pylist()
+        rest = Cells(pa.nulls(len(values), target), _explain(values, rows, target))
+    else:
+        rest = _halved(naive, target, _in_zone(rules.time_zone, target))
+    refused = sorted((*named.refused, *rest.refused), key=lambda refusal: refusal.row)
+    return Cells(pc.coalesce(named.values, rest.values), tuple(refused))
+
+
+def _in_zone(zone: str, target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    plain = pa.timestamp(target.unit)
+    return lambda text: pc.cast(pc.assume_timezone(pc.cast(text, plain), zone), target)
+
+
+def _time(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    def cast(text: pa.Array) -> pa.Array:
+        dated = pc.binary_join_element_wise("1970-01-01T", text, "")
+        return pc.cast(pc.cast(dated, pa.timestamp(target.unit)), target)
+
+    return _halved(values, target, cast)
+
+
+def _binary(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+    return _halved(values, target, lambda text: pc.cast(text, target))
+
+
+def _nested(values: pa.Array, target: pa.DataType) -> Cells:
+    """A list, map or struct is spelled as JSON."""
+    cells: list[object] = []
+    rows: list[int] = []
+    for row, value in enumerate(values.to_pylist()):
+        try:
+            cells.append(None if value is None else json.loads(value))
+            pa.array(cells[-1:], target)
+        except (ValueError, TypeError, pa.ArrowException):
+            cells[row:] = [None]
+            rows.append(row)
+    return Cells(pa.array(cells, target), _explain(values, rows, target))
+
+
+def _by_pattern(
+    values: pa.Array,
+    target: pa.DataType,
+    pattern: str,
+    cast: Callable[[pa.Array], pa.Array],
+    rules: CastRules,
+) -> Cells:
+    """Cast the column; on failure set apart what does not even look right, then halve."""
+    pointed = values if pa.types.is_integer(target) else _point(values, rules)
+    try:
+        return Cells(cast(pointed))
+    except pa.ArrowInvalid:
+        trimmed = pc.ascii_trim_whitespace(pointed)
+    rows = where_false(_matches(trimmed, pattern))
+    likely = without(trimmed, rows)
+    try:
+        return Cells(cast(likely), _explain(values, rows, target))
+    except pa.ArrowInvalid:
+        rows = sorted({*rows, *failing_rows(likely, cast)})
+    return Cells(cast(without(trimmed, rows)), _explain(values, rows, target))
+
+
+def _halved(values: pa.Array, target: pa.DataType, cast: Callable[[pa.Array], pa.Array]) -> Cells:
+    try:
+        return Cells(cast(values))
+    except pa.ArrowInvalid:
+        trimmed = pc.ascii_trim_whitespace(values)
+    rows = list(failing_rows(trimmed, cast))
+    return Cells(cast(without(trimmed, rows)), _explain(values, rows, target))
+
+
+def _by_format(
+    values: pa.Array, target: pa.DataType, format: str, zone: str | None = None
+) -> Cells:
+    parsed = pc.strptime(values, format=format, unit="us", error_is_null=True)
+    missed = pc.and_(pc.is_valid(values), pc.is_null(parsed))
+    rows = sorted({*pc.indices_nonzero(missed).to_pylist(), *_rolled_over(values, parsed, format)})
+    parsed = without(parsed, rows)
+    if pa.types.is_timestamp(target) and target.tz and not parsed.type.tz:
+        if zone is None:
+            rows = pc.indices_nonzero(pc.is_valid(values)).to_pylist()
+            return Cells(pa.nulls(len(values), target), _explain(values, rows, target))
+        parsed = pc.assume_timezone(parsed, zone)
+    return Cells(pc.cast(parsed, target), _explain(values, rows, target))
+
+
+def _rolled_over(values: pa.Array, parsed: pa.Array, format: str) -> list[int]:
+    """strptime makes 1 March of 30 February: days 1 to 3 are looked at again, exactly."""
+    early = pc.fill_null(pc.less_equal(pc.day(parsed), 3), False)
+    rows = pc.indices_nonzero(early).to_pylist()
+    return [row for row in rows if not _is_real_date(values[row].as_py(), format)]
+
+
+def _is_real_date(text: str, format: str) -> bool:
+    try:
+        datetime.strptime(text.strip(), format)
+    except ValueError:
+        return False
+    return True
+
+
+def _point(values: pa.Array, rules: CastRules) -> pa.Array:
+    if rules.decimal_point == ".":
+        return values
+    swapped = pc.replace_substring(values, ".", "\x00")
+    return pc.replace_substring(swapped, rules.decimal_point, ".")
+
+
+def _matches(values: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(values, pattern)
+
+
+def _explain(values: pa.Array, rows: list[int], target: pa.DataType) -> tuple[Refusal, ...]:
+    refused = []
+    for row in rows:
+        text = values[row].as_py()
+        code, message = _reason(text, target)
+        refused.append(Refusal(row, shown(values[row]), code, message))
+    return tuple(refused)
+
+
+def _reason(text: str, target: pa.DataType) -> tuple[Code, str]:
+    text = text.strip()
+    if not text:
+        return Code.EMPTY_FIELD, f"is empty, which is not NULL for {target} unless told"
+    if pa.types.is_integer(target) or pa.types.is_decimal(target):
+        return _number_reason(text, target)
+    if pa.types.is_timestamp(target) and _is_moment(text):
+        return _zone_reason(text, target)
+    return Code.INVALID_VALUE, f"is no {target}"
+
+
+def _number_reason(text: str, target: pa.DataType) -> tuple[Code, str]:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return Code.INVALID_VALUE, f"is no {target}"
+    if not number.is_finite():
+        return Code.INVALID_VALUE, f"is no {target}"
+    scale = target.scale if pa.types.is_decimal(target) else 0
+    if number and -int(number.normalize().as_tuple().exponent) > scale:
+        return Code.PRECISION_LOSS, f"has more decimal places than {target} keeps"
+    if pa.types.is_integer(target) and ("." in text or "e" in text.lower() or text[0] == "+"):
+        return Code.INVALID_VALUE, f"is not spelled as {target}"
+    return Code.OUT_OF_RANGE, f"is beyond the range of {target}"
+
+
+def _zone_reason(text: str, target: pa.DataType) -> tuple[Code, str]:
+    moment = datetime.fromisoformat(text)
+    if target.tz and moment.tzinfo is None:
+        return Code.NO_TIME_ZONE, f"names no time zone, which {target} needs: set TIME_ZONE"
+    if not target.tz and moment.tzinfo is not None:
+        return Code.UNEXPECTED_TIME_ZONE, f"names a time zone, which {target} cannot keep"
+    return Code.PRECISION_LOSS, f"is finer than {target} keeps"
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+_CASTS: tuple[tuple[Callable[[pa.DataType], bool], TextCast], ...] = (
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, _float),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_date, _date),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_time, _time),
+    (pa.types.is_binary, _binary),
+    (pa.types.is_large_binary, _binary),
+)

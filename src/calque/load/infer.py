@@ -1,0 +1,65 @@
+"""The schema of a stage: a few of its files are looked at, and it is said which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from calque.errors import DataError
+from calque.load.formats.registry import infer_schema as infer_file
+from calque.load.formats.registry import raw_schema as raw_file
+from calque.load.formats.source import Source
+from calque.load.formats.unify import unify
+from calque.load.manifest import StagedFile
+from calque.load.task import Operators
+from calque.load.work import FormatOptions, Piece
+
+SAMPLED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """A schema, and the files it was read from."""
+
+    schema: pa.Schema
+    files: tuple[str, ...]
+
+
+def infer_schema(
+    files: Sequence[StagedFile],
+    format: FormatOptions,
+    source_options: Mapping[str, object] | None = None,
+    *,
+    sampled: int = SAMPLED,
+    raw: bool = False,
+) -> Inferred:
+    """The schema that holds the rows of the sampled files: first, last and evenly between.
+
+    ``raw``: as a transformation sees the columns, text where the format knows no types.
+    """
+    chosen = sample_of([file for file in files if file.identity.size], sampled)
+    operators = Operators(source_options)
+    look = raw_file if raw else infer_file
+    try:
+        schemas = [
+            look(Source(*operators.at(file.location), Piece(file)), format) for file in chosen
+        ]
+    finally:
+        operators.close()
+    schema = unify(schemas)
+    if not schema.names:
+        raise DataError(
+            "no schema can be inferred: the staged files are empty",
+            hint="Make the table first, or give its columns.",
+        )
+    return Inferred(schema, tuple(file.location for file in chosen))
+
+
+def sample_of(files: Sequence[StagedFile], count: int) -> list[StagedFile]:
+    """At most ``count`` files, spread evenly from the first to the last."""
+    if len(files) <= count:
+        return list(files)
+    step = (len(files) - 1) / (count - 1)
+    return [files[round(index * step)] for index in range(count)]

@@ -1,0 +1,325 @@
+"""The options of COPY INTO: each name, the field it fills, and how its value is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from calque.errors import StatementInvalid
+from calque.load.statement import Validation
+from calque.load.work import (
+    AvroFormat,
+    ColumnMatch,
+    Compression,
+    CsvFormat,
+    ErrorMode,
+    ErrorPolicy,
+    FormatOptions,
+    JsonFormat,
+    MetadataColumn,
+    MetadataKind,
+    OrcFormat,
+    ParquetFormat,
+    XmlFormat,
+)
+
+Convert = Callable[[Any], Any]
+Options = Mapping[str, tuple[str, Convert]]
+
+
+def boolean(value: Any) -> bool:
+    """TRUE or FALSE, quoted or not."""
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word not in ("true", "false"):
+        raise ValueError("it is TRUE or FALSE")
+    return word == "true"
+
+
+def number(value: Any) -> int:
+    """A whole number, quoted or not."""
+    if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
+        raise ValueError("it is a whole number")
+    return int(value)
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """One name or a list of them."""
+    values = value if isinstance(value, tuple) else (value,)
+    return tuple(str(one) for one in values)
+
+
+def text(value: Any) -> str:
+    return str(value)
+
+
+def character(value: Any) -> str | None:
+    """A character or several; NONE means none; ``0x1F`` is the character of that code."""
+    word = str(value)
+    if word.upper() == "NONE" or word == "":
+        return None
+    if re.fullmatch(r"0x([0-9A-Fa-f]{2})+", word):
+        return bytes.fromhex(word[2:]).decode("latin-1")
+    return word
+
+
+def delimiter(value: Any) -> str:
+    found = character(value)
+    if found is None:
+        raise ValueError("a delimiter cannot be empty")
+    return found
+
+
+def record_delimiter(value: Any) -> str:
+    return "auto" if str(value).upper() in ("AUTO", "NONE", "") else delimiter(value)
+
+
+def strftime(value: Any) -> str | None:
+    """AUTO, a strptime format, or the YYYY-MM-DD HH24:MI:SS spelling."""
+    word = str(value)
+    if word.upper() in ("AUTO", ""):
+        return None
+    if "%" in word:
+        return word
+    for spelled, code in _DATE_WORDS:
+        word = re.sub(spelled, code, word)
+    return word
+
+
+_DATE_WORDS = (
+    ("(?:YYYY|yyyy)", "%Y"),
+    ("(?:MM(?!%))(?![a-z])", "%m"),
+    ("(?:DD|dd)", "%d"),
+    ("(?:HH24|HH)", "%H"),
+    ("(?:MI|mm)", "%M"),
+    ("(?:SS|ss)", "%S"),
+    (r"(?:\.FF[0-9]?|\.S+)", ".%f"),
+)
+
+
+def compression(value: Any) -> str:
+    word = str(value).lower()
+    if word not in get_args(Compression):
+        raise ValueError("it is AUTO, NONE, GZIP, ZSTD, BZ2 or XZ")
+    return word
+
+
+def on_error(value: Any) -> ErrorPolicy:
+    """ABORT_STATEMENT, ABORT, ABORT_n, CONTINUE, SKIP_FILE, SKIP_FILE_n, SKIP_FILE_n%."""
+    word = str(value).upper()
+    if word in ("ABORT", "ABORT_STATEMENT"):
+        return ErrorPolicy()
+    if word == "CONTINUE":
+        return ErrorPolicy(ErrorMode.CONTINUE)
+    if word == "SKIP_FILE":
+        return ErrorPolicy(ErrorMode.SKIP_FILE)
+    if found := re.fullmatch(r"ABORT_(\d+)", word):
+        return ErrorPolicy(ErrorMode.ABORT, int(found[1]))
+    if found := re.fullmatch(r"SKIP_FILE_(\d+)", word):
+        return ErrorPolicy(ErrorMode.SKIP_FILE, int(found[1]))
+    if found := re.fullmatch(r"SKIP_FILE_(\d+(?:\.\d+)?)%", word):
+        return ErrorPolicy(ErrorMode.SKIP_FILE, percent=float(found[1]))
+    raise ValueError(
+        "it is ABORT_STATEMENT, ABORT_n, CONTINUE, SKIP_FILE, SKIP_FILE_n or SKIP_FILE_n%"
+    )
+
+
+def match(value: Any) -> ColumnMatch | None:
+    known: dict[str, ColumnMatch | None] = {
+        "NONE": "position",
+        "CASE_SENSITIVE": "name",
+        "CASE_INSENSITIVE": "name_insensitive",
+    }
+    word = str(value).upper()
+    if word not in known:
+        raise ValueError("it is CASE_SENSITIVE, CASE_INSENSITIVE or NONE")
+    return known[word]
+
+
+def validation(value: Any) -> Validation:
+    word = str(value).upper()
+    if word in ("RETURN_ERRORS", "RETURN_ALL_ERRORS"):
+        return Validation()
+    if found := re.fullmatch(r"RETURN_(\d+)_ROWS", word):
+        return Validation(int(found[1]))
+    raise ValueError("it is RETURN_n_ROWS, RETURN_ERRORS or RETURN_ALL_ERRORS")
+
+
+METADATA_NAMES: Mapping[str, MetadataKind] = {
+    "METADATA$FILENAME": MetadataKind.FILE,
+    "METADATA$FILE_ROW_NUMBER": MetadataKind.ROW_NUMBER,
+    "METADATA$FILE_LAST_MODIFIED": MetadataKind.LAST_MODIFIED,
+    "METADATA$FILE_CONTENT_KEY": MetadataKind.ETAG,
+    "METADATA$START_SCAN_TIME": MetadataKind.LOAD_TIME,
+    "METADATA$LOAD_ID": MetadataKind.LOAD_ID,
+    "METADATA$FILE_SIZE": MetadataKind.SIZE,
+    "_METADATA.FILE_PATH": MetadataKind.FILE,
+    "_METADATA.FILE_NAME": MetadataKind.NAME,
+    "_METADATA.FILE_SIZE": MetadataKind.SIZE,
+    "_METADATA.FILE_MODIFICATION_TIME": MetadataKind.LAST_MODIFIED,
+    "_METADATA.ROW_INDEX": MetadataKind.ROW_NUMBER,
+}
+
+
+def metadata_kind(name: str) -> MetadataKind:
+    """``METADATA$FILENAME``, ``_metadata.file_path`` or our own ``file``."""
+    found = METADATA_NAMES.get(name.upper())
+    if found is not None:
+        return found
+    try:
+        return MetadataKind(name.lower())
+    except ValueError:
+        raise ValueError(
+            f"{name!r} is none of {', '.join(kind.value for kind in MetadataKind)}"
+        ) from None
+
+
+def metadata(value: Any) -> tuple[MetadataColumn, ...]:
+    """``(column = METADATA$FILENAME, …)``."""
+    if not isinstance(value, Mapping):
+        raise ValueError("spell it (column = METADATA$FILENAME, …)")
+    return tuple(
+        MetadataColumn(column.lower(), metadata_kind(str(kind))) for column, kind in value.items()
+    )
+
+
+def on_changed(value: Any) -> str:
+    return str(value).lower()
+
+
+COPY: Options = {
+    "FILES": ("files", names),
+    "PATTERN": ("pattern", text),
+    "FORCE": ("force", boolean),
+    "PURGE": ("purge", boolean),
+    "ON_ERROR": ("on_error", on_error),
+    "SIZE_LIMIT": ("size_limit", number),
+    "MAX_FILES": ("max_files", number),
+    "VALIDATION_MODE": ("validation", validation),
+    "RETURN_FAILED_ONLY": ("return_failed_only", boolean),
+    "MATCH_BY_COLUMN_NAME": ("match", match),
+    "LOAD_UNCERTAIN_FILES": ("load_uncertain_files", boolean),
+    "INCLUDE_METADATA": ("metadata_columns", metadata),
+    "ON_CHANGED": ("on_changed", on_changed),
+    "PARTITION_BY": ("partition_by", names),
+    "ENABLE_SCHEMA_EVOLUTION": ("evolve", boolean),
+    "RESCUE_COLUMN": ("rescue_column", text),
+    "LABEL": ("label", text),
+    "MIN_AGE": ("min_age", float),
+    "DRY_RUN": ("dry_run", boolean),
+}
+
+DATABRICKS_COPY: Options = {
+    "FORCE": ("force", boolean),
+    "MERGESCHEMA": ("evolve", boolean),
+}
+
+_CSV: Options = {
+    "COMPRESSION": ("compression", compression),
+    "FIELD_DELIMITER": ("field_delimiter", delimiter),
+    "RECORD_DELIMITER": ("record_delimiter", record_delimiter),
+    "FIELD_OPTIONALLY_ENCLOSED_BY": ("quote", character),
+    "QUOTE": ("quote", character),
+    "ESCAPE": ("escape", character),
+    "SKIP_HEADER": ("skip_header", number),
+    "PARSE_HEADER": ("parse_header", boolean),
+    "NULL_IF": ("null_if", names),
+    "NULL_DISPLAY": ("null_if", names),
+    "QUOTED_NULLS": ("quoted_nulls", boolean),
+    "EMPTY_FIELD_AS_NULL": ("empty_field_as_null", boolean),
+    "TRIM_SPACE": ("trim_space", boolean),
+    "COMMENT": ("comment", character),
+    "SKIP_BLANK_LINES": ("skip_blank_lines", boolean),
+    "ENCODING": ("encoding", text),
+    "REPLACE_INVALID_CHARACTERS": ("replace_invalid_characters", boolean),
+    "ERROR_ON_COLUMN_COUNT_MISMATCH": ("error_on_column_count_mismatch", boolean),
+    "DATE_FORMAT": ("date_format", strftime),
+    "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "TIME_ZONE": ("time_zone", text),
+    "DECIMAL_POINT": ("decimal_point", text),
+    # Databricks
+    "HEADER": ("parse_header", boolean),
+    "SEP": ("field_delimiter", delimiter),
+    "DELIMITER": ("field_delimiter", delimiter),
+    "LINESEP": ("record_delimiter", record_delimiter),
+    "NULLVALUE": ("null_if", names),
+    "DATEFORMAT": ("date_format", strftime),
+    "TIMESTAMPFORMAT": ("timestamp_format", strftime),
+}
+_JSON: Options = {
+    "COMPRESSION": ("compression", compression),
+    "STRIP_OUTER_ARRAY": ("strip_outer_array", boolean),
+    "MULTILINE": ("strip_outer_array", boolean),
+    "NULL_IF": ("null_if", names),
+    "STRIP_NULL_VALUES": ("strip_null_values", boolean),
+    "DATE_FORMAT": ("date_format", strftime),
+    "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "DATEFORMAT": ("date_format", strftime),
+    "TIMESTAMPFORMAT": ("timestamp_format", strftime),
+}
+
+
+def _missing(value: Any) -> str:
+    word = str(value).lower()
+    if word not in ("null", "error"):
+        raise ValueError("it is NULL or ERROR")
+    return word
+
+
+_COLUMNAR: Options = {"MISSING_FIELD_AS": ("missing_field", _missing)}
+_XML: Options = {
+    "COMPRESSION": ("compression", compression),
+    "ROW_TAG": ("row_tag", text),
+    "ROWTAG": ("row_tag", text),
+    "ATTRIBUTE_PREFIX": ("attribute_prefix", text),
+    "ATTRIBUTEPREFIX": ("attribute_prefix", text),
+}
+
+FORMATS: Mapping[str, tuple[type[Any], Options, Mapping[str, Any]]] = {
+    "CSV": (CsvFormat, _CSV, {}),
+    "TSV": (CsvFormat, _CSV, {"field_delimiter": "\t"}),
+    "TEXT": (CsvFormat, _CSV, {"field_delimiter": "\t"}),
+    "JSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
+    "NDJSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
+    "PARQUET": (ParquetFormat, _COLUMNAR, {}),
+    "ORC": (OrcFormat, _COLUMNAR, {}),
+    "AVRO": (AvroFormat, _COLUMNAR, {}),
+    "XML": (XmlFormat, _XML, {}),
+}
+
+IGNORED = {"INFERSCHEMA", "MERGESCHEMA"}
+"""Databricks options that say what calque does anyway, by the table's own schema."""
+
+
+def build_format(
+    kind: str | None, pairs: Mapping[str, Any], databricks: bool = False
+) -> FormatOptions | None:
+    """The format of a name and its options; None where nothing was said of it."""
+    if kind is None:
+        if pairs:
+            raise StatementInvalid("FILE_FORMAT needs a TYPE", hint="(TYPE = CSV …)")
+        return None
+    if kind.upper() not in FORMATS:
+        raise StatementInvalid(f"there is no format {kind}", hint=f"Formats: {', '.join(FORMATS)}.")
+    made, known, defaults = FORMATS[kind.upper()]
+    values: dict[str, Any] = dict(defaults)
+    for name, value in pairs.items():
+        if databricks and name.upper() in IGNORED:
+            continue
+        option = known.get(name.upper())
+        if option is None:
+            close = get_close_matches(name.upper(), known, n=1)
+            raise StatementInvalid(
+                f"{name} is no option of format {kind.upper()}",
+                hint=f"Did you mean {close[0]}?" if close else f"Options: {', '.join(known)}.",
+            )
+        target, convert = option
+        try:
+            values[target] = convert(value)
+        except (ValueError, TypeError) as error:
+            raise StatementInvalid(f"{name} cannot be {value!r}: {error}") from error
+    built: FormatOptions = made(**values)
+    return built

@@ -1,0 +1,40 @@
+"""Rebuild the ledger's records of a table from the sidecars beside its data."""
+
+from __future__ import annotations
+
+from calque.errors import Unsupported
+from calque.ledger import Ledger, TableRow
+from calque.ledger.finish import adopt
+from calque.ledger.tables import void_records
+from calque.load.sidecar import Sidecars
+from calque.load.tables import Lake, Mark, Snapshot
+
+
+def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> list[str]:
+    """Take in every committed load the ledger does not know; the ids, oldest first.
+
+    A load counts as committed if its sidecar was marked done or the table has its marker.
+    """
+    sidecars = Sidecars(lake.root)
+    found: list[tuple[int, str]] = []
+    for load_id, version in sidecars.loads():
+        if version is None:
+            version = _committed_at(snapshot, load_id)
+        if version is not None:
+            found.append((version, load_id))
+    adopted = []
+    for version, load_id in sorted(found):
+        if adopt(ledger, table, load_id, version, sidecars.read(load_id)):
+            adopted.append(load_id)
+    void_records(ledger, table, snapshot.restored(0), snapshot.version)
+    return adopted
+
+
+def _committed_at(snapshot: Snapshot, load_id: str) -> int | None:
+    try:
+        marker = snapshot.marker(load_id, 0)
+    except Unsupported:
+        return None  # no marker, and the table's past is cut: not known to be committed
+    if marker is None or marker.mark is not Mark.COMMITTED:
+        return None
+    return marker.version if marker.version is not None else snapshot.version

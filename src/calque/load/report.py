@@ -1,0 +1,164 @@
+"""The report of a statement: a result row for every file, and the sums."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any
+
+import pyarrow as pa
+
+from calque.errors import DataError
+from calque.ledger.finish import FileResult
+from calque.load.manifest import Status
+from calque.load.work import WritePlan
+
+IN_MEMORY = 20_000
+GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY}
+
+
+class ResultRows:
+    """Result rows in the order they came; beyond some thousands they wait in a temporary file."""
+
+    def __init__(self) -> None:
+        self._rows: list[FileResult] = []
+        self._spilled: IO[str] | None = None
+        self.counts: Counter[str] = Counter()
+        self.rows_loaded = 0
+        self.errors = 0
+        self.bytes = 0
+
+    def add(self, row: FileResult) -> None:
+        self.counts[row.status] += 1
+        self.rows_loaded += row.rows_loaded
+        self.errors += row.errors
+        if row.status in (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY):
+            self.bytes += row.bytes
+        self._rows.append(row)
+        if len(self._rows) >= IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        if self._spilled is None:
+            self._spilled = tempfile.TemporaryFile(  # noqa: SIM115 - lives as long as the report
+                "w+", encoding="utf-8", errors="surrogatepass"
+            )
+        self._spilled.seek(0, 2)
+        self._spilled.writelines(
+            json.dumps([getattr(row, name) for name in FileResult.__slots__]) + "\n"
+            for row in self._rows
+        )
+        self._rows = []
+
+    def __len__(self) -> int:
+        return self.counts.total()
+
+    def __iter__(self) -> Iterator[FileResult]:
+        if self._spilled is not None:
+            self._spilled.seek(0)
+            while line := self._spilled.readline():
+                yield FileResult(*json.loads(line))
+        yield from self._rows
+
+    def close(self) -> None:
+        if self._spilled is not None:
+            self._spilled.close()
+            self._spilled = None
+
+
+@dataclass(slots=True)
+class Report:
+    """What a statement did. ``files`` has a row for every file that was looked at."""
+
+    table: str
+    files: ResultRows = field(default_factory=ResultRows)
+    load_ids: list[str] = field(default_factory=list)
+    table_version: int | None = None
+    engine: str | None = None
+    seconds: float = 0.0
+    ignored: int = 0
+    """Files passed over by their names: hidden, or still being written."""
+    forced: bool = False
+    dry_run: bool = False
+    replayed: bool = False
+    """The label was loaded before: nothing was done, this is the report of then."""
+    recovered: list[str] = field(default_factory=list)
+    purged: int = 0
+    plan: WritePlan | None = None
+    """What a dry run would do."""
+    sample: pa.Table | None = None
+    """The rows that VALIDATION_MODE = RETURN_n_ROWS asked for."""
+    notes: list[str] = field(default_factory=list)
+    only_failed: bool = False
+    row_errors: list[dict[str, Any]] = field(default_factory=list)
+    """The errors that VALIDATION_MODE asked for; those of a load stand in the ledger."""
+
+    @property
+    def rows_loaded(self) -> int:
+        return self.files.rows_loaded
+
+    @property
+    def errors(self) -> int:
+        return self.files.errors
+
+    @property
+    def bytes_loaded(self) -> int:
+        return self.files.bytes
+
+    def count(self, status: Status) -> int:
+        """How many files ended so."""
+        return self.files.counts[status]
+
+    @property
+    def files_loaded(self) -> int:
+        return sum(
+            self.count(one) for one in (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Every file is in the table, whole, now or since before."""
+        return all(status in GOOD for status in self.files.counts)
+
+    @property
+    def failed(self) -> bool:
+        """Nothing was loaded, and files failed."""
+        return not self.files_loaded and self.count(Status.FAILED) > 0
+
+    def rows(self) -> Iterator[FileResult]:
+        """The result rows; only those that did not go well where the statement asked so."""
+        for row in self.files:
+            if not self.only_failed or row.status not in GOOD:
+                yield row
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "loads": self.load_ids,
+            "table_version": self.table_version,
+            "files_loaded": self.files_loaded,
+            "rows_loaded": self.rows_loaded,
+            "errors": self.errors,
+            "bytes_loaded": self.bytes_loaded,
+            "seconds": round(self.seconds, 3),
+            "engine": self.engine,
+            "statuses": dict(self.files.counts),
+            "ignored": self.ignored,
+            "forced": self.forced,
+            "dry_run": self.dry_run,
+            "replayed": self.replayed,
+            "recovered": self.recovered,
+            "purged": self.purged,
+            "notes": self.notes,
+            "row_errors": self.row_errors,
+            "files": [asdict(row) for row in self.rows()],
+        }
+
+
+class LoadAborted(DataError):
+    """The statement was given up because of errors; ``report`` says which, file by file."""
+
+    report: Report | None = None

@@ -1,0 +1,104 @@
+"""Sidecars: beside the table's data, a file for each load that lists its sources.
+
+``_calque/loads/<load id>.json.gz`` is written before the commit that names it; the small file
+``<load id>.done`` says after the fact which version committed it, so that a lost ledger can be
+rebuilt even when the table's log no longer reaches back so far. Cleaners of Delta and Iceberg
+leave folders that begin with ``_`` alone.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+
+from calque.errors import CalqueError, IntegrityError, NotFound
+from calque.ledger.finish import LoadedFile, Manifest
+from calque.operator.locate import locate
+
+FOLDER = "_calque/loads/"
+SOURCES, DONE = ".json.gz", ".done"
+
+
+class Sidecars:
+    """The sidecars of one table."""
+
+    def __init__(self, root: str) -> None:
+        self._operator, self._path = locate(root.rstrip("/") + "/")
+
+    def path(self, load_id: str) -> str:
+        """Under the table's root, as the commit names it."""
+        return FOLDER + load_id + SOURCES
+
+    def write(self, load_id: str, manifest: Manifest) -> str:
+        """List the sources of a load; writing it again is harmless."""
+        body = json.dumps(
+            {
+                "load_id": load_id,
+                "label": manifest.label,
+                "last": manifest.last,
+                "truncate": manifest.truncate,
+                "sources": [source.to_json() for source in manifest.sources],
+                "moved": {place: list(parts) for place, parts in manifest.moved.items()},
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        self._operator.write(self._full(self.path(load_id)), gzip.compress(body.encode(), 1))
+        return self.path(load_id)
+
+    def finish(self, load_id: str, version: int) -> None:
+        """Note that the load was committed at this version."""
+        body = json.dumps({"version": version}).encode()
+        self._operator.write(self._full(FOLDER + load_id + DONE), body)
+
+    def remove(self, load_id: str) -> None:
+        """Drop what an aborted load listed."""
+        self._operator.delete(self._full(self.path(load_id)))
+        self._operator.delete(self._full(FOLDER + load_id + DONE))
+
+    def loads(self) -> Iterator[tuple[str, int | None]]:
+        """Every load that left a sidecar, and its version where it is known to be committed."""
+        listed, done = [], set()
+        start = len(self._full(FOLDER))
+        try:
+            for found in self._operator.list(self._full(FOLDER)):
+                name = found.path[start:]
+                if name.endswith(SOURCES):
+                    listed.append(name.removesuffix(SOURCES))
+                elif name.endswith(DONE):
+                    done.add(name.removesuffix(DONE))
+        except NotFound:
+            return
+        for load_id in listed:
+            yield load_id, self._version(load_id) if load_id in done else None
+
+    def _version(self, load_id: str) -> int | None:
+        try:
+            return int(
+                json.loads(self._operator.read(self._full(FOLDER + load_id + DONE)))["version"]
+            )
+        except (ValueError, KeyError, CalqueError):
+            return None
+
+    def read(self, load_id: str) -> Manifest:
+        """The sources of a load, as it listed them."""
+        try:
+            body = json.loads(gzip.decompress(self._operator.read(self._full(self.path(load_id)))))
+            return Manifest(
+                sources=tuple(LoadedFile.from_json(source) for source in body["sources"]),
+                moved={
+                    place: tuple((path, first, rows) for path, first, rows in parts)
+                    for place, parts in body["moved"].items()
+                },
+                truncate=body["truncate"],
+                label=body["label"],
+                last=body["last"],
+            )
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise IntegrityError(
+                f"the sidecar of load {load_id} cannot be read: {error}"
+            ) from error
+
+    def _full(self, path: str) -> str:
+        return self._path + path

@@ -1,0 +1,134 @@
+"""The request: everything a COPY INTO can ask for, checked when it is made."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from calque.errors import StatementInvalid
+from calque.load.work import (
+    ColumnMatch,
+    ErrorMode,
+    ErrorPolicy,
+    FormatOptions,
+    MetadataColumn,
+    Transformation,
+)
+
+OnChanged = Literal["reload", "skip", "error", "replace"]
+"""What to do with a file that was loaded and has changed since."""
+
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """VALIDATION_MODE: return the errors, or the first ``rows`` rows; load nothing."""
+
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.rows < 1:
+            raise StatementInvalid("RETURN_n_ROWS needs a number of at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """One COPY INTO, however it was spelled. Frozen, and consistent in itself."""
+
+    stage: str
+    into: str
+    format: FormatOptions | None = None
+    """None: by the extension of the files."""
+    files: tuple[str, ...] = ()
+    pattern: str | None = None
+    force: bool = False
+    purge: bool = False
+    on_error: ErrorPolicy = field(default_factory=ErrorPolicy)
+    size_limit: int | None = None
+    max_files: int | None = None
+    validation: Validation | None = None
+    return_failed_only: bool = False
+    match: ColumnMatch | None = None
+    """None: by name where the files name their columns, by position where they do not."""
+    columns: tuple[str, ...] = ()
+    transformation: Transformation | None = None
+    metadata_columns: tuple[MetadataColumn, ...] = ()
+    schema: pa.Schema | None = None
+    """Of a table that is to be made; None: inferred from the files."""
+    partition_by: tuple[str, ...] = ()
+    create: bool = True
+    evolve: bool = False
+    evolve_limit: int = 100
+    rescue_column: str | None = None
+    on_changed: OnChanged = "reload"
+    load_uncertain_files: bool = False
+    dry_run: bool = False
+    label: str | None = None
+    min_age: float = 0.0
+    lease_seconds: float = 60.0
+    batch_files: int = 250_000
+    """Files in one load at most; more become several loads of one statement."""
+    text: str | None = None
+    """The statement as it was written, for the history."""
+
+    def __post_init__(self) -> None:
+        self._check_sources()
+        self._check_limits()
+        self._check_columns()
+        if self.label is not None and not LABEL.fullmatch(self.label):
+            raise StatementInvalid(
+                f"a label is 1 to 100 letters, digits, dots, dashes or underscores, "
+                f"not {self.label!r}"
+            )
+        if self.on_changed not in get_args(OnChanged):
+            raise StatementInvalid(
+                f"on_changed is one of {', '.join(get_args(OnChanged))}, not {self.on_changed!r}"
+            )
+
+    def _check_sources(self) -> None:
+        if not self.stage:
+            raise StatementInvalid("a stage needs a location")
+        if self.files and self.pattern is not None:
+            raise StatementInvalid("FILES and PATTERN cannot both be given: choose one")
+        if self.pattern is not None:
+            try:
+                re.compile(self.pattern)
+            except re.error as error:
+                raise StatementInvalid(f"PATTERN is not a regular expression: {error}") from error
+
+    def _check_limits(self) -> None:
+        for name in ("size_limit", "max_files", "batch_files", "evolve_limit"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise StatementInvalid(f"{name.upper()} must be at least 1, not {value}")
+        if self.min_age < 0 or self.lease_seconds <= 0:
+            raise StatementInvalid("min_age and lease_seconds cannot be negative")
+
+    def _check_columns(self) -> None:
+        repeated = {name for name in self.columns if self.columns.count(name) > 1}
+        if repeated:
+            raise StatementInvalid(f"columns are named twice: {', '.join(sorted(repeated))}")
+        if self.transformation is None:
+            return
+        if self.match in ("name", "name_insensitive"):
+            raise StatementInvalid("MATCH_BY_COLUMN_NAME and SELECT cannot go together")
+        if self.validation is not None:
+            raise StatementInvalid("VALIDATION_MODE cannot be used with a SELECT")
+
+    @property
+    def aborts(self) -> bool:
+        return self.on_error.mode is ErrorMode.ABORT
+
+    def describe(self) -> str:
+        """The statement for the history: as written, or in short."""
+        if self.text is not None:
+            return self.text
+        told = [f"COPY INTO {self.into} FROM '{self.stage}'", f"ON_ERROR = {self.on_error}"]
+        told += [f"{name.upper()} = TRUE" for name in ("force", "purge") if getattr(self, name)]
+        if self.pattern is not None:
+            told.append(f"PATTERN = '{self.pattern}'")
+        return " ".join(told)

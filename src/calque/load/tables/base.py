@@ -1,0 +1,124 @@
+"""What the protocol needs of a table: a fresh look, a marker, and one compare-and-set commit.
+
+A :class:`Lake` names a table; a :class:`Snapshot` is the table as it was read at one moment, and
+``commit`` succeeds only if the table is still that one. Actions are plain JSON mappings, so that a
+load can be finished by another process from what the ledger holds:
+
+- ``{"add": path, "size": n, "rows": n, "partition": {…}, "stats": …}``,
+- ``{"remove": path}`` for a data file whose rows are replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from calque.ledger import TableKey
+from calque.load.manifest import DataFile
+from calque.load.work import TargetSchema
+
+Action = Mapping[str, Any]
+
+
+class Mark(StrEnum):
+    """What a load's marker in the table's log says."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The marker of a load, and the version of the commit that wrote it where it is known."""
+
+    mark: Mark
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One commit: a marker and what comes with it."""
+
+    load_id: str
+    mark: Mark
+    actions: tuple[Action, ...] = ()
+    truncate: bool = False
+    sidecar: str | None = None
+    """Path under the root of the file that lists the sources."""
+    drop_markers: tuple[str, ...] = ()
+    """Loads that are finalised: a table that keeps markers beside its log may drop theirs."""
+
+
+class Snapshot(Protocol):
+    """A table as it was at one version."""
+
+    @property
+    def table_id(self) -> str: ...
+
+    @property
+    def version(self) -> int:
+        """Grows with every commit; a restore does not take it back to a used number."""
+
+    @property
+    def target(self) -> TargetSchema: ...
+
+    def marker(self, load_id: str, base_version: int) -> Marker | None:
+        """The load's marker. ``base_version`` is the version at which the load was claimed.
+
+        Raises Unsupported when the table forgot so much of its past that no answer is certain.
+        """
+
+    def markers(self) -> Sequence[str]:
+        """Load ids whose committed markers are kept beside the log and could be dropped."""
+
+    def commit(self, change: Change) -> int:
+        """One commit on this very version, and its number; ConditionNotMatch if the table moved.
+
+        Any other error leaves the outcome unknown: look at the marker of a fresh snapshot.
+        """
+
+    def restored(self, since: int) -> list[tuple[int, int]]:
+        """Versions ``(low, high]`` after ``since`` whose commits a restore took back."""
+
+    def live(self, paths: Iterable[str]) -> dict[str, dict[str, str | None]]:
+        """Which of these data files the table still reads, with their partition values.
+
+        Raises Unsupported where deleted rows lie over them: their row numbers mean nothing then.
+        """
+
+    def evolve(self, schema: pa.Schema) -> None:
+        """Commit a schema that adds nullable columns or widens types."""
+
+
+class Lake(Protocol):
+    """A table by name: where it is, whether or not it exists yet."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def display(self) -> str:
+        """The name people know it by."""
+
+    @property
+    def root(self) -> str:
+        """Location of the folder that holds the data files, for an Operator."""
+
+    @property
+    def data_prefix(self) -> str: ...
+
+    def open(self) -> Snapshot:
+        """Read the table afresh; NotFound if it is not there."""
+
+    def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+        """Make the table; nothing is done if somebody else was quicker."""
+
+    def key(self, snapshot: Snapshot) -> TableKey:
+        """The table's key in the ledger, equal for every spelling of its name."""
+
+    def encode(self, file: DataFile, target: TargetSchema) -> dict[str, Any]:
+        """The action that adds a data file."""

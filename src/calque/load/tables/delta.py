@@ -1,0 +1,285 @@
+"""Delta tables: the marker of a load is a transaction identifier in the log.
+
+``deltalake`` commits with ``max_commit_retries=0``, which makes a commit a compare-and-set on the
+version that was read. A commit that carries our app id stays findable through checkpoints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake.transaction import AddAction, RemoveAction, Transaction
+
+from calque.errors import ConditionNotMatch, DataError, Unsupported
+from calque.ledger import TableKey
+from calque.load.manifest import DataFile
+from calque.load.tables.base import Change, Mark, Marker, Snapshot
+from calque.load.tables.errors import DELTA, map_error, mapped
+from calque.load.tables.stats import delta_stats
+from calque.load.work import TargetSchema
+from calque.operator.locate import locate
+
+MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
+NUMBERS = {mark: number for number, mark in MARKS.items()}
+
+
+def app_id(load_id: str) -> str:
+    return f"calque/{load_id}"
+
+
+class DeltaLake:
+    """A Delta table by its location."""
+
+    kind = "delta"
+    data_prefix = ""
+
+    def __init__(
+        self, location: str, *, display: str | None = None, options: Mapping[str, str] | None = None
+    ) -> None:
+        operator, path = locate(location.rstrip("/") + "/_delta_log")
+        self.root = operator.location(path).removesuffix("/_delta_log")
+        self.display = display or location
+        self._options = dict(options or {})
+
+    @property
+    def uri(self) -> str:
+        """The location in the words of deltalake."""
+        for scheme in ("fs://", "file://"):
+            if self.root.startswith(scheme):
+                return self.root.removeprefix(scheme)
+        return self.root
+
+    def open(self) -> DeltaSnapshot:
+        with mapped(DELTA, self.display):
+            table = DeltaTable(self.uri, storage_options=self._options or None)
+        snapshot = DeltaSnapshot(table, self.display)
+        snapshot.refuse_unsupported()
+        return snapshot
+
+    def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+        try:
+            DeltaTable.create(
+                self.uri,
+                Schema.from_arrow(schema),
+                mode="error",
+                partition_by=list(partition_by),
+                storage_options=self._options or None,
+            )
+        except Exception as error:
+            if "already exists" in str(error):
+                return
+            raise map_error(error, DELTA, self.display) from error
+
+    def key(self, snapshot: Snapshot) -> TableKey:
+        return TableKey("delta", self.root, snapshot.table_id, self.root)
+
+    def encode(self, file: DataFile, target: TargetSchema) -> dict[str, Any]:
+        return {
+            "add": file.path,
+            "size": file.size,
+            "rows": file.rows,
+            "partition": dict(file.partition),
+            "stats": delta_stats(file, target.schema),
+        }
+
+
+class DeltaSnapshot:
+    """A Delta table at one version."""
+
+    def __init__(self, table: DeltaTable, display: str) -> None:
+        self._table = table
+        self._display = display
+        self._metadata = table.metadata()
+
+    @property
+    def table_id(self) -> str:
+        return str(self._metadata.id)
+
+    @property
+    def version(self) -> int:
+        return int(self._table.version())
+
+    @cached_property
+    def target(self) -> TargetSchema:
+        return TargetSchema(
+            schema=pa.schema(cast(Any, self._table.schema().to_arrow())),
+            partition_columns=tuple(self._metadata.partition_columns),
+        )
+
+    def refuse_unsupported(self) -> None:
+        """Refuse tables whose rules a file written by us could break."""
+        configuration = self._metadata.configuration
+        broken = [name for name in configuration if name.startswith("delta.constraints.")]
+        if configuration.get("delta.columnMapping.mode", "none") != "none":
+            broken.append("delta.columnMapping.mode")
+        for field in self._table.schema().fields:
+            rules = ("delta.generationExpression", "delta.invariants", "delta.identity.start")
+            broken += [f"{field.name}: {rule}" for rule in rules if rule in field.metadata]
+        if broken:
+            raise Unsupported(
+                f"table {self._display} has rules that calque does not keep: {', '.join(broken)}",
+                hint="Load into a plain table and move the rows with the engine that knows them.",
+            )
+
+    def marker(self, load_id: str, base_version: int) -> Marker | None:
+        number = self._table.transaction_version(app_id(load_id))
+        if number is None:
+            return None
+        return Marker(MARKS[number], self._version_of(load_id, base_version))
+
+    def _version_of(self, load_id: str, base_version: int) -> int | None:
+        """Where the marker was committed; None once the log no longer tells."""
+        recent = self.version - base_version
+        with mapped(DELTA, self._display):
+            for entry in self._table.history(recent if recent > 0 else None):
+                if entry.get("calque.load") == load_id:
+                    return int(entry["version"])
+        return None
+
+    def markers(self) -> Sequence[str]:
+        return ()
+
+    def commit(self, change: Change) -> int:
+        self._check_append_only(change)
+        properties = CommitProperties(
+            custom_metadata=_description(change),
+            max_commit_retries=0,
+            app_transactions=[
+                Transaction(app_id(change.load_id), NUMBERS[change.mark], int(time.time() * 1000))
+            ],
+        )
+        with mapped(DELTA, self._display):
+            self._table.create_write_transaction(
+                self._actions(change),
+                "overwrite" if change.truncate else "append",
+                self._table.schema(),
+                partition_by=list(self._metadata.partition_columns) or None,
+                commit_properties=properties,
+            )
+        return self.version + 1
+
+    def _actions(self, change: Change) -> list[AddAction | RemoveAction]:
+        now = int(time.time() * 1000)
+        removed = [action["remove"] for action in change.actions if "remove" in action]
+        known = self._known(removed)
+        actions: list[AddAction | RemoveAction] = []
+        for action in change.actions:
+            if "remove" in action:
+                size, partition = known[action["remove"]]
+                actions.append(RemoveAction(_encoded(action["remove"]), True, now, size, partition))
+            else:
+                actions.append(
+                    AddAction(
+                        _encoded(action["add"]),
+                        action["size"],
+                        action["partition"],
+                        now,
+                        True,
+                        action["stats"],
+                    )
+                )
+        return actions
+
+    def _known(self, paths: Sequence[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
+        """Size and partition of data files to be removed; gone ones are a conflict of rows."""
+        wanted = set(paths)
+        found = self._found(wanted) if wanted else {}
+        if len(found) < len(wanted):
+            raise DataError(
+                f"table {self._display}: rows to be replaced were moved by another tool",
+                hint="Compaction rewrote their data files. Use on_changed=reload or skip.",
+            )
+        return found
+
+    def _found(self, wanted: set[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
+        found = {}
+        for row in pa.table(self._table.get_add_actions(flatten=False)).to_pylist():
+            path = unquote(row["path"])
+            if path in wanted:
+                partition = row.get("partition") or row.get("partition_values") or {}
+                found[path] = (row["size_bytes"], _texts(partition))
+        return found
+
+    def _check_append_only(self, change: Change) -> None:
+        removes = change.truncate or any("remove" in action for action in change.actions)
+        if removes and self._metadata.configuration.get("delta.appendOnly") == "true":
+            raise Unsupported(f"table {self._display} is append-only: rows cannot be removed")
+
+    def restored(self, since: int) -> list[tuple[int, int]]:
+        if since < 0 or since >= self.version:
+            return []
+        with mapped(DELTA, self._display):
+            entries = self._table.history(self.version - since)
+        ranges = []
+        for entry in entries:
+            if entry.get("operation") != "RESTORE" or entry["version"] <= since:
+                continue
+            ranges.append((self._restored_to(entry), int(entry["version"])))
+        return ranges
+
+    def _restored_to(self, entry: Mapping[str, Any]) -> int:
+        parameters = entry.get("operationParameters") or {}
+        if parameters.get("version") is not None:
+            return int(parameters["version"])
+        moment = parameters.get("timestamp") or parameters.get("datetime")
+        with mapped(DELTA, self._display):
+            table = DeltaTable(self._table.table_uri)
+            table.load_as_version(str(moment))
+        return int(table.version())
+
+    def live(self, paths: Iterable[str]) -> dict[str, dict[str, str | None]]:
+        wanted = set(paths)
+        if not wanted:
+            return {}
+        if pa.table(self._table.deletion_vectors()).num_rows:
+            raise Unsupported(
+                f"table {self._display} has deletion vectors: rows cannot be replaced"
+            )
+        return {path: partition for path, (_, partition) in self._found(wanted).items()}
+
+    def evolve(self, schema: pa.Schema) -> None:
+        """Add the columns that are new; a changed type is refused: Delta's feature is not here."""
+        have = self.target.schema
+        for field in schema:
+            index = have.get_field_index(field.name)
+            if index >= 0 and have.field(index).type != field.type:
+                raise Unsupported(
+                    f"table {self._display}: column {field.name!r} cannot be widened from "
+                    f"{have.field(index).type} to {field.type} in a Delta table",
+                    hint="Load with a rescue column, or rewrite the table with the wider type.",
+                )
+        new = [field.with_nullable(True) for field in schema if field.name not in have.names]
+        if not new:
+            return
+        fields: list[Field] = list(Schema.from_arrow(pa.schema(new)).fields)
+        try:
+            self._table.alter.add_columns(
+                fields, commit_properties=CommitProperties(max_commit_retries=0)
+            )
+        except Exception as error:
+            ours = map_error(error, DELTA, self._display)
+            if isinstance(ours, ConditionNotMatch):
+                raise ours from error
+            raise DataError(f"table {self._display}: cannot add columns: {error}") from error
+
+
+def _description(change: Change) -> dict[str, str]:
+    described = {"calque.load": change.load_id, "calque.mark": str(change.mark)}
+    if change.sidecar:
+        described["calque.sources"] = change.sidecar
+    return described
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+def _encoded(path: str) -> str:
+    """A path as the Delta log wants it: percent-encoded, ``/`` and ``=`` kept."""
+    return quote(path, safe="/=!*'()~-_.")

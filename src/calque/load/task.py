@@ -1,0 +1,235 @@
+"""One task of a load: read its pieces, cast, write, and say what became of each staged file.
+
+This runs in a worker process or a Spark executor, so it imports only what it uses. What it returns
+is all that counts: files written by an attempt that is not collected are orphans.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from calque import faults
+from calque.errors import CalqueError, ConditionNotMatch, NotFound
+from calque.load.digest import join
+from calque.load.formats.reading import Extent, Parsed, ReadSpec
+from calque.load.formats.registry import open_reader
+from calque.load.formats.reject import FileRefused
+from calque.load.formats.source import Source
+from calque.load.manifest import DataFile, FileOutcome, RowError, Status
+from calque.load.metadata_columns import with_metadata
+from calque.load.policy import over_limit, skipped_message, status_of
+from calque.load.work import ErrorMode, ParquetFormat, Piece, WritePlan, WriteTask
+from calque.load.writing.root import TableRoot
+from calque.load.writing.writer import TaskWriter
+from calque.operator import Operator
+from calque.operator.registry import split
+
+
+@dataclass(frozen=True, slots=True)
+class PieceOutcome:
+    """What became of a piece; pieces of one file are joined by the engine."""
+
+    piece: Piece
+    outcome: FileOutcome
+    extent: Extent
+    hashes: tuple[bytes, ...] | None = None
+    data_files: tuple[DataFile, ...] = ()
+    """Data files that hold rows of this piece alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutput:
+    """What a task attempt returns: shared data files, and each piece's outcome."""
+
+    number: int
+    data_files: tuple[DataFile, ...]
+    pieces: tuple[PieceOutcome, ...]
+
+
+class Operators:
+    """Operators by the root of their service, opened once for each with the stage's options."""
+
+    def __init__(self, options: Mapping[str, object] | None = None) -> None:
+        self._options = dict(options or {})
+        self._open: dict[str, Operator] = {}
+
+    def at(self, location: str) -> tuple[Operator, str]:
+        root, path = split(location)
+        if root not in self._open:
+            self._open[root] = Operator.from_uri(root, **cast(Any, self._options))
+        return self._open[root], path
+
+    def close(self) -> None:
+        for operator in self._open.values():
+            operator.close()
+
+
+def run_task(plan: WritePlan, task: WriteTask, attempt: str) -> TaskOutput:
+    """Read and write the pieces of a task. Raises only what a retry may cure."""
+    operators = Operators(plan.source_options)
+    root = TableRoot.at(plan.root)
+    run = _Run(plan, operators, root, TaskWriter(plan, root, task.number, attempt))
+    try:
+        pieces = tuple(run.piece(piece) for piece in task.pieces)
+        shared = run.writer.finish()
+        faults.point("task.written")
+        return TaskOutput(task.number, shared, pieces)
+    except BaseException:
+        run.writer.abandon()
+        raise
+    finally:
+        root.close()
+        operators.close()
+
+
+@dataclass(slots=True)
+class _Run:
+    plan: WritePlan
+    operators: Operators
+    root: TableRoot
+    writer: TaskWriter
+    errors: int = 0
+
+    @property
+    def is_aborted(self) -> bool:
+        policy = self.plan.on_error
+        return policy.mode is ErrorMode.ABORT and self.errors >= policy.limit
+
+    def piece(self, piece: Piece) -> PieceOutcome:
+        if self.is_aborted:
+            return _unread(piece)
+        began = time.monotonic()
+        source = Source(*self.operators.at(piece.file.location), piece)
+        result = self._guarded(source, piece)
+        if source.is_whole:
+            self.errors += result.outcome.error_count
+        timed = replace(result.outcome, bytes=source.bytes_read, seconds=time.monotonic() - began)
+        return replace(result, outcome=timed)
+
+    def _guarded(self, source: Source, piece: Piece) -> PieceOutcome:
+        location = piece.file.location
+        self.writer.begin(location, apart=not source.is_whole)
+        try:
+            adopted = self._adopted(source, piece)
+            return adopted or self._parsed(source, piece)
+        except FileRefused as error:
+            outcome = _failed(location, error.message, (error.row_error,))
+        except ConditionNotMatch as error:
+            outcome = FileOutcome(location, Status.CHANGED, message=error.message)
+        except NotFound:
+            why = "the file has vanished since it was listed"
+            outcome = _failed(location, why)
+        except CalqueError as error:
+            if error.retryable:
+                raise
+            outcome = _failed(location, error.message)
+        self.writer.discard()
+        return PieceOutcome(piece, outcome, Extent())
+
+    def _adopted(self, source: Source, piece: Piece) -> PieceOutcome | None:
+        if not isinstance(self.plan.format, ParquetFormat):
+            return None
+        from calque.load.formats.parquet_reader import footer_of
+        from calque.load.writing import adopt
+
+        if not adopt.may_adopt(self.plan, source):
+            return None
+        metadata = footer_of(source)
+        stats = adopt.stats_of(metadata)
+        if not adopt.fits(ReadSpec.of(self.plan), metadata, stats):
+            return None
+        files: tuple[DataFile, ...] = ()
+        if not self.plan.validate_only:
+            origin = self.operators.at(piece.file.location)
+            path = self.writer.adopt_name()
+            made = adopt.adopt(self.plan, source, origin, self.root, path, metadata, stats)
+            files = (made,)
+        self.writer.discard()
+        rows = metadata.num_rows
+        outcome = FileOutcome(source.location, status_of(rows, 0, rows), rows, rows)
+        return PieceOutcome(piece, outcome, Extent(records=rows), None, files)
+
+    def _parsed(self, source: Source, piece: Piece) -> PieceOutcome:
+        tally = _Tally(self, source.is_whole)
+        reader = open_reader(source, ReadSpec.of(self.plan))
+        for parsed in reader.read():
+            tally.add(parsed)
+            if tally.takes_rows and not self.plan.validate_only:
+                rows = with_metadata(parsed, piece.file, self.plan)
+                self.writer.add(rows)
+            if tally.stops:
+                break
+        faults.point("task.read")
+        hashes = source.hashes()
+        outcome = tally.outcome(source, join(hashes) if hashes and source.is_whole else None)
+        if outcome.message is not None or not outcome.rows_loaded:
+            self.writer.discard()
+            return PieceOutcome(piece, outcome, reader.extent, hashes)
+        return PieceOutcome(piece, outcome, reader.extent, hashes, self.writer.keep())
+
+
+class _Tally:
+    """Counts of one piece, and what the error policy makes of them.
+
+    Errors in a part of a file decide nothing here: the part may begin inside of quotes, which shows
+    only when the pieces are joined.
+    """
+
+    def __init__(self, run: _Run, whole: bool) -> None:
+        self._whole = whole
+        self._policy = run.plan.on_error
+        self._before = run.errors
+        self._records = 0
+        self._errors: list[RowError] = []
+        self._rejected = 0
+
+    def add(self, parsed: Parsed) -> None:
+        self._records += parsed.records
+        self._rejected += len(parsed.rejected)
+        self._errors.extend(parsed.errors)
+
+    @property
+    def stops(self) -> bool:
+        """Nothing more needs to be read: the whole load is given up."""
+        policy = self._policy
+        errors = self._before + self._rejected
+        return self._whole and policy.mode is ErrorMode.ABORT and errors >= policy.limit
+
+    @property
+    def takes_rows(self) -> bool:
+        """The piece may still be loaded. Reading goes on in any case: counts stay true."""
+        return not self.stops and not self._is_over(final=False)
+
+    def outcome(self, source: Source, content_hash: str | None) -> FileOutcome:
+        lost = self.stops or self._is_over(final=True)
+        loaded = 0 if lost else self._records - self._rejected
+        status = Status.FAILED if lost else status_of(self._records, self._rejected, loaded)
+        return FileOutcome(
+            location=source.location,
+            status=status,
+            rows_parsed=self._records,
+            rows_loaded=loaded,
+            error_count=self._rejected,
+            errors=tuple(self._errors),
+            content_hash=content_hash,
+            message=skipped_message(self._policy, self._rejected) if lost else None,
+        )
+
+    def _is_over(self, *, final: bool) -> bool:
+        return self._whole and over_limit(self._policy, self._rejected, self._records, final=final)
+
+
+def _failed(location: str, why: str, errors: tuple[RowError, ...] = ()) -> FileOutcome:
+    return FileOutcome(
+        location, Status.FAILED, error_count=max(1, len(errors)), errors=errors, message=why
+    )
+
+
+def _unread(piece: Piece) -> PieceOutcome:
+    outcome = FileOutcome(
+        piece.file.location, Status.FAILED, message="not read: the load was given up before"
+    )
+    return PieceOutcome(piece, outcome, Extent())

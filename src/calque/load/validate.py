@@ -1,0 +1,36 @@
+"""VALIDATION_MODE: say what is wrong with the files, or show their first rows; load nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from calque.ledger.finish import FileResult
+from calque.load.batch import first_error
+from calque.load.report import Report
+from calque.load.statement import Validation
+from calque.load.work import Engine, WritePlan
+
+
+def validate(validation: Validation, engine: Engine, plan: WritePlan, report: Report) -> None:
+    """Fill the report with errors, or with the rows that were asked for."""
+    if validation.rows is not None:
+        report.sample = engine.sample(plan, validation.rows)
+        return
+    sizes = {file.location: (file.name, file.identity.size) for file in plan.files}
+    for result in engine.run(plan):
+        for one in result.outcomes:
+            name, size = sizes[one.location]
+            report.row_errors.extend(asdict(error) for error in one.errors)
+            report.files.add(
+                FileResult(
+                    location=one.location,
+                    name=name,
+                    status=one.status,
+                    rows_parsed=one.rows_parsed,
+                    errors=one.error_count,
+                    first_error=first_error(one),
+                    bytes=size,
+                    seconds=one.seconds,
+                    message=one.message,
+                )
+            )

@@ -1,0 +1,43 @@
+"""Column statistics out of a Parquet footer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from calque.load.manifest import ColumnStats
+
+
+def column_stats(metadata: pq.FileMetaData) -> dict[str, ColumnStats]:
+    """For each plain column its nulls and, where every row group knows them, its bounds."""
+    found: dict[str, ColumnStats] = {}
+    for index in range(metadata.num_columns):
+        name = metadata.schema.column(index).path
+        if "." in name and name not in metadata.schema.to_arrow_schema().names:
+            continue
+        stats = _column(metadata, index)
+        if stats is not None:
+            found[name] = stats
+    return found
+
+
+def _column(metadata: pq.FileMetaData, index: int) -> ColumnStats | None:
+    nulls = 0
+    lows: list[Any] = []
+    highs: list[Any] = []
+    bounded = True
+    for group in range(metadata.num_row_groups):
+        chunk = metadata.row_group(group).column(index)
+        stats = chunk.statistics
+        if stats is None or not stats.has_null_count:
+            return None
+        nulls += stats.null_count
+        if stats.has_min_max:
+            lows.append(stats.min)
+            highs.append(stats.max)
+        elif stats.null_count < chunk.num_values:
+            bounded = False
+    if not bounded or not lows:
+        return ColumnStats(nulls)
+    return ColumnStats(nulls, min(lows), max(highs))

@@ -1,0 +1,197 @@
+"""From a request to a Copier: everything that is checked before a copy writes anything."""
+
+from __future__ import annotations
+
+from calque.errors import (
+    CheckpointInvalid,
+    ConditionNotMatch,
+    IsADirectory,
+    IsSameFile,
+    NotFound,
+    Unsupported,
+)
+from calque.operator import paths
+from calque.operator.capability import Capability
+from calque.operator.checkpoint import Checkpoint, CopyIdentity
+from calque.operator.copier import Copier, Route
+from calque.operator.drivers.finished import FinishedDriver, is_finished
+from calque.operator.drivers.stream import StreamDriver
+from calque.operator.options import CopyOptions
+from calque.operator.service import CopyDriver, Service
+from calque.values import Metadata, SourceIdentity
+
+
+def start_copy(
+    origin: Service, wanted: str | Metadata, into: Service, target: str, options: CopyOptions
+) -> Copier:
+    """A copier that has sent one request at most: the stat of its source."""
+    source = wanted.path if isinstance(wanted, Metadata) else wanted
+    paths.file_path(source, "copy")
+    paths.file_path(target, "copy to")
+    _refuse_same(origin, source, into, target)
+    _refuse_impossible(origin.capability, into.capability, options)
+    found = _source(origin, wanted, options)
+    identity = CopyIdentity(
+        scheme=origin.scheme,
+        source=found,
+        source_location=origin.location(source),
+        target=target,
+        target_location=into.location(target),
+        options=options,
+    )
+    driver, route = _driver(origin, found, into, target, options)
+    resumable = route == "server-side" and into.capability.copy_resumable
+    return Copier(driver, identity, route=route, resumable=resumable)
+
+
+def _refuse_same(origin: Service, source: str, into: Service, target: str) -> None:
+    if origin.location(source) == into.location(target):
+        raise IsSameFile(
+            f"{origin.location(source)} cannot be copied to itself",
+            hint="Nothing was done and the object is unharmed.",
+        )
+
+
+def _refuse_impossible(origin: Capability, into: Capability, options: CopyOptions) -> None:
+    """Conditions are atomic or refused here: never looked up first and then hoped for."""
+    by_copy = options.stream is False
+    can_create = into.copy_with_if_not_exists if by_copy else _either_create(into)
+    can_match = into.copy_with_if_match if by_copy else _either_match(into)
+    if options.if_not_exists and not can_create:
+        raise Unsupported("the target's service has no atomic if_not_exists for copies")
+    if options.if_match is not None and not can_match:
+        raise Unsupported("the target's service has no atomic if_match for copies")
+    if options.source_version is not None and not origin.read_with_version:
+        raise Unsupported("the source's service cannot name a version")
+
+
+def _either_create(into: Capability) -> bool:
+    return into.copy_with_if_not_exists or into.write_with_if_not_exists
+
+
+def _either_match(into: Capability) -> bool:
+    return into.copy_with_if_match or into.write_with_if_match
+
+
+def _source(origin: Service, wanted: str | Metadata, options: CopyOptions) -> Metadata:
+    """The source, looked at once: by a stat, or by the listing that the caller has it from."""
+    if isinstance(wanted, str):
+        found = origin.stat(wanted, version=options.source_version)
+        expected = options.source_if_match
+    elif _is_enough(origin, wanted, options):
+        found, expected = wanted, options.source_if_match
+    else:
+        pinned = wanted.version if origin.capability.read_with_version else None
+        found = origin.stat(wanted.path, version=options.source_version or pinned)
+        expected = options.source_if_match or wanted.pin
+    if found.is_dir:
+        raise IsADirectory(f"cannot copy {origin.location(found.path)}: it is a directory")
+    if expected is not None and expected != found.pin:
+        raise ConditionNotMatch(
+            f"{origin.location(found.path)} is not the object that was asked for",
+            hint="It was replaced since it was looked at; nothing was copied.",
+        )
+    return found
+
+
+def _is_enough(origin: Service, listed: Metadata, options: CopyOptions) -> bool:
+    most = origin.capability.copy_listed_up_to
+    known = listed.pin is not None and options.source_version is None
+    return known and most > 0 and listed.size <= most
+
+
+def _driver(
+    origin: Service, source: Metadata, into: Service, target: str, options: CopyOptions
+) -> tuple[CopyDriver, Route]:
+    try:
+        return origin.copy(source, target, options, into=into), "server-side"
+    except Unsupported as error:
+        if not options.stream:
+            error.hint = error.hint or (
+                "With stream=True the bytes may pass through this client instead."
+            )
+            raise
+    return StreamDriver(origin, source, into, target, options), "through the client"
+
+
+def resume_copy(
+    origin: Service, into: Service, checkpoint: Checkpoint, options: CopyOptions
+) -> Copier:
+    """The copier of an earlier copy, after everything in its checkpoint was compared."""
+    checkpoint.refuse_other_options(options)
+    _refuse_foreign(origin, into, checkpoint)
+    found = _same_source(origin, checkpoint)
+    identity = CopyIdentity(
+        scheme=checkpoint.scheme,
+        source=found,
+        source_location=checkpoint.source.location,
+        target=checkpoint.target_path,
+        target_location=checkpoint.target_location,
+        options=options,
+    )
+    driver = _resumed(origin, found, into, checkpoint, options)
+    return Copier(driver, identity, route="server-side", resumable=True, resumed=True)
+
+
+def _resumed(
+    origin: Service, source: Metadata, into: Service, checkpoint: Checkpoint, options: CopyOptions
+) -> CopyDriver:
+    state, target = checkpoint.state, checkpoint.target_path
+    if not is_finished(state):
+        return origin.resume(source, target, options, state, into=into)
+    try:
+        return FinishedDriver(state, into.stat(target))
+    except NotFound as error:
+        raise CheckpointInvalid(
+            "the copy was complete, but its target is gone", hint="Copy anew."
+        ) from error
+
+
+def _refuse_foreign(origin: Service, into: Service, checkpoint: Checkpoint) -> None:
+    if checkpoint.scheme != origin.scheme:
+        raise CheckpointInvalid(
+            f"the checkpoint is of {checkpoint.scheme}, this operator is {origin.scheme}"
+        )
+    if not into.capability.copy_resumable:
+        raise Unsupported(f"{into.scheme} cannot resume copies")
+    ours = (
+        origin.location(paths.file_path(checkpoint.source_path, "copy")),
+        into.location(paths.file_path(checkpoint.target_path, "copy to")),
+    )
+    theirs = (checkpoint.source.location, checkpoint.target_location)
+    if ours != theirs:
+        raise CheckpointInvalid(
+            f"the checkpoint copies {theirs[0]} to {theirs[1]}, "
+            f"from here that would be {ours[0]} to {ours[1]}",
+            hint="Resume with operators on the roots that the copy was begun with.",
+        )
+    lifetime = into.capability.copy_resumable_for
+    if lifetime is not None and checkpoint.age > lifetime:
+        raise CheckpointInvalid(
+            f"the checkpoint is {checkpoint.age / 86400:.1f} days old, "
+            f"{into.scheme} keeps unfinished copies for {lifetime / 86400:g}",
+            hint="Copy anew.",
+        )
+
+
+def _same_source(origin: Service, checkpoint: Checkpoint) -> Metadata:
+    expected = checkpoint.source
+    # A service with versions still has the pinned one even when a newer object took the name.
+    pinned = expected.version if origin.capability.read_with_version else None
+    try:
+        found = origin.stat(checkpoint.source_path, version=pinned)
+    except NotFound as error:
+        raise CheckpointInvalid(
+            f"the source {expected.location} is gone", hint="`calque sweep` removes what is left."
+        ) from error
+    actual = SourceIdentity.of(expected.location, found)
+    if _bytes_of(actual) != _bytes_of(expected):
+        raise CheckpointInvalid(
+            f"the source {expected.location} has changed since the copy began",
+            hint="Copy anew; `calque sweep` removes what the old copy left.",
+        )
+    return found
+
+
+def _bytes_of(identity: SourceIdentity) -> tuple[object, ...]:
+    return identity.size, identity.etag, identity.version, identity.token

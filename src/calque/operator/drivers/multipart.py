@@ -1,0 +1,240 @@
+"""S3's way: an upload filled by range copies, committed at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
+
+from calque.errors import CalqueError, CheckpointInvalid, ConditionNotMatch, InvalidInput, NotFound
+from calque.operator.drivers.finished import finished_state
+from calque.operator.drivers.part_queue import PartQueue, pool_for
+from calque.operator.drivers.parts_state import (
+    fitting,
+    parts_of,
+    parts_to_json,
+    plan_of,
+    plan_to_json,
+)
+from calque.operator.drivers.verbs import CommitConflict, MultipartVerbs, Part
+from calque.values import ByteRange, Metadata, PartPlan
+
+_RESTARTS = 3
+"""New uploads after a commit that raced with another write."""
+_ABORT_ROUNDS = 6
+"""Times an abort is repeated while parts that were in flight still land."""
+
+
+class MultipartDriver:
+    """One upload from its initiation to its commit or abort.
+
+    Invariants: the upload's id is known from the moment the server gave it; a part's bytes are
+    counted once, although a new upload may copy it again; nothing is in flight after an error,
+    a pause or an abort.
+    """
+
+    _name = "multipart"
+
+    def __init__(self, verbs: MultipartVerbs, plan: PartPlan, *, concurrent: int) -> None:
+        self._verbs = verbs
+        self._plan = plan
+        self._concurrent = concurrent
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: Future[None] | None = None
+        self._upload: str | None = None
+        self._queue: PartQueue | None = None
+        self._done: dict[int, Part] = {}
+        self._counted: set[int] = set()
+        self._restarts = 0
+        self._held_before = 0
+        self._result: Metadata | None = None
+
+    @classmethod
+    def resume(
+        cls, verbs: MultipartVerbs, state: Mapping[str, Any], *, concurrent: int, size: int
+    ) -> Self:
+        """The driver of an earlier upload: the server's list of parts says what is done.
+
+        Raises CheckpointInvalid where the upload is gone and has not made the target.
+        """
+        driver = cls(verbs, plan_of(state, size=size), concurrent=concurrent)
+        upload, known = state.get("upload"), parts_of(state)
+        if upload is None:
+            return driver
+        try:
+            held = fitting(driver._plan, verbs.list_parts(str(upload)))
+        except NotFound as error:
+            driver._adopt_commit(str(upload), known, error)
+            return driver
+        driver._continue(str(upload), held)
+        return driver
+
+    def _continue(self, upload: str, held: Mapping[int, Part]) -> None:
+        self._upload, self._done = upload, dict(held)
+        self._counted = set(held)
+        self._held_before = sum(part.size for part in held.values())
+
+    def _adopt_commit(self, upload: str, known: Mapping[int, Part], gone: NotFound) -> None:
+        self._result = self._verbs.committed(upload, list(known.values()))
+        if self._result is None:
+            raise CheckpointInvalid(
+                f"the upload {upload} of the checkpoint is gone: it was aborted or removed",
+                hint="Copy anew.",
+            ) from gone
+        self._held_before = self._plan.size
+
+    @property
+    def total(self) -> int:
+        return self._plan.size
+
+    def step(self) -> int | None:
+        if self._held_before:
+            held, self._held_before = self._held_before, 0
+            return held
+        if self._result is not None:
+            return None
+        try:
+            return self._advance()
+        except Exception:
+            self._settle()
+            raise
+
+    def _advance(self) -> int | None:
+        upload = self._begun()
+        part = self._queued(upload).take()
+        if part is not None:
+            return self._count(part)
+        try:
+            self._commit(upload)
+        except CommitConflict as conflict:
+            self._restart(upload, conflict)
+            return 0
+        self._settle()
+        return None
+
+    def _begun(self) -> str:
+        if self._upload is None:
+            self._do(self._initiate)
+        if self._upload is None:
+            raise InvalidInput("the service opened an upload without an id")
+        return self._upload
+
+    def _initiate(self) -> None:
+        self._upload = self._verbs.initiate()
+
+    def _do(self, request: Callable[[], None]) -> None:
+        """Run a request on a thread of the pool, which keeps its outcome by itself.
+
+        An interrupt of this thread, at whatever instruction, then loses nothing: it goes on with
+        the same request, or settles and finds what the request has brought.
+        """
+        if self._pending is None:
+            self._pending = self._threads().submit(request)
+        try:
+            self._pending.result()
+        finally:
+            if self._pending.done():
+                self._pending = None
+
+    def _queued(self, upload: str) -> PartQueue:
+        if self._queue is None:
+
+            def copy(number: int, span: ByteRange) -> Part:
+                return self._verbs.copy_part(upload, number, span)
+
+            todo = (each for each in self._plan if each[0] not in self._done)
+            self._queue = PartQueue(todo, copy, concurrent=self._concurrent, pool=self._threads())
+        return self._queue
+
+    def _count(self, part: Part) -> int:
+        self._done[part.number] = part
+        if part.number in self._counted:
+            return 0
+        self._counted.add(part.number)
+        return part.size
+
+    def _commit(self, upload: str) -> None:
+        parts = [self._done[number] for number, _ in self._plan]
+
+        def complete() -> None:
+            try:
+                self._result = self._verbs.complete(upload, parts)
+            except NotFound:
+                # The answer to an earlier try of this commit may have been lost on its way.
+                self._result = self._verbs.committed(upload, parts)
+                if self._result is None:
+                    raise
+
+        self._do(complete)
+
+    def _restart(self, upload: str, conflict: CommitConflict) -> None:
+        self._restarts += 1
+        if self._restarts > _RESTARTS:
+            raise ConditionNotMatch(
+                f"the commit lost {self._restarts} races with other writers of the target",
+                hint="Copy again when the others are done.",
+            ) from conflict
+        self._drop(upload)
+        self._upload = self._queue = None
+        self._done.clear()
+
+    def abort(self) -> None:
+        """Wait for what is in flight, then drop the upload until the server knows it no more."""
+        self._settle()
+        if self._result is None and self._upload is not None:
+            self._drop(self._upload)
+            self._upload = None
+
+    def pause(self) -> None:
+        """Wait for what is in flight and keep the upload."""
+        self._settle()
+
+    def _settle(self) -> None:
+        """Let every request under way come to its end, and keep what it has brought."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = self._pending = None
+        if self._queue is not None:
+            self._done.update({part.number: part for part in self._queue.landed()})
+            self._queue = None
+
+    def _drop(self, upload: str) -> None:
+        try:
+            for again in range(_ABORT_ROUNDS):
+                self._verbs.abort(upload)
+                if not self._listed(upload):
+                    return
+                time.sleep(0.05 * 2**again)
+        except Exception as error:
+            error.add_note(f"left behind: multipart upload {upload}")
+            raise
+        left = CalqueError(f"the upload {upload} still holds parts after {_ABORT_ROUNDS} aborts")
+        left.add_note(f"left behind: multipart upload {upload}")
+        raise left
+
+    def _listed(self, upload: str) -> bool:
+        try:
+            return bool(self._verbs.list_parts(upload))
+        except NotFound:
+            return False
+
+    def result(self) -> Metadata:
+        if self._result is None:
+            raise InvalidInput("the copy is not complete and has no metadata yet")
+        return self._result
+
+    def state(self) -> Mapping[str, Any]:
+        if self._result is not None:
+            return finished_state(self._name, self._result)
+        return {
+            "driver": self._name,
+            "upload": self._upload,
+            "plan": plan_to_json(self._plan),
+            "parts": parts_to_json(self._done.values()),
+        }
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = pool_for(self._concurrent, self._plan.count)
+        return self._pool

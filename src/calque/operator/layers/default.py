@@ -1,0 +1,31 @@
+"""The layers that an operator gets unless it is told otherwise, composed in one place."""
+
+from __future__ import annotations
+
+from calque.operator.layers.chain import Layer
+from calque.operator.layers.limit import ConcurrencyLimit
+from calque.operator.layers.metrics import Metrics
+from calque.operator.layers.retry import Retry
+from calque.operator.layers.timeout import Timeout
+
+
+def default_layers(
+    *,
+    retry: Retry | None = None,
+    timeout: Timeout | None = None,
+    limit: ConcurrencyLimit | None = None,
+    metrics: Metrics | None = None,
+) -> tuple[Layer, ...]:
+    """Retry and timeout always, a shared limit and metrics where given; outermost first.
+
+    Retry stands outside of the limit: who waits for the next attempt takes no place from others.
+    The timeout stands inside of the limit: waiting for a place is not the server's fault. Metrics
+    stand innermost and see every attempt.
+    """
+    layers: list[Layer] = [retry or Retry()]
+    if limit is not None:
+        layers.append(limit)
+    layers.append(timeout or Timeout())
+    if metrics is not None:
+        layers.append(metrics)
+    return tuple(layers)

@@ -1,0 +1,98 @@
+"""Concurrency limit: so many requests at once, over all objects and parts."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from calque.errors import InvalidInput
+from calque.operator.layers.chain import Call
+
+T = TypeVar("T")
+
+
+class ConcurrencyLimit:
+    """At most ``most`` requests in flight among all operators that carry this same limit.
+
+    Give one limit to many operators and it bounds them together, objects and parts alike. It
+    pickles as itself: in one process all copies of a limit are one limit, so the tasks of a Spark
+    executor share it although each unpickled its own operator.
+
+    A request made while serving another on the same thread (a write that reads its bytes from
+    another service) takes no second place: it would wait for itself.
+    """
+
+    def __init__(self, most: int, *, identity: str | None = None) -> None:
+        if most < 1:
+            raise InvalidInput(f"a concurrency limit must be at least 1, not {most}")
+        self.most = most
+        self.identity = identity or uuid.uuid4().hex
+        self._places = _PLACES.of(self.identity, most)
+
+    def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T:
+        if self._places.held_here:
+            return proceed(call)
+        with self._places:
+            return proceed(call)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way now."""
+        return self._places.taken
+
+    def __repr__(self) -> str:
+        return f"ConcurrencyLimit({self.most})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.most, self.identity)
+
+
+def _rebuild(most: int, identity: str) -> ConcurrencyLimit:
+    return ConcurrencyLimit(most, identity=identity)
+
+
+class _Places:
+    """The semaphore of one limit in this process."""
+
+    def __init__(self, most: int) -> None:
+        self._free = threading.BoundedSemaphore(most)
+        self._here = threading.local()
+        self._counting = threading.Lock()
+        self.taken = 0
+
+    @property
+    def held_here(self) -> bool:
+        return getattr(self._here, "held", False)
+
+    def __enter__(self) -> None:
+        self._free.acquire()
+        self._here.held = True
+        with self._counting:
+            self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._counting:
+            self.taken -= 1
+        self._here.held = False
+        self._free.release()
+
+
+class _Registry:
+    """The limits that live in this process, by identity."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: weakref.WeakValueDictionary[str, _Places] = weakref.WeakValueDictionary()
+
+    def of(self, identity: str, most: int) -> _Places:
+        with self._lock:
+            places = self._known.get(identity)
+            if places is None:
+                places = self._known[identity] = _Places(most)
+            return places
+
+
+_PLACES = _Registry()

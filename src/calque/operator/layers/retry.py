@@ -1,0 +1,76 @@
+"""Retry: the same request again, later each time, and not for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from calque.errors import CalqueError, InvalidInput
+from calque.operator.layers.chain import Call
+from calque.operator.layers.clock import SYSTEM, Clock
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Repeats a request whose error is ``retryable``; every other error passes at once.
+
+    Waits double from ``first`` up to ``longest``; half of each is chance, so that clients which
+    failed together do not come back together, and no wait is ever zero. A ``Retry-After`` is
+    obeyed: never come back sooner. It ends with ``attempts`` requests, or when the next one would
+    begin later than ``within`` seconds after the first or after the call's deadline; then the last
+    error is raised, with a note.
+
+    A request that is not idempotent is repeated only when its error says that the server surely
+    did not act on it.
+    """
+
+    attempts: int = 6
+    first: float = 0.1
+    longest: float = 20.0
+    within: float = 180.0
+    clock: Clock = SYSTEM
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InvalidInput(f"attempts must be at least 1, not {self.attempts}")
+        if not 0 < self.first <= self.longest:
+            raise InvalidInput("waits must be positive, and the first no longer than the longest")
+        if self.within < 0:
+            raise InvalidInput(f"within cannot be negative: {self.within}")
+
+    def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T:
+        begun, attempt = self.clock.now(), 1
+        while True:
+            try:
+                return proceed(call)
+            except CalqueError as error:
+                if not may_repeat(call, error):
+                    raise
+                wait = self._wait(attempt, error)
+                again = self.clock.now() + wait
+                if attempt >= self.attempts or again > self._end(call, begun):
+                    if attempt > 1:
+                        spent = self.clock.now() - begun
+                        error.add_note(f"{call.verb} was tried {attempt} times in {spent:.1f} s")
+                    raise
+            self.clock.sleep(wait)
+            attempt += 1
+
+    def _end(self, call: Call, begun: float) -> float:
+        end = begun + self.within
+        return end if call.deadline is None else min(end, call.deadline)
+
+    def _wait(self, attempt: int, error: CalqueError) -> float:
+        longest = min(self.longest, self.first * 2.0 ** min(attempt - 1, 64))
+        backoff = longest * (0.5 + 0.5 * self.clock.chance())
+        if error.retry_after is None:
+            return backoff
+        return max(error.retry_after, 0.0) + backoff
+
+
+def may_repeat(call: Call, error: CalqueError) -> bool:
+    """Whether sending the call again can help and cannot harm."""
+    return error.retryable and (call.idempotent or error.surely_not_acted)

@@ -1,0 +1,300 @@
+"""Operator: one set of verbs over every storage service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from io import BufferedReader
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from calque.errors import InvalidInput, NotFound, Unsupported
+from calque.operator import paths, registry
+from calque.operator.capability import Capability
+from calque.operator.checkpoint import Checkpoint
+from calque.operator.chunks import Data, chunks_of
+from calque.operator.copier import Copier
+from calque.operator.copying import resume_copy, start_copy
+from calque.operator.layers.chain import Chain, Layer
+from calque.operator.layers.default import default_layers
+from calque.operator.options import (
+    CopyKeywords,
+    CopyOptions,
+    DeleteOptions,
+    ReadOptions,
+    WriteKeywords,
+    WriteOptions,
+    options_of,
+)
+from calque.operator.reading import open_reader, steady, whole
+from calque.operator.registry import Opening
+from calque.operator.service import Leftover, Service
+from calque.operator.uri import text_of
+from calque.values import ByteRange, Metadata
+
+
+class Operator:
+    """A storage service seen from one root; paths are relative to it.
+
+    Safe to share between threads. It pickles as its URI, its options without secrets and its
+    layers; credentials are found again where it is unpickled.
+    """
+
+    def __init__(self, service: Service, *, opening: Opening | None = None) -> None:
+        self._service = service
+        self._opening = opening
+
+    @classmethod
+    def from_uri(
+        cls,
+        uri: str | PathLike[str],
+        *,
+        layers: tuple[Layer, ...] | None = None,
+        **options: object,
+    ) -> Operator:
+        """Open a service: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, ``memory://``, a path.
+
+        Options may stand in the URI's query too, secrets only here. ``credentials`` names a
+        function (``package.module:function``) that returns more options where the operator is
+        opened. Nothing is sent. ``layers`` stand outermost first; without them requests are
+        repeated and timed out as :func:`calque.operator.layers.default_layers` says.
+        """
+        chosen = default_layers() if layers is None else layers
+        text = text_of(uri)
+        service = registry.build(text, options, Chain(chosen))
+        return cls(service, opening=registry.opening(text, options, chosen))
+
+    @classmethod
+    def locate(
+        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
+    ) -> tuple[Operator, str]:
+        """The operator of an object's container, and the object's path in it.
+
+        The path is taken literally: a ``?`` in it begins no query.
+        """
+        root, path = registry.split(uri)
+        return cls.from_uri(root, layers=layers, **options), path
+
+    @property
+    def service(self) -> Service:
+        """The service behind this operator."""
+        return self._service
+
+    @property
+    def scheme(self) -> str:
+        """The service's scheme: ``s3``, ``fs`` …"""
+        return self._service.scheme
+
+    @property
+    def capability(self) -> Capability:
+        """What the service can do."""
+        return self._service.capability
+
+    def location(self, path: str = "") -> str:
+        """The canonical URI of a path, free of secrets."""
+        return self._service.location(paths.checked(path))
+
+    def layer(self, layer: Layer) -> Operator:
+        """The same service with one more layer around every request; this operator is unchanged."""
+        chain = self._service.chain.around(layer)
+        opening = self._opening
+        if opening is not None:
+            opening = Opening(opening.uri, opening.options, chain.layers)
+        return Operator(self._service.layered(chain), opening=opening)
+
+    def stat(self, path: str, *, version: str | None = None) -> Metadata:
+        """What is known of an object or directory (a path that ends in ``/``); else NotFound."""
+        if not paths.is_directory(paths.checked(path)):
+            return self._service.stat(path, version=version)
+        # The root is looked at too, so that a bucket that is not there is told.
+        if next(self._service.list(path), None) is not None or path == "":
+            return Metadata(path=path, is_dir=True)
+        return self._service.stat(path)
+
+    def exists(self, path: str) -> bool:
+        """Whether an object or directory is there."""
+        try:
+            self.stat(path)
+        except NotFound:
+            return False
+        return True
+
+    def list(
+        self, prefix: str = "", *, start_after: str = "", recursive: bool = True
+    ) -> Iterator[Metadata]:
+        """Entries whose path starts with ``prefix``, in key order, after ``start_after``.
+
+        Pages are fetched as they are needed. Not recursive: one level below the prefix, directories
+        as ``is_dir`` entries whose path ends in ``/``.
+        """
+        paths.checked(prefix)
+        paths.checked(start_after)
+        return self._service.list(prefix, start_after=start_after, recursive=recursive)
+
+    def read(
+        self,
+        path: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        if_match: str | None = None,
+        version: str | None = None,
+    ) -> bytes:
+        """The bytes of an object, or ``length`` of them from ``offset``.
+
+        ``if_match`` takes a :attr:`Metadata.pin`; other bytes are a ConditionNotMatch.
+        """
+        return whole(self._service, path, self._reading(path, offset, length, if_match, version))
+
+    def read_stream(
+        self,
+        path: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        if_match: str | None = None,
+        version: str | None = None,
+    ) -> Iterator[bytes]:
+        """As :meth:`read`, in chunks as they arrive.
+
+        A connection that breaks is opened again at the next byte, if the read is pinned.
+        """
+        return steady(self._service, path, self._reading(path, offset, length, if_match, version))
+
+    def _reading(
+        self,
+        path: str,
+        offset: int,
+        length: int | None,
+        if_match: str | None,
+        version: str | None,
+    ) -> ReadOptions:
+        paths.file_path(path, "read")
+        try:
+            span = ByteRange(offset, length)
+        except ValueError as error:
+            raise InvalidInput(str(error)) from error
+        self._need(if_match is None or self.capability.read_with_if_match, "read with if_match")
+        self._need(version is None or self.capability.read_with_version, "read a version")
+        return ReadOptions(range=span, if_match=if_match, version=version)
+
+    def open(self, path: str, *, version: str | None = None) -> BufferedReader:
+        """An object as a seekable binary file; its bytes are pinned when it is opened."""
+        found = self.stat(paths.file_path(path, "open"), version=version)
+        return open_reader(self._service, found)
+
+    def write(self, path: str, data: Data, **options: Unpack[WriteKeywords]) -> Metadata:
+        """Write bytes, an iterable of bytes or a binary file as one object.
+
+        The target is old or new, never half. ``if_not_exists`` and ``if_match`` are atomic, or
+        Unsupported before anything is written.
+        """
+        paths.file_path(path, "write")
+        chosen: WriteOptions = options_of(WriteOptions, options)
+        can = self.capability
+        self._need(not chosen.if_not_exists or can.write_with_if_not_exists, "write if_not_exists")
+        self._need(chosen.if_match is None or can.write_with_if_match, "write with if_match")
+        chunks, size = chunks_of(data)
+        if size is not None:
+            chosen = options_of(WriteOptions, {**options, "size_hint": size})
+        return self._service.write(path, chunks, chosen)
+
+    def delete(self, path: str, *, if_match: str | None = None, version: str | None = None) -> None:
+        """Remove an object; one that is not there is no error."""
+        paths.file_path(path, "delete")
+        self._need(if_match is None or self.capability.delete_with_if_match, "delete with if_match")
+        self._need(version is None or self.capability.versions, "delete a version")
+        self._service.delete(path, DeleteOptions(if_match=if_match, version=version))
+
+    def copy(
+        self,
+        source: str | Metadata,
+        target: str,
+        *,
+        into: Operator | None = None,
+        **options: Unpack[CopyKeywords],
+    ) -> Metadata:
+        """Copy an object, here or into another operator, and return the target's metadata.
+
+        Runs to completion; on any error the copy is aborted and the target stays as it was.
+        """
+        return self.copier(source, target, into=into, **options).run()
+
+    def copier(
+        self,
+        source: str | Metadata,
+        target: str,
+        *,
+        into: Operator | None = None,
+        **options: Unpack[CopyKeywords],
+    ) -> Copier:
+        """The same copy, driven step by step by the caller. Nothing is written before a step.
+
+        The source is looked at once, here, and pinned: other bytes are never copied. An entry of
+        this operator's listing may stand for the source: exactly that object is copied, and where
+        the service can (``Capability.copy_listed_up_to``) without looking at it again.
+        """
+        chosen: CopyOptions = options_of(CopyOptions, options)
+        return start_copy(self._service, source, (into or self)._service, target, chosen)
+
+    def resume(
+        self,
+        checkpoint: Checkpoint | str | bytes,
+        *,
+        into: Operator | None = None,
+        **options: Unpack[CopyKeywords],
+    ) -> Copier:
+        """Continue the copy of a checkpoint; parts that the server holds are not copied again.
+
+        The first step reports what was copied before. Options other than ``concurrent`` must be
+        those the copy began with, or be left out. Raises CheckpointInvalid where the checkpoint
+        is damaged, too old, or belongs to another source, target or service.
+        """
+        if not isinstance(checkpoint, Checkpoint):
+            checkpoint = Checkpoint.from_json(checkpoint)
+        begun = asdict(checkpoint.copy_options)
+        chosen: CopyOptions = options_of(CopyOptions, {**begun, **options})
+        return resume_copy(self._service, (into or self)._service, checkpoint, chosen)
+
+    def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        """What killed copies have left under a prefix, found by our own marker."""
+        return self._service.leftovers(paths.checked(prefix))
+
+    def remove_leftover(self, leftover: Leftover) -> None:
+        """Remove what a killed copy has left."""
+        self._service.remove_leftover(leftover)
+
+    def close(self) -> None:
+        """Give back connections; operators made from this one by ``layer`` share them."""
+        self._service.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Operator({self._service.location('')!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._opening is None:
+            raise Unsupported(
+                f"{self!r} cannot be pickled: there is no URI to open it by elsewhere",
+                hint="Open it with Operator.from_uri, a memory operator by a name.",
+            )
+        return _reopen, (self._opening,)
+
+    def _need(self, can: bool, what: str) -> None:
+        if not can:
+            raise Unsupported(f"{self.scheme} cannot {what}")
+
+
+def _reopen(opening: Opening) -> Operator:
+    return Operator(opening.open(), opening=opening)

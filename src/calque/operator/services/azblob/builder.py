@@ -1,0 +1,37 @@
+"""What the registry calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calque.operator.layers.chain import Chain
+from calque.operator.services.azblob.client import AzblobClient
+from calque.operator.services.azblob.config import SECRETS, AzblobConfig
+from calque.operator.services.azblob.service import AzblobService
+from calque.operator.uri import ServiceUri
+
+__all__ = ["SECRETS", "build", "split"]
+
+
+def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> AzblobService:
+    """The service behind ``az://container/root`` or ``az://ACCOUNT.blob/container/root``.
+
+    A container's name has no dot, so the two are never confused. Nothing is sent.
+    """
+    if "." in uri.host:
+        container, _, root = uri.path.partition("/")
+        account: str | None = uri.host.split(".")[0]
+    else:
+        container, root, account = uri.host, uri.path, None
+    config = AzblobConfig.of(container, account, root.strip("/"), options)
+    return AzblobService(config, AzblobClient(config), chain)
+
+
+def split(uri: str) -> tuple[str, str]:
+    """A URI of one blob, cut into the URI of its container and the blob's path."""
+    scheme, _, rest = uri.partition("://")
+    host, _, path = rest.partition("/")
+    if "." not in host:
+        return f"{scheme}://{host}", path
+    container, _, path = path.partition("/")
+    return f"{scheme}://{host}/{container}", path

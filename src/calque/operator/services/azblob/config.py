@@ -1,0 +1,156 @@
+"""The configuration of the Azure Blob service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from calque.errors import ConfigInvalid
+from calque.operator.uri import refuse_unknown
+from calque.values import MIB
+
+SECRETS = frozenset({"key", "sas", "connection_string"})
+OPTIONS = SECRETS | {"account", "endpoint", "anonymous", "threshold", "part_size"}
+ONE_REQUEST_MOST = 256 * MIB
+"""The largest source of a synchronous Copy Blob From URL."""
+BLOCK_MOST = 4000 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AzblobConfig:
+    """Where the container is, who asks, and how copies are cut.
+
+    ``account`` (``AZURE_STORAGE_ACCOUNT``)
+        The storage account's name; also in the URI ``az://ACCOUNT.blob/container/path``.
+    ``key`` (``AZURE_STORAGE_KEY``), ``sas`` (``AZURE_STORAGE_SAS_TOKEN``),
+    ``connection_string`` (``AZURE_STORAGE_CONNECTION_STRING``)
+        Secrets: the account's key, a shared access signature, or both with the endpoint in one.
+    ``endpoint``
+        Another address of the account, such as an emulator's or a private one.
+    ``anonymous``
+        Send no credentials: public containers.
+    ``threshold``
+        The largest blob that is copied in one request: 64 MiB, at most 256 MiB.
+    ``part_size``
+        The size of a block above it: 32 MiB, at most 4000 MiB.
+
+    Without a secret azure-identity finds what the machine has: environment, workload or managed
+    identity, the login of `az`.
+    """
+
+    container: str
+    account: str
+    root: str = ""
+    endpoint: str = ""
+    key: str | None = field(default=None, repr=False)
+    sas: str | None = field(default=None, repr=False)
+    anonymous: bool = False
+    threshold: int = 64 * MIB
+    part_size: int = 32 * MIB
+
+    def __post_init__(self) -> None:
+        if not self.container:
+            raise ConfigInvalid(
+                "an Azure URI names its container", hint="For example az://container/prefix"
+            )
+        if not self.account:
+            raise ConfigInvalid(
+                "the storage account is not known",
+                hint="Set AZURE_STORAGE_ACCOUNT or the option account, or write "
+                "az://ACCOUNT.blob/container/path.",
+            )
+        if not self.endpoint.startswith(("http://", "https://")):
+            raise ConfigInvalid("the Azure endpoint is no http:// or https:// address")
+        if not 0 <= self.threshold <= ONE_REQUEST_MOST:
+            raise ConfigInvalid(f"threshold must be between 0 and {ONE_REQUEST_MOST}")
+        if not 1 <= self.part_size <= BLOCK_MOST:
+            raise ConfigInvalid(f"part_size must be between 1 and {BLOCK_MOST}")
+
+    @classmethod
+    def of(
+        cls, container: str, account: str | None, root: str, options: Mapping[str, object]
+    ) -> AzblobConfig:
+        """Merge options over the environment; an unknown option is refused."""
+        refuse_unknown("az", options, OPTIONS)
+        joined = _connection(_text(options, "connection_string") or _environment(options))
+        own = {name: _text(options, name) for name in ("account", "key", "sas", "endpoint")}
+        anonymous = _flag(options.get("anonymous", False))
+        name = account or own["account"] or joined.get("AccountName")
+        name = name or os.environ.get("AZURE_STORAGE_ACCOUNT", "")
+        key = own["key"] or joined.get("AccountKey")
+        sas = own["sas"] or joined.get("SharedAccessSignature")
+        if key is None and sas is None and not anonymous:
+            key = os.environ.get("AZURE_STORAGE_KEY") or None
+            sas = None if key else os.environ.get("AZURE_STORAGE_SAS_TOKEN") or None
+        endpoint = own["endpoint"] or joined.get("BlobEndpoint") or _public(name, joined)
+        return cls(
+            container=container,
+            account=name or _account_in(endpoint),
+            root=root,
+            endpoint=endpoint.rstrip("/"),
+            key=None if anonymous else key,
+            sas=None if anonymous or not sas else sas.lstrip("?"),
+            anonymous=anonymous,
+            threshold=_size(options, "threshold", 64 * MIB),
+            part_size=_size(options, "part_size", 32 * MIB),
+        )
+
+
+def _environment(options: Mapping[str, object]) -> str | None:
+    """The connection string of the environment, unless options already say who asks."""
+    if {"key", "sas", "anonymous", "account", "endpoint"} & options.keys():
+        return None
+    return os.environ.get("AZURE_STORAGE_CONNECTION_STRING") or None
+
+
+def _connection(text: str | None) -> dict[str, str]:
+    if text is None:
+        return {}
+    pairs = (part.partition("=") for part in text.split(";") if part.strip())
+    found = {name.strip(): value.strip() for name, equals, value in pairs if equals}
+    if not {"AccountName", "BlobEndpoint"} & found.keys():
+        raise ConfigInvalid(
+            "the connection string names neither AccountName nor BlobEndpoint",
+            hint="Copy it whole from the portal: AccountName=…;AccountKey=…;EndpointSuffix=…",
+        )
+    return found
+
+
+def _public(account: str, joined: Mapping[str, str]) -> str:
+    protocol = joined.get("DefaultEndpointsProtocol", "https")
+    suffix = joined.get("EndpointSuffix", "core.windows.net")
+    return f"{protocol}://{account}.blob.{suffix}" if account else "https://"
+
+
+def _account_in(endpoint: str) -> str:
+    host = urlsplit(endpoint).hostname or ""
+    return host.split(".")[0] if ".blob." in host else ""
+
+
+def _text(options: Mapping[str, object], name: str) -> str | None:
+    value = options.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise ConfigInvalid(f"the option {name!r} must be text that is not empty")
+    return value
+
+
+def _size(options: Mapping[str, object], name: str, default: int) -> int:
+    value = options.get(name, default)
+    try:
+        return int(str(value))
+    except ValueError as error:
+        raise ConfigInvalid(f"the option {name!r} must be a number of bytes") from error
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ConfigInvalid(f"{value!r} is neither true nor false")
+    return found

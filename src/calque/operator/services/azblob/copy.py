@@ -1,0 +1,274 @@
+"""Copies within Azure: one request up to the threshold, blocks staged from the source above it.
+
+The service that holds the target reads the source by a URL that is signed anew for each request.
+Every request carries the source's etag, so that bytes of two blobs are never mixed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from calque.errors import (
+    Aborted,
+    CalqueError,
+    CheckpointInvalid,
+    ConditionNotMatch,
+    IntegrityError,
+    NotFound,
+    PermissionDenied,
+    TimedOut,
+    Unexpected,
+)
+from calque.operator.drivers.blocks import BlocksDriver
+from calque.operator.drivers.one_shot import OneShotDriver
+from calque.operator.drivers.verbs import CommitConflict, Part
+from calque.operator.layers.chain import Call
+from calque.operator.options import CopyOptions
+from calque.operator.service import CopyDriver
+from calque.operator.services.azblob import blocks, marker, resource
+from calque.operator.services.azblob.blocks import Block
+from calque.operator.services.azblob.requests import Requests
+from calque.operator.services.azblob.staging import Staging
+from calque.operator.services.azblob.upload import condition_headers
+from calque.operator.services.wire import Answer
+from calque.values import ByteRange, Metadata, PartPlan
+
+PENDING_SECONDS = 24 * 3600.0
+_POLL = (0.05, 5.0)
+"""First and longest wait between two looks at a pending copy."""
+
+
+@dataclass(slots=True)
+class AzblobCopy:
+    """The verbs of one copy, for the one-shot and for the blocks driver."""
+
+    origin: Requests
+    into: Requests
+    source: Metadata
+    target: str
+    options: CopyOptions
+    write: str = field(default_factory=blocks.fresh)
+
+    @property
+    def _location(self) -> str:
+        return self.into.location(self.target)
+
+    @property
+    def _conditional(self) -> bool:
+        return self.options.if_not_exists or self.options.if_match is not None
+
+    @property
+    def carries_as_one(self) -> bool:
+        """Whether one request does as wished: it carries content headers and may carry the tier."""
+        options = self.options
+        return options.carry_metadata and (options.carry_class or not self.source.storage_class)
+
+    @property
+    def _staging(self) -> Staging:
+        return Staging(self.into, self.target, self.write)
+
+    def copy_once(self) -> Metadata:
+        """The whole blob in one synchronous request; one that answers pending is waited for."""
+        if not self.carries_as_one:
+            return self.commit(())  # an empty blob, with what is wished beside its bytes
+        headers, attempts = self._whole_headers(), 0
+
+        def request(call: Call) -> Answer:
+            nonlocal attempts
+            attempts += 1
+            return self.into.client.ask(
+                call,
+                self._location,
+                "PUT",
+                self.into.key(self.target),
+                headers={**headers, **self._source()},
+            )
+
+        try:
+            answer = self.into.run("copy", self.target, request, slow=True)
+        except CalqueError as error:
+            # The answer of an earlier attempt may have been lost after it had made the target.
+            made = marker.made_by(self.into, self.target, self.write) if attempts > 1 else None
+            if made is not None:
+                return made
+            if (changed := self._changed_behind(error)) is not None:
+                raise changed from error
+            raise
+        if self._await(answer.headers):
+            return resource.metadata_of(self.target, self.into.head(self.target))
+        return self.into.made(self.target, answer, self.source.size)
+
+    def _whole_headers(self) -> dict[str, str]:
+        options, source = self.options, self.source
+        headers = {
+            "x-ms-requires-sync": "true",
+            "x-ms-copy-source-tag-option": "COPY" if options.carry_tags else "REPLACE",
+            **condition_headers(options.if_not_exists, options.if_match),
+        }
+        if self._conditional or not source.user:
+            headers |= resource.user_headers(source, self.write if self._conditional else None)
+        if options.carry_class and source.storage_class:
+            headers["x-ms-access-tier"] = source.storage_class
+        return headers
+
+    def _source(self) -> dict[str, str]:
+        """The source's URL and pin: made for one request, never kept."""
+        url, headers = self.origin.client.source(self.origin.key(self.source.path))
+        headers["x-ms-copy-source"] = url
+        if self.source.etag is not None:
+            headers["x-ms-source-if-match"] = resource.quoted(self.source.etag)
+        return headers
+
+    def _await(self, headers: Mapping[str, str]) -> bool:
+        """Return once the copy is a success: whether it had to be waited for.
+
+        Raises where it failed or was aborted.
+        """
+        waited, wait, limit = False, _POLL[0], time.monotonic() + PENDING_SECONDS
+        status = headers.get("x-ms-copy-status", "success")
+        while status == "pending":
+            if time.monotonic() > limit:
+                raise TimedOut(f"the copy to {self._location} is still pending")
+            time.sleep(wait)
+            waited = True
+            wait = min(wait * 2, _POLL[1])
+            headers = self.into.head(self.target)
+            status = headers.get("x-ms-copy-status", "")
+        if status == "success":
+            return waited
+        why = headers.get("x-ms-copy-status-description", "no reason was given")
+        if status == "aborted":
+            raise Aborted(f"the copy to {self._location} was aborted by another: {why}")
+        raise Unexpected(f"the copy to {self._location} ended as {status or 'unknown'}: {why}")
+
+    def stage(self, number: int, span: ByteRange) -> Part:
+        """One block, copied by the service from the source's range."""
+        block = Block(self.write, number)
+        query = {"comp": "block", "blockid": block.id}
+        ranged = {"x-ms-source-range": f"bytes={span.offset}-{span.last}"}
+
+        def request(call: Call) -> Answer:
+            return self.into.client.ask(
+                call,
+                self._location,
+                "PUT",
+                self.into.key(self.target),
+                query,
+                headers={**ranged, **self._source()},
+            )
+
+        try:
+            self.into.run("copy_part", self.target, request)
+        except CalqueError as error:
+            if (changed := self._changed_behind(error)) is not None:
+                raise changed from error
+            raise
+        return Part(number, block.id, span.length or 0)
+
+    def staged(self) -> Mapping[int, Part]:
+        return self._staging.staged()
+
+    def commit(self, parts: Sequence[Part]) -> Metadata:
+        """The blocks become the blob, with everything that is carried over."""
+        options, source = self.options, self.source
+        if [part.number for part in parts] != list(range(1, len(parts) + 1)):
+            raise IntegrityError(f"the blocks of {self._location} are not in one row")
+        carried = source if options.carry_metadata else Metadata(path=source.path)
+        carried = replace(
+            carried, storage_class=source.storage_class if options.carry_class else None
+        )
+        headers = {
+            "x-ms-blob-content-type": "application/octet-stream",
+            **resource.content_headers(carried),
+            **resource.user_headers(carried),
+            **resource.tag_headers(source.tags if options.carry_tags else None),
+            **condition_headers(options.if_not_exists, options.if_match),
+        }
+        if options.carry_metadata and source.checksum is not None:
+            headers["x-ms-blob-content-md5"] = source.checksum.value
+        self._compare(parts)
+        return self._staging.commit(len(parts), source.size, headers)
+
+    def _compare(self, parts: Sequence[Part]) -> None:
+        """What the service holds must be what was staged, before it becomes the blob."""
+        held = self.staged() if parts else {}
+        for part in parts:
+            found = held.get(part.number)
+            if found is None:
+                raise CommitConflict(f"staged blocks of {self._location} were thrown away")
+            if found.size != part.size:
+                raise IntegrityError(
+                    f"block {part.number} of {self._location} holds {found.size} bytes "
+                    f"where {part.size} were to be copied",
+                    hint="The target is untouched. Copy again.",
+                )
+
+    def committed(self, parts: Sequence[Part]) -> Metadata | None:
+        return self._staging.committed()
+
+    def discard(self) -> None:
+        self._staging.discard()
+
+    def _changed_behind(self, error: CalqueError) -> CalqueError | None:
+        """What became of the source, where a request that reads it was refused for that.
+
+        The codes do not tell reliably whether it is source or target, so the source is looked at.
+        """
+        if not isinstance(error, NotFound | ConditionNotMatch | PermissionDenied):
+            return None
+        where = self.origin.location(self.source.path)
+        try:
+            now = self.origin.head(self.source.path)
+        except NotFound:
+            return NotFound(f"the source {where} was deleted before it was copied")
+        except CalqueError:
+            return None  # the first error tells more than one of looking for its reason
+        if resource.plain(now.get("etag")) == self.source.etag:
+            return None
+        return ConditionNotMatch(
+            f"the source {where} was replaced before it was copied",
+            hint="Copy again to get the new blob; the target is untouched.",
+        )
+
+
+class AzblobBlocksDriver(BlocksDriver):
+    """The blocks driver, with the write's id in its checkpoint."""
+
+    write: str = ""
+
+    def state(self) -> Mapping[str, Any]:
+        return {**super().state(), "write": self.write}
+
+
+def driver_of(verbs: AzblobCopy) -> CopyDriver:
+    """The driver for a copy of this size and these wishes."""
+    size, options, config = verbs.source.size, verbs.options, verbs.into.client.config
+    if size == 0 or (size <= config.threshold and verbs.carries_as_one):
+        return OneShotDriver(verbs, size)
+    if options.carry_tags and verbs.source.tags is None:
+        raise PermissionDenied(
+            f"the tags of {verbs.origin.location(verbs.source.path)} cannot be read",
+            hint="Allow reading them, or copy with carry_tags=False.",
+        )
+    plan = PartPlan.make(size, options.chunk or config.part_size, blocks.LIMITS)
+    driver = AzblobBlocksDriver(verbs, plan, concurrent=options.concurrent)
+    driver.write = verbs.write
+    return driver
+
+
+def resumed_driver(verbs: AzblobCopy, state: Mapping[str, Any]) -> CopyDriver:
+    """The driver of an earlier copy."""
+    if state.get("driver") == "one-shot":
+        return OneShotDriver(verbs, verbs.source.size)
+    write = state.get("write")
+    if state.get("driver") != "blocks" or not blocks.is_write(write):
+        raise CheckpointInvalid("the checkpoint is not one of an Azure copy")
+    verbs.write = str(write)
+    driver = AzblobBlocksDriver.resume_blocks(
+        verbs, state, concurrent=verbs.options.concurrent, size=verbs.source.size
+    )
+    driver.write = verbs.write
+    return driver

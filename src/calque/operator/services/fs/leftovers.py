@@ -1,0 +1,93 @@
+"""Temporary files that killed copies left."""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from calque.errors import ConditionNotMatch, InvalidInput
+from calque.operator.service import Leftover
+from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.root import Root
+from calque.operator.services.fs.temporary import is_temporary, lock, target_of
+
+KIND = "temporary file"
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
+    """Temporary files under a prefix that no living process holds. Symlinks are not followed.
+
+    ``started`` is when the file was last written to: a copy that is under way on another machine,
+    whose lock cannot be seen, is never old.
+    """
+    above, _, start = prefix.rpartition("/")
+    base = root.directory_key(above)
+    waiting = [base]
+    while waiting:
+        directory = waiting.pop()
+        for name, is_directory in _entries(root, directory):
+            key = f"{directory}/{name}" if directory else name
+            if directory == base and not name.startswith(start):
+                continue
+            if is_directory:
+                waiting.append(key)
+            elif is_temporary(name) and (found := _abandoned(root, key)) is not None:
+                yield Leftover(
+                    location=f"file://{root.absolute(target_of(key))}",
+                    kind=KIND,
+                    id=key,
+                    started=datetime.fromtimestamp(found.st_mtime, UTC),
+                    size=found.st_blocks * 512,
+                )
+
+
+def remove_leftover(root: Root, leftover: Leftover) -> None:
+    """Remove it, unless a process took it up again meanwhile; one that is gone is no error."""
+    key = root.key(leftover.id)
+    directory, _, name = key.rpartition("/")
+    if not is_temporary(name):
+        raise InvalidInput(f"{leftover.id!r} is no temporary file of calque; it was not touched")
+    with about(root.absolute(key)):
+        try:
+            with root.opened(directory, _DIRECTORY) as parent, root.opened(key, _PLAIN) as held:
+                if not lock(held):
+                    raise ConditionNotMatch(f"{leftover.id!r} is in use; it was not touched")
+                os.unlink(name, dir_fd=parent)  # while held, so that nobody can resume it
+        except FileNotFoundError:
+            return
+
+
+def _entries(root: Root, directory: str) -> list[tuple[str, bool]]:
+    """Names of what may matter here: directories and our temporary files."""
+    with about(root.absolute(directory)):
+        try:
+            descriptor = root.open(directory, _DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        try:
+            with os.scandir(descriptor) as entries:
+                return [
+                    (entry.name, is_directory)
+                    for entry in entries
+                    if (is_directory := entry.is_dir(follow_symlinks=False))
+                    or is_temporary(entry.name)
+                ]
+        finally:
+            os.close(descriptor)
+
+
+def _abandoned(root: Root, key: str) -> os.stat_result | None:
+    """What the file is; None when it is held by a living process, is no plain file, or is gone."""
+    with about(root.absolute(key)):
+        try:
+            with root.opened(key, _PLAIN) as descriptor:
+                found = os.fstat(descriptor)
+                free = modes.S_ISREG(found.st_mode) and lock(descriptor)
+                return found if free else None
+        except FileNotFoundError:
+            return None

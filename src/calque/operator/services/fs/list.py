@@ -1,0 +1,170 @@
+"""Files in key order, directory by directory."""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+from calque.operator.services.fs.errors import about, translate
+from calque.operator.services.fs.root import Root
+from calque.operator.services.fs.stat import describe
+from calque.operator.services.fs.temporary import is_temporary
+from calque.values import Metadata
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
+
+
+def listing(root: Root, prefix: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
+    """Entries whose key begins with ``prefix``, in the order of their UTF-8 bytes, as S3 does.
+
+    Symlinks to files are shown as files if they stay beneath the root. Symlinks to directories
+    are shown as directories of one level, but a recursive listing does not follow them: it always
+    ends. Memory holds the names of the directories on the way down, never the whole tree.
+    """
+    above, _, start = prefix.rpartition("/")
+    base = root.directory_key(above)
+    return _Walk(root, os.fsencode(start_after), recursive).entries(base, start)
+
+
+@dataclass(slots=True)
+class _Level:
+    """One directory of the way down: its key with a slash, and the names to come, last first.
+
+    Names of directories end in ``/``: that is how ``a-`` sorts before ``a/b``.
+    """
+
+    prefix: str
+    names: list[str]
+    descriptor: int | None
+
+    def close(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+class _Walk:
+    def __init__(self, root: Root, after: bytes, recursive: bool) -> None:
+        self._root = root
+        self._after: bytes | None = after or None
+        self._recursive = recursive
+
+    def entries(self, base: str, start: str) -> Iterator[Metadata]:
+        level = self._enter(base, start, 0)
+        levels = [level] if level else []
+        try:
+            while levels:
+                level = levels[-1]
+                below = yield from self._level(level)
+                level.close()  # one descriptor at a time, however deep the tree
+                if below is None:
+                    levels.pop()
+                elif entered := self._enter(below[:-1], "", os.O_NOFOLLOW):
+                    levels.append(entered)
+        finally:
+            for level in levels:
+                level.close()
+
+    def _level(self, level: _Level) -> Generator[Metadata, None, str | None]:
+        """The files of a level up to its next directory, which is returned; None at the end."""
+        names, prefix, status = level.names, level.prefix, self._status
+        while names:
+            name = names.pop()
+            key = prefix + name
+            if self._after is not None and self._is_before(key):
+                continue
+            if name[-1] != "/":
+                if (found := status(level, name)) is not None:
+                    yield describe(key, found)
+            elif self._recursive:
+                return key
+            else:
+                yield Metadata(path=key, is_dir=True)
+        return None
+
+    def _is_before(self, key: str) -> bool:
+        """Whether ``start_after`` leaves this key, or all of this directory, behind."""
+        assert self._after is not None
+        encoded = os.fsencode(key)
+        if encoded > self._after:
+            self._after = None  # and so is everything to come
+            return False
+        return not (key[-1] == "/" and self._recursive and self._after.startswith(encoded))
+
+    def _enter(self, key: str, start: str, flags: int) -> _Level | None:
+        """The level of a directory; None when it is not there (any more)."""
+        prefix = f"{key}/" if key else ""
+        with about(self._root.absolute(key)):
+            try:
+                descriptor = self._root.open(key, _DIRECTORY | flags)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            try:
+                return _Level(prefix, self._names(prefix, start, descriptor), descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+
+    def _names(self, prefix: str, start: str, descriptor: int) -> list[str]:
+        names = []
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                name = entry.name
+                if start and not name.startswith(start):
+                    continue
+                if entry.is_symlink():
+                    if self._leads_to_directory(prefix + name):
+                        if self._recursive:
+                            continue
+                        name += "/"
+                elif entry.is_dir():
+                    name += "/"
+                elif is_temporary(name):
+                    continue
+                names.append(name)
+        # str sorts by code point, which is the order of UTF-8; only bytes that are no UTF-8
+        # (they come as lone surrogates) need to be compared as the bytes they are
+        names.sort(key=None if all(map(str.isascii, names)) else os.fsencode, reverse=True)
+        return names
+
+    def _leads_to_directory(self, key: str) -> bool:
+        try:
+            with self._root.opened(key, os.O_PATH | os.O_DIRECTORY):
+                return True
+        except OSError:
+            return False  # a file, or dangling, looping, leading out: no directory of ours
+
+    def _status(self, level: _Level, name: str) -> os.stat_result | None:
+        """What a regular file is; None for anything else, and for what vanished meanwhile."""
+        if level.descriptor is None and not self._reopen(level):
+            return None
+        try:
+            found = os.stat(name, dir_fd=level.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise translate(error, self._root.absolute(level.prefix + name)) from error
+        if modes.S_ISREG(found.st_mode):
+            return found
+        return self._behind(level.prefix + name) if modes.S_ISLNK(found.st_mode) else None
+
+    def _reopen(self, level: _Level) -> bool:
+        """Whether the directory is still there; if not, its files went with it."""
+        with about(self._root.absolute(level.prefix)):
+            try:
+                level.descriptor = self._root.open(level.prefix[:-1], _DIRECTORY)
+            except (FileNotFoundError, NotADirectoryError):
+                level.names.clear()
+                return False
+        return True
+
+    def _behind(self, key: str) -> os.stat_result | None:
+        """The file a symlink leads to; None when it dangles, loops or leads out of the root."""
+        try:
+            with self._root.opened(key, os.O_PATH) as descriptor:
+                found = os.fstat(descriptor)
+        except OSError:
+            return None
+        return found if modes.S_ISREG(found.st_mode) else None

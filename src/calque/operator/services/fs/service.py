@@ -1,0 +1,153 @@
+"""The verbs of local files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from calque.errors import Unsupported
+from calque.operator.capability import Capability
+from calque.operator.layers.chain import Call, Chain
+from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
+from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.services.fs.config import FsConfig
+from calque.operator.services.fs.copy import FileCopy, FileDriver
+from calque.operator.services.fs.delete import delete
+from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.leftovers import leftovers, remove_leftover
+from calque.operator.services.fs.list import listing
+from calque.operator.services.fs.read import read
+from calque.operator.services.fs.rename import rename
+from calque.operator.services.fs.resume import Unfinished
+from calque.operator.services.fs.stat import stat
+from calque.operator.services.fs.write import write
+from calque.values import Metadata
+
+T = TypeVar("T")
+
+CAPABILITY = Capability(
+    write_with_if_not_exists=True,
+    read_with_if_match=True,
+    copy=True,
+    copy_with_if_not_exists=True,
+    copy_source_pinned=True,
+    copy_resumable=True,
+)
+
+
+@dataclass(frozen=True)
+class FsService:
+    """Files beneath one directory. Holds nothing open, so it may be pickled and shared."""
+
+    config: FsConfig
+    chain: Chain = field(default_factory=Chain)
+
+    @property
+    def scheme(self) -> str:
+        return "fs"
+
+    @property
+    def capability(self) -> Capability:
+        return CAPABILITY
+
+    def layered(self, chain: Chain) -> FsService:
+        return replace(self, chain=chain)
+
+    def location(self, path: str) -> str:
+        slash = "/" if path.endswith("/") else ""
+        return f"file://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
+
+    def stat(self, path: str, *, version: str | None = None) -> Metadata:
+        if version is not None:
+            raise Unsupported(f"{path!r}: a file system keeps no versions")
+        return self.chain.run(Call("stat", path), lambda _: stat(self.config.root, path))
+
+    def list(
+        self, prefix: str, *, start_after: str = "", recursive: bool = True
+    ) -> Iterator[Metadata]:
+        return self.chain.run(
+            Call("list", prefix),
+            lambda _: listing(self.config.root, prefix, start_after, recursive),
+        )
+
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        return self.chain.run(Call("read", path), lambda _: read(self.config.root, path, options))
+
+    def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
+        def send(verb: str, request: Callable[[], T]) -> T:
+            def translated(_: Call) -> T:
+                with about(self.config.root.absolute(path)):
+                    return request()
+
+            call = Call(verb, path, idempotent=verb != "write_commit", slow=True)
+            return self.chain.run(call, translated)
+
+        return write(self.config.root, path, chunks, options, self.config.durable, send)
+
+    def delete(self, path: str, options: DeleteOptions) -> None:
+        self.chain.run(
+            Call("delete", path),
+            lambda _: delete(self.config.root, path, options, durable=self.config.durable),
+        )
+
+    def copy(
+        self, source: Metadata, target: str, options: CopyOptions, *, into: Service
+    ) -> CopyDriver:
+        return FileDriver(self._plan(source, target, options, into), self.chain)
+
+    def resume(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        state: Mapping[str, Any],
+        *,
+        into: Service,
+    ) -> CopyDriver:
+        left = Unfinished.from_json(state, source.size)
+        return FileDriver.resume(self._plan(source, target, options, into, left), self.chain, left)
+
+    def _plan(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        into: Service,
+        left: Unfinished | None = None,
+    ) -> FileCopy:
+        if not isinstance(into, FsService):
+            raise Unsupported(
+                f"fs cannot copy into {into.scheme} by itself",
+                hint="Let the bytes pass through the client with stream=True (--stream)",
+            )
+        return FileCopy.plan(
+            source, self.config.root, target, into.config.root, options, into.config.durable, left
+        )
+
+    def rename(self, source: Metadata, target: str, *, if_not_exists: bool = False) -> Metadata:
+        """Move a pinned file within this root in one moment; Unsupported across file systems."""
+        return self.chain.run(
+            Call("rename", target, idempotent=False),
+            lambda _: rename(
+                self.config.root,
+                source,
+                target,
+                if_not_exists=if_not_exists,
+                durable=self.config.durable,
+            ),
+        )
+
+    def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        return self.chain.run(
+            Call("leftovers", prefix), lambda _: leftovers(self.config.root, prefix)
+        )
+
+    def remove_leftover(self, leftover: Leftover) -> None:
+        self.chain.run(
+            Call("remove_leftover", leftover.id),
+            lambda _: remove_leftover(self.config.root, leftover),
+        )
+
+    def close(self) -> None:
+        """Nothing is held open."""

@@ -1,0 +1,57 @@
+"""What a file is: its metadata, and the token that pins its bytes."""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from datetime import UTC, datetime
+
+from calque.errors import IsADirectory, Unsupported
+from calque.operator.services.fs.errors import looking_for
+from calque.operator.services.fs.root import Root
+from calque.operator.services.fs.temporary import refuse_reserved
+from calque.values import Metadata
+
+
+def stat(root: Root, path: str) -> Metadata:
+    """The file's metadata; a symlink is followed as long as it stays beneath the root.
+
+    A path that ends in ``/`` asks for a directory, which may be empty.
+    """
+    if path.endswith("/"):
+        return _directory(root, path)
+    key = root.key(path)
+    refuse_reserved(key)
+    shown = root.absolute(key)
+    with looking_for(shown), root.opened(key, os.O_PATH) as descriptor:
+        found = os.fstat(descriptor)
+    check_regular(found, shown)
+    return describe(key, found)
+
+
+def _directory(root: Root, path: str) -> Metadata:
+    key = root.directory_key(path)
+    with looking_for(root.absolute(key)), root.opened(key, os.O_PATH | os.O_DIRECTORY):
+        return Metadata(path=path, is_dir=True)
+
+
+def check_regular(found: os.stat_result, path: str) -> None:
+    """Only regular files are objects."""
+    if modes.S_ISDIR(found.st_mode):
+        raise IsADirectory(f"{path!r} is a directory; a file was needed")
+    if not modes.S_ISREG(found.st_mode):
+        raise Unsupported(f"{path!r} is a pipe, socket or device, not a file")
+
+
+def describe(key: str, found: os.stat_result) -> Metadata:
+    """A file as :class:`Metadata`."""
+    modified = datetime.fromtimestamp(found.st_mtime, UTC)
+    return Metadata.listed(key, found.st_size, modified, token=token(found))
+
+
+def token(found: os.stat_result) -> str:
+    """Inode, size, mtime and ctime: it changes whenever the bytes or the file do.
+
+    ctime is among them because mtime can be set back at will.
+    """
+    return f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ctime_ns:x}"

@@ -1,0 +1,91 @@
+"""A file written whole: aside first, then published in one moment."""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol, TypeVar
+
+from calque.errors import IsADirectory, Unsupported
+from calque.operator.options import WriteOptions
+from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.root import Root
+from calque.operator.services.fs.stat import describe
+from calque.operator.services.fs.temporary import Temporary, refuse_reserved
+from calque.values import Metadata
+
+T = TypeVar("T")
+
+_FULL_MODE = 0o666
+
+
+class Send(Protocol):
+    """Passes one request through the layers, by its verb."""
+
+    def __call__(self, verb: str, request: Callable[[], T], /) -> T: ...
+
+
+def write(
+    root: Root, path: str, chunks: Iterable[bytes], options: WriteOptions, durable: bool, send: Send
+) -> Metadata:
+    """Write all chunks as the file ``path``; after any failure the old file is untouched.
+
+    A file that is replaced keeps its mode, a new one gets the umask's. A symlink at the path is
+    replaced, not followed. ``send`` passes each request through the layers; chunks are asked for
+    between requests, because they may come out of requests of another service.
+    """
+    key = root.key(path)
+    refuse_reserved(key)
+    check_conditions(path, options.if_match)
+    replace = not options.if_not_exists
+    with about(root.absolute(key)):
+        old = target_status(root, key)
+        temporary = send(
+            "write_begin",
+            lambda: Temporary.create(root, key, replace=replace, mode=_FULL_MODE, durable=durable),
+        )
+        offset = 0
+        try:
+            for chunk in chunks:
+                send("write_chunk", partial(_write_at, temporary.descriptor, chunk, offset))
+                offset += len(chunk)
+            if old is not None:
+                os.fchmod(temporary.descriptor, modes.S_IMODE(old.st_mode))
+            found = send("write_commit", lambda: temporary.publish(key, replace=replace))
+        except BaseException:
+            temporary.discard()
+            raise
+    return describe(key, found)
+
+
+def check_conditions(path: str, if_match: str | None) -> None:
+    """A file system has no atomic compare-and-replace, and we never pretend."""
+    if if_match is not None:
+        raise Unsupported(
+            f"{path!r}: a file system cannot replace a file only if it is unchanged",
+            hint="Use if_not_exists, or leave the condition out",
+        )
+
+
+def target_status(root: Root, key: str) -> os.stat_result | None:
+    """What stands at the target now; None when nothing does.
+
+    Asked before anything is written, so that a bad name or a directory is refused at once.
+    """
+    try:
+        with root.opened(key, os.O_PATH | os.O_NOFOLLOW) as descriptor:
+            found = os.fstat(descriptor)
+    except FileNotFoundError:
+        return None
+    if modes.S_ISDIR(found.st_mode):
+        raise IsADirectory(f"{root.absolute(key)!r} is a directory; no file can replace it")
+    return found if modes.S_ISREG(found.st_mode) else None
+
+
+def _write_at(descriptor: int, chunk: bytes, offset: int) -> None:
+    view = memoryview(chunk)
+    while view:
+        done = os.pwrite(descriptor, view, offset)
+        view, offset = view[done:], offset + done

@@ -1,0 +1,11 @@
+"""Google Cloud Storage over its JSON API.
+
+An object's identity is its **generation**, a number that every new set of bytes gets: it is the
+``etag`` and the ``version`` of :class:`~calque.values.Metadata` here, because the etag the service
+sends also changes when only metadata is touched. ``if_match`` takes a generation; the service's own
+etag is taken too and looked up first, the change itself still being conditional on the generation.
+
+Map: ``builder``, ``config`` (options), ``credentials`` (google-auth), ``client`` (one request),
+``resource`` (JSON to metadata and back), ``service`` (the verbs), ``upload`` (writes), ``copy``
+(rewrite), ``errors`` (the one table).
+"""

@@ -1,0 +1,90 @@
+"""The configuration of the GCS service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from calque.errors import ConfigInvalid
+from calque.operator.uri import refuse_unknown
+
+PUBLIC_ENDPOINT = "https://storage.googleapis.com"
+SECRETS = frozenset({"token"})
+OPTIONS = frozenset({"endpoint", "anonymous", "key_file", "token", "user_project", "versions"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GcsConfig:
+    """Where the bucket is and who asks.
+
+    ``endpoint`` (``STORAGE_EMULATOR_HOST``)
+        Another server. The variable also means ``anonymous``, as Google's own clients take it.
+    ``anonymous``
+        Send no credentials: public buckets, emulators.
+    ``key_file`` (``GOOGLE_APPLICATION_CREDENTIALS``)
+        The JSON file of a service account or of a federation.
+    ``token``
+        An access token; a secret.
+    ``user_project``
+        The project that pays where the requester pays.
+    ``versions``
+        The bucket keeps old generations (object versioning is on).
+
+    Without any of them google-auth finds what the machine has: gcloud's login or the metadata
+    server's account.
+    """
+
+    bucket: str
+    root: str = ""
+    endpoint: str = PUBLIC_ENDPOINT
+    anonymous: bool = False
+    key_file: str | None = None
+    token: str | None = field(default=None, repr=False)
+    user_project: str | None = None
+    versions: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.bucket:
+            raise ConfigInvalid("a GCS URI names its bucket", hint="For example gs://bucket/prefix")
+        if not self.endpoint.startswith(("http://", "https://")):
+            raise ConfigInvalid(f"the endpoint {self.endpoint!r} is no http:// or https:// address")
+
+    @classmethod
+    def of(cls, bucket: str, root: str, options: Mapping[str, object]) -> GcsConfig:
+        """Merge options over the environment; an unknown option is refused."""
+        refuse_unknown("gs", options, OPTIONS)
+        emulator = os.environ.get("STORAGE_EMULATOR_HOST", "")
+        if emulator and "://" not in emulator:
+            emulator = f"http://{emulator}"
+        own_endpoint = _text(options, "endpoint")
+        anonymous = options.get("anonymous", bool(emulator and own_endpoint is None))
+        return cls(
+            bucket=bucket,
+            root=root,
+            endpoint=(own_endpoint or emulator or PUBLIC_ENDPOINT).rstrip("/"),
+            anonymous=_flag(anonymous),
+            key_file=_text(options, "key_file"),
+            token=_text(options, "token"),
+            user_project=_text(options, "user_project"),
+            versions=_flag(options.get("versions", False)),
+        )
+
+
+def _text(options: Mapping[str, object], name: str) -> str | None:
+    value = options.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise ConfigInvalid(f"the option {name!r} must be text that is not empty")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ConfigInvalid(f"{value!r} is neither true nor false")
+    return found

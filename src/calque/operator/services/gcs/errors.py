@@ -1,0 +1,185 @@
+"""The one table from what GCS answers to our errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from calque.errors import (
+    AlreadyExists,
+    CalqueError,
+    ConditionNotMatch,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    RateLimited,
+    ResourceExhausted,
+    TimedOut,
+    Unavailable,
+    Unexpected,
+    Unsupported,
+)
+from calque.operator.services.wire import Answer, retry_after
+
+Kind = type[CalqueError]
+
+REASONS: Mapping[str, Kind] = MappingProxyType(
+    {
+        # 3xx that reach us: we never ask for what causes them.
+        "mediaDownloadRedirect": Unexpected,
+        "temporaryRedirect": Unexpected,
+        "notModified": ConditionNotMatch,
+        # 400
+        "badRequest": InvalidInput,
+        "badRequestException": InvalidInput,
+        "cloudKmsBadKey": InvalidInput,
+        "cloudKmsCannotChangeKeyName": InvalidInput,
+        "cloudKmsDecryptionKeyNotFound": PermissionDenied,
+        "cloudKmsDisabledKey": PermissionDenied,
+        "cloudKmsEncryptionKeyNotFound": PermissionDenied,
+        "cloudKmsKeyLocationNotAllowed": InvalidInput,
+        "customerEncryptionAlgorithmIsInvalid": InvalidInput,
+        "customerEncryptionKeyFormatIsInvalid": InvalidInput,
+        "customerEncryptionKeyIsIncorrect": PermissionDenied,
+        "customerEncryptionKeySha256IsInvalid": InvalidInput,
+        "invalid": InvalidInput,
+        "invalidAltValue": InvalidInput,
+        "invalidArgument": InvalidInput,
+        "invalidParameter": InvalidInput,
+        "keyInvalid": PermissionDenied,
+        "notDownload": InvalidInput,
+        "notUpload": InvalidInput,
+        "parseError": InvalidInput,
+        "pushChannelIdInvalid": InvalidInput,
+        "pushChannelIdNotUnique": InvalidInput,
+        "pushWebhookUrlNoHostOrAddress": InvalidInput,
+        "pushWebhookUrlNotHttps": InvalidInput,
+        "required": InvalidInput,
+        "resourceIsEncryptedWithCustomerEncryptionKey": Unsupported,
+        "resourceNotEncryptedWithCustomerEncryptionKey": InvalidInput,
+        "turnedDown": Unsupported,
+        "userProjectInconsistent": InvalidInput,
+        "userProjectInvalid": InvalidInput,
+        "userProjectMissing": InvalidInput,
+        "wrongUrlForUpload": InvalidInput,
+        # 401
+        "authError": PermissionDenied,
+        "authenticationRequired": PermissionDenied,
+        "authenticationRequiredRequesterPays": PermissionDenied,
+        "lockedDomainExpired": PermissionDenied,
+        "pushWebhookUrlUnauthorized": PermissionDenied,
+        # 403
+        "accountDisabled": PermissionDenied,
+        "countryBlocked": PermissionDenied,
+        "forbidden": PermissionDenied,
+        "insufficientPermissions": PermissionDenied,
+        "objectUnderActiveHold": PermissionDenied,
+        "quotaExceeded": ResourceExhausted,
+        "rateLimitExceeded": RateLimited,
+        "retentionPolicyNotMet": PermissionDenied,
+        "sslRequired": InvalidInput,
+        "stopChannelCallerNotOwner": PermissionDenied,
+        "accessNotConfigured": PermissionDenied,
+        "usageLimits.accessNotConfigured": PermissionDenied,
+        "usageLimits.rateLimitExceeded": RateLimited,
+        "userProjectAccessDenied": PermissionDenied,
+        "userProjectAccountProblem": PermissionDenied,
+        "userRateLimitExceeded": RateLimited,
+        # 404 and above
+        "notFound": NotFound,
+        "methodNotAllowed": Unsupported,
+        "uploadBrokenConnection": Unavailable,
+        "conflict": AlreadyExists,
+        "gone": NotFound,
+        "conditionNotMet": ConditionNotMatch,
+        "orgPolicyConstraintFailed": PermissionDenied,
+        "uploadTooLarge": ResourceExhausted,
+        "requestedRangeNotSatisfiable": InvalidInput,
+        "backendError": Unavailable,
+        "internalError": Unavailable,
+        "gatewayTimeout": TimedOut,
+        "notImplemented": Unsupported,
+    }
+)
+
+STATUSES: Mapping[int, Kind] = MappingProxyType(
+    {
+        304: ConditionNotMatch,
+        400: InvalidInput,
+        401: PermissionDenied,
+        403: PermissionDenied,
+        404: NotFound,
+        405: Unsupported,
+        408: TimedOut,
+        409: AlreadyExists,
+        410: NotFound,
+        411: InvalidInput,
+        412: ConditionNotMatch,
+        413: ResourceExhausted,
+        416: InvalidInput,
+        429: RateLimited,
+        499: Unavailable,
+        500: Unavailable,
+        501: Unsupported,
+        502: Unavailable,
+        503: Unavailable,
+        504: TimedOut,
+    }
+)
+
+_HINTS: Mapping[Kind, str] = MappingProxyType(
+    {
+        PermissionDenied: "Check which account asks and its role on the bucket; `calque doctor` "
+        "shows where credentials come from.",
+        ConditionNotMatch: "The object was created, replaced or deleted by another writer.",
+        ResourceExhausted: "Raise the quota, or ask for less.",
+    }
+)
+
+
+def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
+    """The error for an answer that is no success, naming what was asked of which object."""
+    reason, message = _reason(answer)
+    kind = _kind(answer.status, reason)
+    said = f": {message}" if message else ""
+    if kind is NotFound and is_missing_bucket(answer):
+        bucket = "/".join(location.split("/")[:3])
+        return NotFound(
+            f"cannot {verb} {location}: the bucket {bucket} does not exist",
+            hint="Check its name, and the endpoint if it is not Google's own.",
+        )
+    return kind(
+        f"cannot {verb} {location}: {answer.status}{said}",
+        hint=_HINTS.get(kind),
+        retry_after=retry_after(answer.headers),
+    )
+
+
+def is_missing_bucket(answer: Answer) -> bool:
+    """Whether a 404 means the bucket and not the object."""
+    return answer.status == 404 and b"bucket does not exist" in answer.body
+
+
+def _kind(status: int, reason: str) -> Kind:
+    # "required" is a missing parameter with 400 and a missing login with 401.
+    if status == 401:
+        return PermissionDenied
+    # A rate limit that comes as 403 must not be taken for a lack of rights.
+    known = REASONS.get(reason)
+    if known is not None:
+        return known
+    if status >= 500:
+        return STATUSES.get(status, Unavailable)
+    return STATUSES.get(status, Unexpected)
+
+
+def _reason(answer: Answer) -> tuple[str, str]:
+    """The first reason and the message; a plain text body is the message."""
+    try:
+        error = json.loads(answer.body)["error"]
+        details = error.get("errors") or [{}]
+        return str(details[0].get("reason", "")), str(error.get("message", ""))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        text = answer.body[:300].decode("utf-8", "replace").strip()
+        return "", "" if text.startswith("<") else text

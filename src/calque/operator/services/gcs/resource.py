@@ -1,0 +1,79 @@
+"""The object resource of the JSON API, to metadata and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from calque.errors import Unexpected, Unsupported
+from calque.operator.options import WriteOptions
+from calque.values import Checksum, Metadata
+
+EXPIRES = "calque-expires"
+"""GCS keeps no Expires header; it travels as user metadata under this name."""
+
+MARK = "calque-request"
+"""The mark of a conditional request; see ``marker``."""
+
+LISTED = (
+    "nextPageToken,prefixes,items(name,size,generation,updated,storageClass,crc32c,"
+    "contentType,contentEncoding,contentLanguage,contentDisposition,cacheControl,metadata)"
+)
+
+
+def metadata_of(resource: Mapping[str, Any], path: str) -> Metadata:
+    """What calque knows of an object, from its resource."""
+    try:
+        generation = str(resource["generation"])
+        size = int(resource.get("size", 0))
+    except (KeyError, ValueError) as error:
+        raise Unexpected(f"GCS described {path!r} without generation or size") from error
+    user = dict(resource.get("metadata") or {})
+    user.pop(MARK, None)
+    crc = resource.get("crc32c")
+    return Metadata(
+        path=path,
+        size=size,
+        is_dir=path.endswith("/"),
+        etag=generation,
+        version=generation,
+        last_modified=_moment(resource.get("updated")),
+        content_type=resource.get("contentType"),
+        content_encoding=resource.get("contentEncoding"),
+        content_language=resource.get("contentLanguage"),
+        content_disposition=resource.get("contentDisposition"),
+        cache_control=resource.get("cacheControl"),
+        expires=user.pop(EXPIRES, None),
+        user=user,
+        storage_class=resource.get("storageClass"),
+        checksum=Checksum("crc32c", crc) if crc else None,
+    )
+
+
+def body_of(described: WriteOptions | Metadata) -> dict[str, Any]:
+    """The writable fields of a resource; what is None is left out."""
+    user = dict(described.user)
+    if described.expires is not None:
+        user[EXPIRES] = described.expires
+    fields = {
+        "contentType": described.content_type,
+        "contentEncoding": described.content_encoding,
+        "contentLanguage": described.content_language,
+        "contentDisposition": described.content_disposition,
+        "cacheControl": described.cache_control,
+        "storageClass": described.storage_class,
+        "metadata": user or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def refuse_tags(tags: Mapping[str, str] | None) -> None:
+    if tags:
+        raise Unsupported(
+            "GCS objects have no tags", hint="Leave them out; copies take carry_tags=False."
+        )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

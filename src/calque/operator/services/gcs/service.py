@@ -1,0 +1,201 @@
+"""The verbs over one root in a GCS bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from calque.errors import ConditionNotMatch, NotFound, Unsupported
+from calque.operator.capability import Capability
+from calque.operator.layers.chain import Call, Chain
+from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
+from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.services.gcs import copy as gcs_copy
+from calque.operator.services.gcs.client import GcsClient, object_path
+from calque.operator.services.gcs.config import GcsConfig
+from calque.operator.services.gcs.errors import refusal
+from calque.operator.services.gcs.requests import Requests
+from calque.operator.services.gcs.resource import LISTED, metadata_of
+from calque.operator.services.gcs.upload import Upload
+from calque.values import Metadata
+
+WEEK = 7 * 24 * 3600.0
+PAGE = 1000
+
+CAPABILITY = Capability(
+    write_with_if_not_exists=True,
+    write_with_if_match=True,
+    delete_with_if_match=True,
+    read_with_if_match=True,
+    copy=True,
+    copy_with_if_not_exists=True,
+    copy_with_if_match=True,
+    copy_source_pinned=True,
+    copy_concurrent=False,
+    copy_resumable=True,
+    copy_resumable_for=WEEK,
+    user_metadata=True,
+    tags=False,
+)
+
+
+class GcsService:
+    """A root in a bucket."""
+
+    def __init__(self, config: GcsConfig, client: GcsClient, chain: Chain) -> None:
+        self._config = config
+        self._client = client
+        self._requests = Requests(client, chain, config.bucket, config.root)
+
+    @property
+    def scheme(self) -> str:
+        return "gs"
+
+    @property
+    def capability(self) -> Capability:
+        kept = self._config.versions
+        return replace(CAPABILITY, versions=kept, read_with_version=kept)
+
+    @property
+    def chain(self) -> Chain:
+        return self._requests.chain
+
+    def layered(self, chain: Chain) -> GcsService:
+        return GcsService(self._config, self._client, chain)
+
+    def location(self, path: str) -> str:
+        return self._requests.location(path)
+
+    def stat(self, path: str, *, version: str | None = None) -> Metadata:
+        return self._requests.stat(path, version)
+
+    def list(
+        self, prefix: str, *, start_after: str = "", recursive: bool = True
+    ) -> Iterator[Metadata]:
+        token: str | None = None
+        while True:
+            page = self._page(prefix, start_after, recursive, token)
+            for entry in self._entries(page):
+                # startOffset includes its own key, and a folder that begins before it.
+                if entry.path > start_after:
+                    yield entry
+            token = page.get("nextPageToken")
+            if not token:
+                return
+
+    def _page(
+        self, prefix: str, start_after: str, recursive: bool, token: str | None
+    ) -> dict[str, Any]:
+        requests = self._requests
+        query = {
+            "prefix": requests.key(prefix) or None,
+            "delimiter": None if recursive else "/",
+            "startOffset": requests.key(start_after) if start_after else None,
+            "pageToken": token,
+            "maxResults": PAGE,
+            "fields": LISTED,
+        }
+        bucket = quote(requests.bucket, safe="")
+        url = self._client.url(f"/storage/v1/b/{bucket}/o", query)
+        return requests.run(
+            "list", prefix, lambda call: self._client.ask(call, self.location(prefix), "GET", url)
+        )
+
+    def _entries(self, page: Mapping[str, Any]) -> Iterator[Metadata]:
+        cut = len(self._config.root) + 1 if self._config.root else 0
+        found = [metadata_of(item, item["name"][cut:]) for item in page.get("items", ())]
+        found += [Metadata(path=folder[cut:], is_dir=True) for folder in page.get("prefixes", ())]
+        found.sort(key=lambda entry: entry.path)
+        return iter(found)
+
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        requests, span = self._requests, options.range
+        generation = requests.generation_of(path, options.if_match)
+        if span.length == 0:
+            return self._nothing(path, options.version, generation)
+        query = {
+            "alt": "media",
+            "generation": options.version,
+            "ifGenerationMatch": generation,
+        }
+        url = self._client.url(object_path(requests.bucket, requests.key(path), "/download"), query)
+        # Taking gzip keeps the service from unpacking what is stored packed.
+        headers = {"Accept-Encoding": "gzip"}
+        if span.offset or span.length is not None:
+            last = "" if span.length is None else str(span.last)
+            headers["Range"] = f"bytes={span.offset}-{last}"
+
+        def request(call: Call) -> Iterator[bytes]:
+            answer, pieces = self._client.open(call, url, headers)
+            if answer.status == 416:  # the range begins at the end or after it
+                return iter(())
+            if answer.status not in (200, 206):
+                raise refusal(answer, self.location(path), "read")
+            return pieces
+
+        return requests.run("read", path, request)
+
+    def _nothing(self, path: str, version: str | None, generation: str | None) -> Iterator[bytes]:
+        """No bytes, of an object that must be there and be the one that is meant."""
+        found = self._requests.stat(path, version)
+        if generation not in (None, found.version):
+            raise ConditionNotMatch(f"{self.location(path)} was replaced by another object")
+        return iter(())
+
+    def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
+        return Upload(self._requests, path, options).send(chunks)
+
+    def delete(self, path: str, options: DeleteOptions) -> None:
+        requests = self._requests
+        query = {
+            "generation": options.version,
+            "ifGenerationMatch": requests.generation_of(path, options.if_match),
+        }
+        try:
+            requests.about("delete", path, "DELETE", query)
+        except NotFound as error:
+            if "the bucket" in error.message:
+                raise
+
+    def copy(
+        self, source: Metadata, target: str, options: CopyOptions, *, into: Service
+    ) -> CopyDriver:
+        return gcs_copy.driver_of(self._verbs(source, target, options, into))
+
+    def resume(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        state: Mapping[str, Any],
+        *,
+        into: Service,
+    ) -> CopyDriver:
+        return gcs_copy.resumed_driver(self._verbs(source, target, options, into), state)
+
+    def _verbs(
+        self, source: Metadata, target: str, options: CopyOptions, into: Service
+    ) -> gcs_copy.GcsCopy:
+        if not isinstance(into, GcsService) or into._client.endpoint != self._client.endpoint:
+            raise Unsupported(
+                f"GCS cannot copy {self.location(source.path)} to {into.location(target)} by itself"
+            )
+        return gcs_copy.GcsCopy(
+            origin=self._requests,
+            into=into._requests,
+            source=source,
+            target=target,
+            options=options,
+        )
+
+    def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        """None: a rewrite that is given up leaves nothing that could be seen or paid for."""
+        return iter(())
+
+    def remove_leftover(self, leftover: Leftover) -> None:
+        raise Unsupported("copies within GCS leave nothing to remove")
+
+    def close(self) -> None:
+        self._client.close()

@@ -1,0 +1,72 @@
+"""Keys, copy sources and queries as S3 wants them encoded: once, and exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from calque.errors import InvalidInput
+
+_LONGEST_KEY = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the requests for one bucket go, and what they are signed for."""
+
+    scheme: str
+    host: str
+    """With the port, where it is not the scheme's own."""
+    prefix: str
+    """What stands before a key's path: ``/bucket`` in path style, nothing in virtual-host style."""
+    region: str
+    service: str = "s3"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.host}"
+
+    @property
+    def family(self) -> str:
+        """What two buckets share when one server can copy between them."""
+        name = self.host.partition(":")[0]
+        for domain in ("amazonaws.com.cn", "amazonaws.com"):
+            if name.endswith(f".{domain}"):
+                return f"{domain}/us-gov" if self.region.startswith("us-gov-") else domain
+        bucket = self.prefix.strip("/")
+        # Virtual-host style: the bucket is the first label of the host.
+        return self.host if bucket else self.host.partition(".")[2] or self.host
+
+    def path(self, key: str | None) -> str:
+        """The encoded path of a key; None means the bucket itself."""
+        if key is None:
+            return self.prefix or "/"
+        return f"{self.prefix}/{encode_key(key)}"
+
+
+def encode_key(key: str) -> str:
+    """A key in a URL's path. Slashes stay, everything else but letters and ``-_.~`` is encoded."""
+    return quote(key, safe="/~")
+
+
+def copy_source(bucket: str, key: str, version: str | None) -> str:
+    """The value of ``x-amz-copy-source``: encoded once, the version outside of the encoding."""
+    source = f"{quote(bucket, safe='/~:')}/{encode_key(key)}"
+    return f"{source}?versionId={quote(version, safe='-_.~')}" if version else source
+
+
+def encode_query(query: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Names and values of a query, percent-encoded (a space is %20, never +)."""
+    return [(quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query]
+
+
+def checked_key(key: str, unfit: str) -> str:
+    """The key; InvalidInput where S3, or this server, could not hold it as it is."""
+    for character in unfit:
+        if character in key:
+            raise InvalidInput(f"this server does not keep {character!r} in a key: {key!r}")
+    size = len(key.encode())
+    if size > _LONGEST_KEY:
+        raise InvalidInput(f"a key of {size} bytes is too long: S3 takes {_LONGEST_KEY} at most")
+    return key

@@ -1,0 +1,168 @@
+"""Pages of keys, read without a parse tree: a listing of 100,000 keys is 100 replies of 300 KB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from heapq import merge
+from urllib.parse import unquote_plus
+from xml.etree import ElementTree
+
+from calque.errors import Unexpected
+from calque.operator.services.s3.client import Client, Request
+from calque.operator.services.s3.replies import blocks, leaves, moment, plain
+from calque.values import Metadata
+
+_FIELDS = re.compile(
+    rb"<(Key|Size|ETag|LastModified|StorageClass)>([^<]*)</|(<Contents>|</Contents>)"
+)
+_QUOTES = (b"&quot;", b"&#34;", b'"')
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One reply: objects and directories in order, and where the next page begins."""
+
+    objects: list[Metadata]
+    folders: list[str]
+    token: str | None
+
+
+def list_keys(
+    client: Client,
+    path: str,
+    prefix: str,
+    *,
+    after: str,
+    delimiter: str,
+    page_size: int,
+    named: Callable[[str], str],
+    ordered: bool,
+) -> Iterator[Metadata]:
+    """Every entry under a prefix after a key. ``named`` turns a key into a path.
+
+    Where the server is said to keep the order of keys, one that does not is found out.
+    """
+    token: str | None = None
+    last = ""
+    while True:
+        query = [
+            ("list-type", "2"),
+            ("encoding-type", "url"),
+            ("max-keys", str(page_size)),
+            ("prefix", prefix),
+        ]
+        if delimiter:
+            query.append(("delimiter", delimiter))
+        if token is not None:
+            query.append(("continuation-token", token))
+        elif after:
+            query.append(("start-after", after))
+        answer = client.send("list", path, Request("GET", None, query=query))
+        page = read_page(answer.body, named)
+        for entry in _entries(page, named, after):
+            if ordered and entry.path <= last and last:
+                raise Unexpected(
+                    f"{client.location(prefix)}: the server lists {entry.path!r} after {last!r}: "
+                    "not in the order of keys",
+                    hint="Open it with key_order=false; SeaweedFS and directory buckets need that.",
+                )
+            last = entry.path
+            yield entry
+        token = page.token
+        if token is None:
+            return
+
+
+def _entries(page: Page, named: Callable[[str], str], after: str) -> Iterator[Metadata]:
+    if not page.folders:
+        yield from page.objects
+        return
+    folders = (
+        Metadata(path=named(folder), is_dir=True)
+        for folder in page.folders
+        # Keys after ``after`` may still share its directory, which comes before it.
+        if not after.startswith(folder)
+    )
+    yield from merge(page.objects, folders, key=lambda entry: entry.path)
+
+
+def read_page(document: bytes, named: Callable[[str], str]) -> Page:
+    """Read a page of ListObjectsV2."""
+    start = document.find(b"<Contents>")
+    end = document.rfind(b"</Contents>")
+    head = document if start < 0 else document[:start] + document[end:]
+    fields = leaves(head)
+    if b"ListBucketResult" not in head:
+        raise Unexpected("the reply to a listing is none")
+    decode = unquote_plus if fields.get("EncodingType") == "url" else str
+    objects = _objects(document[start:end], decode, named) if start >= 0 else []
+    folders = [decode(leaves(block).get("Prefix", "")) for block in blocks(head, "CommonPrefixes")]
+    count = fields.get("KeyCount")
+    if count is not None and int(count) != len(objects) + len(folders):
+        objects = _objects_by_tree(document, decode, named)
+    truncated = fields.get("IsTruncated") == "true"
+    token = fields.get("NextContinuationToken") if truncated else None
+    if truncated and not token:
+        raise Unexpected("a listing is cut off and does not say where it goes on")
+    return Page(objects, folders, token)
+
+
+def _objects(
+    section: bytes, decode: Callable[[str], str], named: Callable[[str], str]
+) -> list[Metadata]:
+    objects: list[Metadata] = []
+    fields: dict[bytes, bytes] = {}
+    for name, text, _border in _FIELDS.findall(section):
+        if name:
+            fields[name] = text
+        elif fields:
+            objects.append(_entry(fields, decode, named))
+            fields = {}
+    if fields:
+        objects.append(_entry(fields, decode, named))
+    return objects
+
+
+def _entry(
+    fields: dict[bytes, bytes], decode: Callable[[str], str], named: Callable[[str], str]
+) -> Metadata:
+    path = named(decode(plain(fields[b"Key"])))
+    etag = fields.get(b"ETag", b"")
+    for quote in _QUOTES:
+        if etag.startswith(quote):
+            etag = etag[len(quote) : -len(quote)]
+            break
+    storage = fields.get(b"StorageClass")
+    return Metadata(
+        path=path,
+        size=int(fields.get(b"Size", b"0")),
+        is_dir=path.endswith("/"),
+        etag=etag.decode() or None,
+        last_modified=_moment(fields.get(b"LastModified", b"")),
+        storage_class=storage.decode() if storage else None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _moment(text: bytes) -> datetime | None:
+    return moment(text.decode())
+
+
+def _objects_by_tree(
+    document: bytes, decode: Callable[[str], str], named: Callable[[str], str]
+) -> list[Metadata]:
+    """The same by a real parser, for a server that writes its documents in an unusual way."""
+    tree = ElementTree.fromstring(document)
+    objects = []
+    for contents in tree.iter():
+        if contents.tag.rpartition("}")[2] == "Contents":
+            fields = {
+                child.tag.rpartition("}")[2].encode(): (child.text or "").encode()
+                for child in contents
+            }
+            objects.append(_entry(fields, decode, named))
+    return objects

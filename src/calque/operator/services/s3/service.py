@@ -1,0 +1,171 @@
+"""The verbs over a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from calque.errors import InvalidInput, NotFound, Unsupported
+from calque.operator import paths
+from calque.operator.capability import Capability
+from calque.operator.layers.chain import Chain
+from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
+from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.services.s3 import reading, stating
+from calque.operator.services.s3.address import checked_key
+from calque.operator.services.s3.client import Client, Link, Request, refusal_behind
+from calque.operator.services.s3.config import S3Config
+from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
+from calque.operator.services.s3.listing import list_keys
+from calque.operator.services.s3.replies import quoted_etag
+from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.writing import Write
+from calque.values import Metadata
+
+
+class S3Service:
+    """A root in a bucket. Safe to share between threads; connections are shared too."""
+
+    def __init__(self, config: S3Config, link: Link, chain: Chain) -> None:
+        self._config = config
+        self._link = link
+        self._chain = chain
+        self._client = Client(link, chain)
+
+    @property
+    def scheme(self) -> str:
+        return "s3"
+
+    @property
+    def capability(self) -> Capability:
+        conditions = self._config.copy_if_not_exists
+        return Capability(
+            unfit_in_keys=self._config.unfit_in_keys,
+            list_in_key_order=self._config.key_order,
+            write_with_if_not_exists=True,
+            write_with_if_match=True,
+            delete_with_if_match=True,
+            read_with_if_match=True,
+            read_with_version=self._config.versions,
+            copy=True,
+            copy_with_if_not_exists=conditions != "none",
+            copy_with_if_match=conditions == "header",
+            copy_source_pinned=self._config.source_pins,
+            copy_concurrent=True,
+            copy_resumable=True,
+            user_metadata=True,
+            tags=True,
+            versions=self._config.versions,
+        )
+
+    @property
+    def chain(self) -> Chain:
+        return self._chain
+
+    def layered(self, chain: Chain) -> S3Service:
+        return S3Service(self._config, self._link, chain)
+
+    def location(self, path: str) -> str:
+        return self._client.location(paths.join(self._config.root, path))
+
+    def _key(self, path: str) -> str:
+        key = paths.join(self._config.root, paths.unicode_path(path))
+        return checked_key(key, self._config.unfit_in_keys)
+
+    def _named(self, key: str) -> str:
+        return paths.relative(self._config.root, key)
+
+    def stat(self, path: str, *, version: str | None = None) -> Metadata:
+        return stating.stat(self._client, path, self._key(path), version=version)
+
+    def list(
+        self, prefix: str, *, start_after: str = "", recursive: bool = True
+    ) -> Iterator[Metadata]:
+        return list_keys(
+            self._client,
+            prefix,
+            self._key(prefix),
+            after=self._key(start_after) if start_after else "",
+            delimiter="" if recursive else "/",
+            page_size=self._config.page_size,
+            named=self._named,
+            ordered=self._config.key_order,
+        )
+
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        return reading.read(self._client, path, self._key(path), options)
+
+    def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
+        return Write(self._client, self._config, path, self._key(path), options).run(chunks)
+
+    def delete(self, path: str, options: DeleteOptions) -> None:
+        query = [("versionId", options.version)] if options.version else []
+        headers = {"if-match": quoted_etag(options.if_match)} if options.if_match else {}
+        request = Request(
+            "DELETE", self._key(path), query=query, headers=headers, accepts=(200, 204)
+        )
+        try:
+            self._client.send("delete", path, request, idempotent=not options.if_match)
+        except NotFound as error:
+            refusal = refusal_behind(error)
+            if options.if_match or (refusal is not None and refusal.code == "NoSuchBucket"):
+                raise
+
+    def copy(
+        self, source: Metadata, target: str, options: CopyOptions, *, into: Service
+    ) -> CopyDriver:
+        return driver_of(self._verbs(source, target, options, into))
+
+    def resume(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        state: Mapping[str, Any],
+        *,
+        into: Service,
+    ) -> CopyDriver:
+        return resumed_driver(self._verbs(source, target, options, into), state)
+
+    def _verbs(self, source: Metadata, target: str, options: CopyOptions, into: Service) -> S3Copy:
+        if not isinstance(into, S3Service) or not self._reaches(into):
+            raise Unsupported(
+                f"S3 cannot copy {self.location(source.path)} to {into.location(target)} by itself"
+            )
+        return S3Copy(
+            origin=self._client,
+            into=into._client,
+            config=into._config,
+            source=source,
+            source_key=self._key(source.path),
+            target=target,
+            target_key=into._key(target),
+            options=options,
+        )
+
+    def _reaches(self, into: S3Service) -> bool:
+        """Whether one server holds both: the same endpoint, or any two of one Amazon partition."""
+        ours, theirs = self._client.endpoint, into._client.endpoint
+        return ours.family == theirs.family
+
+    def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        uploads = Uploads(self._client)
+        for begun in uploads.begun(prefix, self._key(prefix)):
+            with suppress(NotFound):
+                marked = uploads.marked(prefix, begun)
+                if marked or (marked is None and self._config.sweep_empty):
+                    held = uploads.parts(prefix, begun.key, begun.upload)
+                    size = sum(part.size for part in held)
+                    where = self._client.location(begun.key)
+                    yield Leftover(where, "multipart upload", begun.upload, begun.started, size)
+
+    def remove_leftover(self, leftover: Leftover) -> None:
+        base = self._client.location("")
+        if not leftover.location.startswith(base):
+            raise InvalidInput(f"{leftover.location} is not in {base}")
+        key = leftover.location[len(base) :]
+        Uploads(self._client).abort(self._named(key), key, leftover.id)
+
+    def close(self) -> None:
+        self._link.close()

@@ -1,0 +1,65 @@
+"""What S3 knows of an object: its headers, and its tags where it has any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.errors import NotFound, PermissionDenied, Unsupported
+from calque.operator.services.s3.client import Client, Request
+from calque.operator.services.s3.replies import blocks, leaves, metadata_of
+from calque.values import Metadata
+
+_ASK = {"x-amz-checksum-mode": "ENABLED"}
+
+
+def stat(client: Client, path: str, key: str, *, version: str | None = None) -> Metadata:
+    """Everything about an object; tags cost a second request, sent only where there are some."""
+    found, tagged = _head(client, path, key, version)
+    if not tagged:
+        return replace(found, tags={})
+    return replace(found, tags=tags_of(client, path, key, version or found.version))
+
+
+def head(client: Client, path: str, key: str, *, version: str | None = None) -> Metadata:
+    """The headers of an object alone."""
+    return _head(client, path, key, version)[0]
+
+
+def _head(client: Client, path: str, key: str, version: str | None) -> tuple[Metadata, bool]:
+    query = [("versionId", version)] if version else []
+    request = Request("HEAD", key, query=query, headers=_ASK)
+    try:
+        answer = client.send("stat", path, request)
+    except NotFound as error:
+        if not client.link.bucket_seen:
+            # A HEAD says nothing but 404: whether the bucket is missing must be asked.
+            _ask_for_bucket(client, path)
+        error.message = f"{client.location(key)} does not exist"
+        error.args = (error.message,)
+        raise
+    return metadata_of(path, answer.headers), answer.headers.get("x-amz-tagging-count", "0") != "0"
+
+
+def _ask_for_bucket(client: Client, path: str) -> None:
+    try:
+        client.send("stat", path, Request("HEAD", None))
+    except NotFound as error:
+        raise NotFound(
+            f"the bucket {client.location(None)} does not exist",
+            hint="Check the bucket's name, and that the endpoint is the right one.",
+        ) from error
+    except PermissionDenied:
+        client.link.bucket_seen = True
+
+
+def tags_of(client: Client, path: str, key: str, version: str | None) -> dict[str, str] | None:
+    """The tags of an object; None where they may not be read."""
+    query = [("tagging", "")]
+    if version:
+        query.append(("versionId", version))
+    try:
+        answer = client.send("tags", path, Request("GET", key, query=query))
+    except (PermissionDenied, Unsupported):
+        return None
+    pairs = (leaves(block) for block in blocks(answer.body, "Tag"))
+    return {pair.get("Key", ""): pair.get("Value", "") for pair in pairs}

@@ -1,0 +1,166 @@
+"""The two files that describe a store in a folder, and how they are read and written."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from calque.errors import InvalidInput, PermissionDenied
+from calque.store.nodes.erasure import Redundancy
+from calque.store.uplink.cipher import CipherSuite, Sealed, seal, unseal
+from calque.store.uplink.keys import SecretKey
+
+_VERSION = 1
+_CHECK = b"calque passphrase check"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDescription:
+    """A node by its id and address; a plain relative path lies in the store's folder."""
+
+    id: bytes
+    address: str
+    placement: int = 0
+
+    def address_in(self, folder: Path) -> str:
+        """The Operator URI, wherever the folder is now."""
+        if "://" in self.address or os.path.isabs(self.address):
+            return self.address
+        return str(folder / self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """``store.json``."""
+
+    nodes: tuple[NodeDescription, ...]
+    redundancy: Redundancy
+    database: str | None = field(default=None, repr=False)
+    """A URL, which may hold a password; None: ``meta.db`` in the folder."""
+
+    def database_in(self, folder: Path) -> str:
+        return self.database or f"sqlite:///{folder / 'meta.db'}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": _VERSION,
+            "database": self.database,
+            "redundancy": asdict(self.redundancy),
+            "nodes": [
+                {"id": each.id.hex(), "address": each.address, "placement": each.placement}
+                for each in self.nodes
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Description:
+        if data.get("version") != _VERSION:
+            raise InvalidInput(
+                f"this store has version {data.get('version')}, calque reads {_VERSION}",
+                hint="It was made by a newer calque: update.",
+            )
+        nodes = tuple(
+            NodeDescription(bytes.fromhex(each["id"]), each["address"], each["placement"])
+            for each in data["nodes"]
+        )
+        return cls(nodes, Redundancy(**data["redundancy"]), data["database"])
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``access.json``: an API key, and the root key or what tells a right passphrase."""
+
+    api_key: bytes = field(repr=False)
+    root: bytes | None = field(repr=False)
+    salt: bytes
+    check: Sealed
+
+    @classmethod
+    def make(cls, api_key: bytes, root: SecretKey, salt: bytes, *, keep_root: bool) -> Access:
+        check = seal(CipherSuite.AES_256_GCM, root, b"", _CHECK)
+        return cls(api_key, root.reveal() if keep_root else None, salt, check)
+
+    def root_key(self, passphrase: str | None) -> SecretKey:
+        """The root key; PermissionDenied for a missing, needless or wrong passphrase."""
+        if self.root is not None:
+            if passphrase is not None:
+                raise PermissionDenied("this store was made without a passphrase: leave it out")
+            return SecretKey(self.root)
+        if passphrase is None:
+            raise PermissionDenied(
+                "this store was made with a passphrase: it is needed to open it",
+                hint="Give passphrase=…, or set CALQUE_PASSPHRASE.",
+            )
+        return self._checked(SecretKey.from_passphrase(passphrase, self.salt))
+
+    def _checked(self, root: SecretKey) -> SecretKey:
+        try:
+            unseal(CipherSuite.AES_256_GCM, root, self.check, _CHECK, what="the check")
+        except Exception as error:
+            raise PermissionDenied("the passphrase is not that of this store") from error
+        return root
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": _VERSION,
+            "api_key": _text(self.api_key),
+            "root_key": _text(self.root) if self.root is not None else None,
+            "salt": _text(self.salt),
+            "check": [_text(self.check.nonce), _text(self.check.ciphertext)],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Access:
+        root = data["root_key"]
+        nonce, check = data["check"]
+        return cls(
+            _bytes(data["api_key"]),
+            _bytes(root) if root is not None else None,
+            _bytes(data["salt"]),
+            Sealed(_bytes(nonce), _bytes(check)),
+        )
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A description file; InvalidInput when it is damaged."""
+    try:
+        data = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise InvalidInput(f"{file} is no description of a store")
+    return data
+
+
+def write_json(file: Path, data: Mapping[str, Any]) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    temporary = file.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as out:
+        json.dump(data, out, indent=2)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(temporary, file)
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """One process at a time makes a store in a folder."""
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)

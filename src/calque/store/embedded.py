@@ -1,0 +1,204 @@
+"""A whole store in one folder: satellite, nodes and the default access.
+
+::
+
+    store.json       where the database and the nodes are, and the redundancy of new segments
+    access.json      the default access (mode 0600): it opens everything in the store
+    meta.db          the satellite's database, unless another was named
+    nodes/<n>/       the pieces of each local node
+    deletions/       pieces that wait for their node to answer
+
+The folder may be moved: what lies inside it is named relative to it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from calque.errors import AlreadyExists, InvalidInput, NotFound
+from calque.operator import Operator
+from calque.store.description import (
+    Access,
+    Description,
+    NodeDescription,
+    exclusive,
+    read_json,
+    write_json,
+)
+from calque.store.metabase.values import DeletedPieces
+from calque.store.metabase.values import Redundancy as StoredRedundancy
+from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
+from calque.store.nodes.deletions import Deletions, Doomed
+from calque.store.nodes.erasure import Redundancy
+from calque.store.nodes.expire import collect_expired
+from calque.store.nodes.node import NODE_ID_SIZE, Node, NodeDirectory
+from calque.store.uplink.access import EncryptionAccess
+from calque.store.uplink.grant import AccessGrant
+from calque.store.uplink.keys import KEY_SIZE, SecretKey
+
+_STORE, _ACCESS = "store.json", "access.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """What is decided when a store is made.
+
+    ``nodes``: Operator URIs where pieces go; by default one folder for each of ``redundancy``'s
+    pieces. ``database``: an SQLAlchemy URL; by default SQLite in the folder. ``passphrase``: the
+    root key comes from it and is not kept; otherwise it is random and kept in ``access.json``.
+    """
+
+    redundancy: Redundancy = field(default_factory=Redundancy)
+    nodes: Sequence[str] = ()
+    database: str | None = None
+    passphrase: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes and len(self.nodes) < self.redundancy.total:
+            raise InvalidInput(
+                f"segments of {self.redundancy.total} pieces need as many nodes, "
+                f"{len(self.nodes)} are named"
+            )
+
+
+class EmbeddedStore:
+    """An opened store: its satellite in this process, its nodes, its deletions."""
+
+    def __init__(self, folder: Path, description: Description, settings: SatelliteSettings) -> None:
+        self.folder = folder
+        self.description = description
+        self.nodes = NodeDirectory(
+            Node(each.id, Operator.from_uri(each.address_in(folder)), each.placement)
+            for each in description.nodes
+        )
+        self.deletions = Deletions(Operator.from_uri(str(folder / "deletions")), self.nodes)
+        self.endpoint = Endpoint.open(
+            description.database_in(folder),
+            settings,
+            delete_pieces=self._delete_pieces,
+        )
+
+    @staticmethod
+    def exists(folder: str | os.PathLike[str]) -> bool:
+        """Whether the folder holds a store."""
+        return (Path(folder) / _STORE).exists()
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> EmbeddedStore:
+        """Open a store that exists; NotFound when the folder holds none."""
+        place = Path(folder).absolute()
+        if not cls.exists(place):
+            raise NotFound(
+                f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
+            )
+        description = Description.from_json(read_json(place / _STORE))
+        store = cls(place, description, _settings(description.redundancy))
+        store.register_nodes()
+        store.deletions.retry()
+        return store
+
+    @classmethod
+    def create(
+        cls, folder: str | os.PathLike[str], options: StoreOptions | None = None
+    ) -> EmbeddedStore:
+        """Make a store; AlreadyExists where there is one. Two makers at once: one wins."""
+        place = Path(folder).absolute()
+        place.mkdir(parents=True, exist_ok=True)
+        with exclusive(place):
+            if cls.exists(place):
+                raise AlreadyExists(f"there is a store in {place} already")
+            return _made(cls, place, options or StoreOptions())
+
+    def register_nodes(self) -> None:
+        """Tell the satellite where the nodes are now: the folder may have been moved."""
+        for each in self.description.nodes:
+            address = each.address_in(self.folder)
+            self.endpoint.admin.register_node(each.id, address, each.placement)
+
+    @property
+    def has_passphrase(self) -> bool:
+        """Whether the store was made with a passphrase."""
+        return self._access().root is None
+
+    def grant(self, passphrase: str | None = None) -> AccessGrant:
+        """The default access; a store with a passphrase needs it here."""
+        access = self._access()
+        root = access.root_key(passphrase)
+        return AccessGrant(
+            str(self.folder), ApiKey.parse(access.api_key), EncryptionAccess(root=root)
+        )
+
+    def collect_expired(self) -> int:
+        """Let every node delete what has expired; how many pieces that were."""
+        now = datetime.now(UTC)
+        return sum(collect_expired(node, now) for node in self.nodes.direct())
+
+    def close(self) -> None:
+        """Let go of database and nodes."""
+        self.endpoint.close()
+        self.nodes.close()
+
+    def _access(self) -> Access:
+        return Access.from_json(read_json(self.folder / _ACCESS))
+
+    def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> None:
+        self.deletions.delete(
+            Doomed.of(each.root_piece_id, number, node_id, address)
+            for each in deleted
+            for number, node_id, address in each.pieces
+        )
+
+
+def _made(kind: type[EmbeddedStore], place: Path, options: StoreOptions) -> EmbeddedStore:
+    """Until ``store.json`` is written there is no store; a crash before leaves nothing in the way.
+
+    Nodes are registered after it, and at every opening: an id must not outlive its description.
+    """
+    addresses = options.nodes or [f"nodes/{n}" for n in range(options.redundancy.total)]
+    description = Description(
+        nodes=tuple(
+            NodeDescription(secrets.token_bytes(NODE_ID_SIZE), address) for address in addresses
+        ),
+        redundancy=options.redundancy,
+        database=options.database,
+    )
+    store = kind(place, description, _settings(options.redundancy))
+    try:
+        project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")
+        api_key = store.endpoint.admin.create_api_key(project.id)
+        access = Access.make(
+            bytes(api_key),
+            _root_key(options.passphrase, project.salt),
+            project.salt,
+            keep_root=options.passphrase is None,
+        )
+        write_json(place / _ACCESS, access.to_json())
+        write_json(place / _STORE, description.to_json())
+        store.register_nodes()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _root_key(passphrase: str | None, salt: bytes) -> SecretKey:
+    if passphrase is None:
+        return SecretKey(secrets.token_bytes(KEY_SIZE))
+    return SecretKey.from_passphrase(passphrase, salt)
+
+
+def _settings(redundancy: Redundancy) -> SatelliteSettings:
+    return SatelliteSettings(
+        redundancy=StoredRedundancy(
+            redundancy.share_size,
+            redundancy.required,
+            redundancy.repair,
+            redundancy.success,
+            redundancy.total,
+        )
+    )

@@ -1,0 +1,47 @@
+"""Is a store whole? Its rows against each other, and its pieces against its rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.fsck import Finding, fsck
+from calque.store.metabase.physical_segments import PhysicalRecord, physical_segments
+from calque.store.nodes.check import COMMIT_WINDOW, PhysicalSegment, check_pieces
+from calque.store.nodes.erasure import Redundancy
+
+
+def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
+    """Everything that is wrong; an empty list means whole. Nothing is changed.
+
+    Pieces younger than the commit window may belong to uploads under way and are no orphans,
+    unless ``young`` says that nothing runs.
+    """
+    database = store.endpoint.database
+    segments = [_physical(each) for each in physical_segments(database)]
+    on_nodes = check_pieces(
+        segments,
+        store.nodes.direct(),
+        waiting=[(each.node_id, each.piece) for each in store.deletions.waiting()],
+        now=datetime.now(UTC),
+        window=timedelta(0) if young else COMMIT_WINDOW,
+    )
+    return [*fsck(database), *(Finding(*each) for each in on_nodes)]
+
+
+def _physical(record: PhysicalRecord) -> PhysicalSegment:
+    stored = record.redundancy
+    expires = record.expires_at
+    return PhysicalSegment(
+        root_piece_id=record.root_piece_id,
+        encrypted_size=record.encrypted_size,
+        redundancy=Redundancy(
+            required=stored.required,
+            repair=stored.repair,
+            success=stored.success,
+            total=stored.total,
+            share_size=stored.share_size,
+        ),
+        pieces=record.pieces,
+        expires=None if expires is None else datetime.fromtimestamp(expires / 1e6, UTC),
+    )

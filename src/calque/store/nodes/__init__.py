@@ -1,0 +1,1 @@
+"""Storage nodes: an id, a placement and an Operator root that holds pieces."""

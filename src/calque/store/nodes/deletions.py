@@ -1,0 +1,102 @@
+"""Pieces that nobody refers to any more: deleted now, or kept in mind until their node answers.
+
+The satellite reports each physical piece once, after the transaction that let it go. What cannot
+be deleted at once is written down, one small file a batch, beneath an Operator root; the file
+goes when its pieces are gone. A crash between the report and this note leaves pieces that ``fsck``
+shows as orphans: bytes may linger, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from calque.errors import CalqueError, Unsupported
+from calque.operator import Operator
+from calque.store.nodes.node import Node, NodeDirectory
+from calque.store.nodes.pieces import piece_id
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """One piece to delete, and where it lies."""
+
+    piece: bytes
+    node_id: bytes
+    address: str
+
+    @classmethod
+    def of(cls, root_piece_id: bytes, number: int, node_id: bytes, address: str) -> Doomed:
+        return cls(piece_id(root_piece_id, node_id, number), node_id, address)
+
+
+class Deletions:
+    """Deletes reported pieces, remembering those whose node does not answer."""
+
+    def __init__(self, notes: Operator, nodes: NodeDirectory) -> None:
+        self._notes = notes
+        self._nodes = nodes
+
+    def delete(self, doomed: Iterable[Doomed]) -> int:
+        """Delete pieces; those left are written down. How many are gone."""
+        gone, left = self._try(doomed)
+        if left:
+            self._note(left)
+        return gone
+
+    def retry(self) -> int:
+        """Go through what was written down; how many pieces are gone now."""
+        total = 0
+        for entry in list(self._notes.list()):
+            gone, left = self._try(_read(self._notes.read(entry.path)))
+            total += gone
+            if left:
+                self._notes.write(entry.path, _text(left))
+            else:
+                self._notes.delete(entry.path)
+        return total
+
+    def waiting(self) -> list[Doomed]:
+        """The pieces that are written down."""
+        return [
+            each for entry in self._notes.list() for each in _read(self._notes.read(entry.path))
+        ]
+
+    def _try(self, doomed: Iterable[Doomed]) -> tuple[int, list[Doomed]]:
+        gone, left = 0, []
+        for each in doomed:
+            try:
+                self._delete(each)
+            except CalqueError as error:
+                _log.warning("a piece on node %s waits: %s", each.node_id.hex()[:12], error)
+                left.append(each)
+            else:
+                gone += 1
+        return gone, left
+
+    def _delete(self, doomed: Doomed) -> None:
+        node = self._nodes.get(doomed.node_id, doomed.address)
+        if not isinstance(node, Node):
+            raise Unsupported(f"nothing can be deleted on node {node.name} from here")
+        node.delete(doomed.piece)
+
+    def _note(self, left: Sequence[Doomed]) -> None:
+        self._notes.write(f"{uuid.uuid4().hex}.json", _text(left))
+
+
+def _text(doomed: Sequence[Doomed]) -> bytes:
+    return json.dumps(
+        [[each.piece.hex(), each.node_id.hex(), each.address] for each in doomed]
+    ).encode()
+
+
+def _read(text: bytes) -> list[Doomed]:
+    return [
+        Doomed(bytes.fromhex(piece), bytes.fromhex(node), address)
+        for piece, node, address in json.loads(text)
+    ]

@@ -1,0 +1,183 @@
+"""A run of stripes from the nodes: any ``required`` pieces do, the fastest are used.
+
+With one piece the bytes stream straight through. With several, one thread a piece reads and checks
+shares. ``required`` readers start; whenever one fails, or a stripe is not complete within the
+patience, a reader of a spare piece joins. A slow reader is not waited for but stays welcome.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from calque.errors import CalqueError, IntegrityError, Unavailable
+from calque.store.chunks import Buffer
+from calque.store.nodes.node import PieceHolder
+from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.units import Stripes, shares_of
+
+_AHEAD = 32
+"""Shares that a reader may hold before it waits to be used."""
+
+PATIENCE = 0.25
+"""Seconds that a stripe may take before a spare piece is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where one piece lies."""
+
+    number: int
+    node: PieceHolder
+
+
+def download_stripes(
+    sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes, *, patience: float = PATIENCE
+) -> Iterator[Buffer]:
+    """The encrypted bytes of a run, stripe by stripe.
+
+    Damaged, truncated and missing pieces and silent nodes are passed over while enough others are
+    left; otherwise Unavailable (or IntegrityError, when every failure was damage) names them all.
+    """
+    if stripes.coder.redundancy.plain:
+        return _single(sources, stripes, root_piece_id)
+    return _Download(sources, stripes, root_piece_id, patience).run()
+
+
+def _single(sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
+    if not sources:
+        raise Unavailable("the satellite names no node for this segment")
+    return _shares(sources[0], stripes, root_piece_id)
+
+
+def _shares(source: Source, stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
+    piece = piece_id(root_piece_id, source.node.id, source.number)
+    offset, length = stripes.piece_range
+    yield from shares_of(piece, source.node.read(piece, offset, length), stripes)
+
+
+class _Reader(threading.Thread):
+    """Reads one piece into a short queue of (stripe, share)."""
+
+    def __init__(
+        self, source: Source, stripes: Stripes, root_piece_id: bytes, changed: threading.Condition
+    ) -> None:
+        super().__init__(name=f"piece-{source.number}", daemon=True)
+        self.source = source
+        self._stripes = stripes
+        self._root = root_piece_id
+        self._changed = changed
+        self.shares: deque[tuple[int, Buffer]] = deque()
+        self.stopped = False
+        self.error: CalqueError | None = None
+
+    def run(self) -> None:
+        shares = _shares(self.source, self._stripes, self._root)
+        try:
+            for stripe, share in enumerate(shares, self._stripes.first):
+                if not self._hand_over(stripe, share):
+                    return
+        except CalqueError as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(Unavailable(f"node {self.source.node.name} failed: {error}"))
+        finally:
+            shares.close()  # type: ignore[attr-defined]  # a generator
+
+    def at(self, stripe: int) -> Buffer | None:
+        """The share of a stripe, if it is here; earlier ones are dropped."""
+        while self.shares and self.shares[0][0] < stripe:
+            self.shares.popleft()
+        return self.shares[0][1] if self.shares and self.shares[0][0] == stripe else None
+
+    def _hand_over(self, stripe: int, share: Buffer) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self.shares) < _AHEAD or self.stopped)
+            self.shares.append((stripe, share))
+            self._changed.notify_all()
+            return not self.stopped
+
+    def _fail(self, error: CalqueError) -> None:
+        with self._changed:
+            self.error = error
+            self._changed.notify_all()
+
+
+class _Download:
+    """One run of stripes on its way from several nodes."""
+
+    def __init__(
+        self, sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes, patience: float
+    ) -> None:
+        self._stripes = stripes
+        self._root = root_piece_id
+        self._patience = patience
+        self._required = stripes.coder.redundancy.required
+        self._spare = deque(sources)
+        self._readers: list[_Reader] = []
+        self._changed = threading.Condition()
+
+    def run(self) -> Iterator[Buffer]:
+        try:
+            for stripe in range(self._stripes.first, self._stripes.last):
+                shares = self._gather(stripe)
+                yield self._stripes.coder.decode(shares, self._stripes.size_of(stripe))
+        finally:
+            self._stop()
+
+    def _gather(self, stripe: int) -> dict[int, Buffer]:
+        """``required`` shares of a stripe, from whoever has them first."""
+        with self._changed:
+            while True:
+                ready = self._ready(stripe)
+                if len(ready) >= self._required:
+                    chosen = dict(list(ready.items())[: self._required])
+                    self._changed.notify_all()
+                    return chosen
+                self._keep_enough_readers(stripe)
+                if not self._changed.wait(self._patience) and self._spare:
+                    self._start(stripe)
+
+    def _ready(self, stripe: int) -> dict[int, Buffer]:
+        found = {reader.source.number: reader.at(stripe) for reader in self._readers}
+        return {number: share for number, share in found.items() if share is not None}
+
+    def _keep_enough_readers(self, stripe: int) -> None:
+        """A failed reader may still hold checked shares of this stripe, but not of later ones."""
+        while self._living(stripe) < self._required:
+            if not self._spare:
+                raise self._hopeless()
+            self._start(stripe)
+
+    def _living(self, stripe: int) -> int:
+        return sum(1 for each in self._readers if each.error is None or each.at(stripe) is not None)
+
+    def _start(self, stripe: int) -> None:
+        source = self._spare.popleft()
+        reader = _Reader(source, self._stripes.starting_at(stripe), self._root, self._changed)
+        self._readers.append(reader)
+        reader.start()
+
+    def _stop(self) -> None:
+        with self._changed:
+            for reader in self._readers:
+                reader.stopped = True
+                reader.shares.clear()
+            self._changed.notify_all()
+
+    def _hopeless(self) -> CalqueError:
+        failed = [reader for reader in self._readers if reader.error is not None]
+        usable = len(self._readers) - len(failed)
+        damaged = bool(failed) and all(isinstance(each.error, IntegrityError) for each in failed)
+        kind = IntegrityError if damaged else Unavailable
+        error = kind(
+            f"the segment needs {self._required} pieces and only {usable} of "
+            f"{len(self._readers)} can be read"
+        )
+        for reader in failed:
+            error.add_note(
+                f"piece {reader.source.number} of node {reader.source.node.name}: {reader.error}"
+            )
+        return error

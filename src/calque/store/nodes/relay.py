@@ -1,0 +1,99 @@
+"""Local nodes for clients that are elsewhere: pieces through the satellite's own port.
+
+A node whose root is a folder can only be reached on its machine. ``calque serve`` therefore
+relays: a client names a node and a piece, and the bytes stream over gRPC. Two things are asked
+for: an API key that the satellite accepts, and the piece's id, which cannot be guessed and which
+the satellite tells only to those who may read or write the segment. A piece that exists is never
+overwritten, and nothing can be deleted from outside.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import grpc
+
+from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound, PermissionDenied
+from calque.store.nodes.node import Node
+from calque.store.nodes.pieces import PIECE_ID_SIZE
+
+SERVICE = "calque.pieces.Pieces"
+KEY, NODE, PIECE = "calque-key-bin", "calque-node-bin", "calque-piece-bin"
+EXPIRES, OFFSET, LENGTH = "calque-expires", "calque-offset", "calque-length"
+
+_log = logging.getLogger(__name__)
+
+_STATUS: tuple[tuple[type[CalqueError], grpc.StatusCode], ...] = (
+    (NotFound, grpc.StatusCode.NOT_FOUND),
+    (ConditionNotMatch, grpc.StatusCode.FAILED_PRECONDITION),
+    (PermissionDenied, grpc.StatusCode.PERMISSION_DENIED),
+    (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
+)
+
+
+class PieceRelay:
+    """The handlers of the relay, to be added to a gRPC server."""
+
+    def __init__(self, nodes: Iterable[Node], authorize: Callable[[bytes], None]) -> None:
+        self._nodes = {node.id: node for node in nodes}
+        self._authorize = authorize
+
+    def handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
+        """What a gRPC server needs to serve the relay."""
+        handlers = {
+            "Put": grpc.stream_unary_rpc_method_handler(self._put),
+            "Get": grpc.unary_stream_rpc_method_handler(self._get),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+    def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+        try:
+            node, piece, told = self._admitted(context)
+            node.write(piece, chunks, _moment(told.get(EXPIRES)), replace=False)
+        except CalqueError as error:
+            _abort(context, error)
+        return b""
+
+    def _get(self, _: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        try:
+            node, piece, told = self._admitted(context)
+            yield from node.read(piece, _number(told, OFFSET), _number(told, LENGTH))
+        except CalqueError as error:
+            _abort(context, error)
+
+    def _admitted(self, context: grpc.ServicerContext) -> tuple[Node, bytes, dict[str, Any]]:
+        told: dict[str, Any] = dict(context.invocation_metadata())
+        self._authorize(told.get(KEY, b""))
+        node, piece = self._nodes.get(told.get(NODE, b"")), told.get(PIECE, b"")
+        if node is None:
+            raise NotFound("this satellite does not relay to such a node")
+        if len(piece) != PIECE_ID_SIZE:
+            raise InvalidInput(f"a piece id has {PIECE_ID_SIZE} bytes, not {len(piece)}")
+        return node, piece, told
+
+
+def _abort(context: grpc.ServicerContext, error: CalqueError) -> None:
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            context.abort(status, error.message)
+    _log.warning("a piece could not be relayed: %s", error)
+    context.abort(grpc.StatusCode.UNAVAILABLE, error.message)
+
+
+def _number(told: dict[str, Any], name: str) -> int:
+    value = str(told.get(name, ""))
+    if not value.isascii() or not value.isdigit():
+        raise InvalidInput(f"{name} must be a number, not {value!r}")
+    return int(value)
+
+
+def _moment(seconds: str | None) -> datetime | None:
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(f"{seconds!r} is no time") from error

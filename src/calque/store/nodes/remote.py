@@ -1,0 +1,113 @@
+"""A client's view of nodes that lie on the satellite's machine: through its relay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import grpc
+
+from calque.errors import (
+    CalqueError,
+    ConditionNotMatch,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+)
+from calque.operator.uri import scheme_of
+from calque.store.nodes.node import NodeDirectory, PieceHolder
+from calque.store.nodes.relay import EXPIRES, KEY, LENGTH, NODE, OFFSET, PIECE, SERVICE
+
+_LOCAL = ("fs", "file", "memory")
+
+_ERRORS: dict[grpc.StatusCode, type[CalqueError]] = {
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.FAILED_PRECONDITION: ConditionNotMatch,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidInput,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RelayedNode:
+    """One node behind a relay."""
+
+    id: bytes
+    channel: grpc.Channel
+    api_key: bytes
+
+    @property
+    def name(self) -> str:
+        return self.id.hex()[:12]
+
+    def write(self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None) -> None:
+        """Keep a piece; ConditionNotMatch when the node has it."""
+        put = self.channel.stream_unary(f"/{SERVICE}/Put", None, None)
+        source = _Source(chunks)
+        told = self._told(piece)
+        if expires is not None:
+            told += ((EXPIRES, str(int(expires.timestamp()))),)
+        try:
+            put(iter(source), metadata=told)
+        except grpc.RpcError as error:
+            if source.error is not None:
+                raise source.error from None
+            raise self._mapped(error) from error
+
+    def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]:
+        """``length`` bytes of a piece; NotFound when the node does not have it."""
+        get = self.channel.unary_stream(f"/{SERVICE}/Get", None, None)
+        told = (*self._told(piece), (OFFSET, str(offset)), (LENGTH, str(length)))
+        call = get(b"", metadata=told)
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            raise self._mapped(error) from error
+        finally:
+            call.cancel()  # type: ignore[no-untyped-call]
+
+    def discard(self, piece: bytes) -> None:
+        """Nothing can be deleted through a relay: what is left is an orphan that upkeep removes."""
+
+    def _told(self, piece: bytes) -> tuple[tuple[str, str | bytes], ...]:
+        return (KEY, self.api_key), (NODE, self.id), (PIECE, piece)
+
+    def _mapped(self, error: grpc.RpcError) -> CalqueError:
+        status = error.code()
+        kind = _ERRORS.get(status, Unavailable)
+        return kind(f"node {self.name}: {error.details() or status.name}")
+
+
+class RelayedNodes(NodeDirectory):
+    """Nodes of a satellite elsewhere: its local ones through the relay, others directly."""
+
+    def __init__(self, target: str, api_key: bytes) -> None:
+        super().__init__()
+        self._channel = grpc.insecure_channel(target)
+        self._api_key = api_key
+
+    def open(self, node_id: bytes, address: str, placement: int) -> PieceHolder:
+        if scheme_of(address) in _LOCAL:
+            return RelayedNode(node_id, self._channel, self._api_key)
+        return super().open(node_id, address, placement)
+
+    def close(self) -> None:
+        super().close()
+        self._channel.close()
+
+
+class _Source:
+    """Chunks on their way into gRPC, which swallows the errors of what it iterates over."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._chunks
+        except BaseException as error:
+            self.error = error
+            raise

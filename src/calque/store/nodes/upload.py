@@ -1,0 +1,227 @@
+"""A segment onto its nodes: every node gets its piece, the success threshold decides.
+
+With one node the bytes stream straight through. With several, the caller's thread encodes and one
+thread a node writes. The encoder waits for as many writers as make a success and for no more: a
+slow node is given a while after that and then dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from calque.errors import Aborted, CalqueError, InvalidInput, Unavailable
+from calque.store.chunks import Buffer
+from calque.store.nodes.erasure import Coder
+from calque.store.nodes.node import PieceHolder
+from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.units import sealed_units, stripes_of
+
+_AHEAD = 64
+"""Stripes that a writer may lie behind before the encoder waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where one piece goes."""
+
+    number: int
+    node: PieceHolder
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long stragglers get once the threshold is met: a share of the time it took so far."""
+
+    least: float = 0.5
+    share: float = 0.5
+
+    def after(self, elapsed: float) -> float:
+        return max(self.least, self.share * elapsed)
+
+
+def upload_pieces(
+    targets: Sequence[Target],
+    coder: Coder,
+    root_piece_id: bytes,
+    blocks: Iterable[bytes],
+    *,
+    expires: datetime | None = None,
+    patience: Patience | None = None,
+) -> list[Target]:
+    """Store the pieces of a segment; the targets that hold theirs.
+
+    Fails with Unavailable, which names every failed node, when fewer than ``success`` nodes took
+    their piece; what was stored by then is removed as far as the nodes answer. An error out of
+    ``blocks`` passes through, after the same cleaning up.
+    """
+    redundancy = coder.redundancy
+    if len(targets) < redundancy.success:
+        raise InvalidInput(
+            f"{redundancy.success} nodes must take a piece and only {len(targets)} are offered"
+        )
+    stripes = stripes_of(blocks, redundancy.stripe_size)
+    if redundancy.plain:
+        (target,) = targets
+        piece = piece_id(root_piece_id, target.node.id, target.number)
+        target.node.write(piece, sealed_units(piece, stripes), expires)
+        return [target]
+    upload = _Upload(targets, coder, root_piece_id, expires, patience or Patience())
+    return upload.run(stripes)
+
+
+def discard_pieces(held: Sequence[Target], root_piece_id: bytes) -> None:
+    """Remove the pieces of a segment that nobody will commit, as far as the nodes answer."""
+    for target in held:
+        target.node.discard(piece_id(root_piece_id, target.node.id, target.number))
+
+
+class _Writer(threading.Thread):
+    """Writes one piece from its own queue of shares."""
+
+    def __init__(
+        self, target: Target, piece: bytes, expires: datetime | None, changed: threading.Condition
+    ) -> None:
+        super().__init__(name=f"piece-{target.number}", daemon=True)
+        self.target, self.piece = target, piece
+        self._expires = expires
+        self._changed = changed
+        self.queue: deque[Buffer | None] = deque()
+        self.stopped = False
+        self.done = False
+        self.error: CalqueError | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.error is None and not self.stopped
+
+    def run(self) -> None:
+        error = None
+        try:
+            self.target.node.write(
+                self.piece, sealed_units(self.piece, self._shares()), self._expires
+            )
+        except CalqueError as failure:
+            error = failure
+        except Exception as failure:
+            error = Unavailable(f"node {self.target.node.name} failed: {failure}")
+        with self._changed:
+            self.error, self.done = error, error is None and not self.stopped
+            late = error is None and self.stopped
+            self.queue.clear()
+            self._changed.notify_all()
+        if late:  # nobody counts on it any more
+            self.target.node.discard(self.piece)
+
+    def _shares(self) -> Iterator[Buffer]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self.queue or self.stopped)
+                if self.stopped:
+                    raise Aborted("the upload of this piece was stopped")
+                share = self.queue.popleft()
+                self._changed.notify_all()
+            if share is None:
+                return
+            yield share
+
+
+class _Upload:
+    """One segment on its way to several nodes."""
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        coder: Coder,
+        root_piece_id: bytes,
+        expires: datetime | None,
+        patience: Patience,
+    ) -> None:
+        self._coder = coder
+        self._success = coder.redundancy.success
+        self._patience = patience
+        self._changed = threading.Condition()
+        self._writers = [
+            _Writer(
+                target,
+                piece_id(root_piece_id, target.node.id, target.number),
+                expires,
+                self._changed,
+            )
+            for target in targets
+        ]
+
+    def run(self, stripes: Iterable[Buffer]) -> list[Target]:
+        started = time.monotonic()
+        for writer in self._writers:
+            writer.start()
+        try:
+            for stripe in stripes:
+                self._offer(self._coder.encode(stripe))
+            self._offer(None)
+            return self._settle(started)
+        except BaseException:
+            self._undo()
+            raise
+
+    def _offer(self, shares: list[Buffer] | None) -> None:
+        """One stripe (None: the end) to every living writer, once enough of them keep up."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._keeping_up() >= self._success or self._hopeless())
+            self._refuse_if_hopeless()
+            for writer in self._writers:
+                if writer.alive:
+                    writer.queue.append(shares[writer.target.number] if shares else None)
+            self._changed.notify_all()
+
+    def _settle(self, started: float) -> list[Target]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._done() >= self._success or self._hopeless())
+            self._refuse_if_hopeless()
+            grace = self._patience.after(time.monotonic() - started)
+            self._changed.wait_for(lambda: not self._running(), timeout=grace)
+            held = [writer.target for writer in self._writers if writer.done]
+            self._stop()
+        return held
+
+    def _undo(self) -> None:
+        with self._changed:
+            self._stop()
+            written = [writer for writer in self._writers if writer.done]
+        for writer in written:
+            writer.target.node.discard(writer.piece)
+
+    def _stop(self) -> None:
+        for writer in self._writers:
+            if not writer.done:
+                writer.stopped = True
+        self._changed.notify_all()
+
+    def _refuse_if_hopeless(self) -> None:
+        if not self._hopeless():
+            return
+        failed = [writer for writer in self._writers if writer.error is not None]
+        error = Unavailable(
+            f"only {len(self._writers) - len(failed)} of {len(self._writers)} nodes take pieces, "
+            f"{self._success} are needed",
+            hint="Nothing was committed; upload again when the nodes are back.",
+        )
+        for writer in failed:
+            error.add_note(f"node {writer.target.node.name}: {writer.error}")
+        raise error
+
+    def _hopeless(self) -> bool:
+        return sum(1 for writer in self._writers if writer.alive) < self._success
+
+    def _keeping_up(self) -> int:
+        return sum(1 for w in self._writers if w.alive and len(w.queue) < _AHEAD)
+
+    def _done(self) -> int:
+        return sum(1 for writer in self._writers if writer.done)
+
+    def _running(self) -> bool:
+        return any(writer.alive and not writer.done for writer in self._writers)

@@ -1,0 +1,102 @@
+"""Open a project: a folder with everything in it, or a satellite far away."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from calque.errors import AlreadyExists, InvalidInput
+from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.metainfo import MetainfoClient
+from calque.store.nodes.remote import RelayedNodes
+from calque.store.project import Project
+from calque.store.uplink.grant import AccessGrant
+from calque.store.uplink.session import Session, UplinkSettings
+
+ACCESS, PASSPHRASE = "CALQUE_ACCESS", "CALQUE_PASSPHRASE"
+_GRPC = "grpc://"
+
+
+def open_project(
+    where: str | os.PathLike[str] = "./data",
+    *,
+    access: str | AccessGrant | None = None,
+    passphrase: str | None = None,
+    settings: UplinkSettings | None = None,
+    options: StoreOptions | None = None,
+    create: bool = True,
+) -> Project:
+    """Open a project; close it when done, or use it in a ``with`` block.
+
+    ``where`` is a folder or ``grpc://host:port``. A folder without a store becomes one, with
+    ``options``, unless ``create`` is False. A satellite is reached with an ``access`` grant, which
+    CALQUE_ACCESS may hold too; in a folder the default access is used unless another is given.
+    ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store made with one.
+    """
+    grant = AccessGrant.parse(access) if isinstance(access, str) else access
+    if isinstance(where, str) and where.startswith(_GRPC):
+        return _remote(where, grant or _grant_of_environment(where), settings)
+    store = _opened(Path(where), passphrase, options, create)
+    try:
+        return _embedded(store, grant or _default_grant(store, passphrase), settings)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _embedded(store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings | None) -> Project:
+    session = Session(
+        store.endpoint,
+        bytes(grant.api_key),
+        grant.encryption,
+        nodes=store.nodes,
+        settings=settings,
+    )
+    return Project(session, grant, owns=store)
+
+
+def _default_grant(store: EmbeddedStore, passphrase: str | None) -> AccessGrant:
+    """The environment's passphrase is for stores that have one; a given one must be right."""
+    if passphrase is None and store.has_passphrase:
+        passphrase = os.environ.get(PASSPHRASE) or None
+    return store.grant(passphrase)
+
+
+def _opened(
+    folder: Path, passphrase: str | None, options: StoreOptions | None, create: bool
+) -> EmbeddedStore:
+    if create and not EmbeddedStore.exists(folder):
+        chosen = options or StoreOptions()
+        if chosen.passphrase is None:
+            chosen = replace(chosen, passphrase=passphrase or os.environ.get(PASSPHRASE) or None)
+        try:
+            return EmbeddedStore.create(folder, chosen)
+        except AlreadyExists:  # another process was quicker
+            pass
+    return EmbeddedStore.open(folder)
+
+
+def _remote(where: str, grant: AccessGrant, settings: UplinkSettings | None) -> Project:
+    target = where.removeprefix(_GRPC).rstrip("/")
+    if not target:
+        raise InvalidInput(f"{where!r} names no host", hint="For example grpc://127.0.0.1:7777")
+    api_key = bytes(grant.api_key)
+    session = Session(
+        MetainfoClient(target),
+        api_key,
+        grant.encryption,
+        nodes=RelayedNodes(target, api_key),
+        settings=settings,
+    )
+    return Project(session, grant)
+
+
+def _grant_of_environment(where: str) -> AccessGrant:
+    text = os.environ.get(ACCESS)
+    if not text:
+        raise InvalidInput(
+            f"{where} needs an access grant",
+            hint=f"Give access=…, or set {ACCESS}; `calque serve` shows one when it makes a store.",
+        )
+    return AccessGrant.parse(text)

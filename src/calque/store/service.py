@@ -1,0 +1,246 @@
+"""The store as a service of the Operator: ``calque://bucket/prefix``.
+
+The project is the option ``project`` (a folder or ``grpc://host:port``), or CALQUE_PROJECT; the
+access and the passphrase come as options or from CALQUE_ACCESS and CALQUE_PASSPHRASE.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from calque.errors import InvalidInput, Unsupported
+from calque.operator import paths
+from calque.operator.capability import Capability
+from calque.operator.layers.chain import Call, Chain
+from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
+from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.uri import ServiceUri, refuse_unknown
+from calque.store.open_project import ACCESS, open_project
+from calque.store.project import Project
+from calque.store.service_copy import StoreCopyDriver
+from calque.store.service_errors import as_operator_errors
+from calque.store.service_metadata import copied_map, to_map, to_metadata
+from calque.store.uplink.copy_object import Copy
+from calque.store.uplink.objects import ObjectInfo, PrefixInfo
+from calque.store.uplink.rewrap import Conditions, Transfer
+from calque.values import Metadata
+
+T = TypeVar("T")
+
+SECRETS: frozenset[str] = frozenset({"access", "passphrase"})
+PROJECT = "CALQUE_PROJECT"
+
+CAPABILITY = Capability(
+    write_with_if_not_exists=True,
+    write_with_if_match=True,
+    delete_with_if_match=True,
+    read_with_if_match=True,
+    copy=True,
+    copy_with_if_not_exists=True,
+    copy_with_if_match=True,
+    copy_source_pinned=True,
+    copy_resumable=True,
+    user_metadata=True,
+    tags=True,
+)
+
+
+def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> StoreService:
+    """The service of ``calque://bucket/prefix``."""
+    refuse_unknown("calque", options, ("project", *SECRETS))
+    if not uri.host:
+        raise InvalidInput("a calque URI names a bucket", hint="For example calque://photos/2026")
+    where = _text(options, "project") or os.environ.get(PROJECT)
+    if not where:
+        raise InvalidInput(
+            "calque:// needs to know the project",
+            hint=f"Set {PROJECT} to its folder or grpc://host:port, or give the option project.",
+        )
+    project = open_project(
+        where,
+        access=_text(options, "access") or os.environ.get(ACCESS) or None,
+        passphrase=_text(options, "passphrase"),
+        create=False,
+    )
+    return StoreService(project, where, uri.host, uri.path.strip("/"), chain)
+
+
+def _text(options: Mapping[str, object], name: str) -> str | None:
+    value = options.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"the option {name} is text, not {type(value).__name__}")
+    return value
+
+
+class StoreService:
+    """One bucket of a project, from one root."""
+
+    def __init__(self, project: Project, where: str, bucket: str, root: str, chain: Chain) -> None:
+        self._project = project
+        self._where = where if "://" in where else os.path.abspath(where)
+        self._bucket = bucket
+        self._root = root
+        self._chain = chain
+
+    @property
+    def scheme(self) -> str:
+        return "calque"
+
+    @property
+    def capability(self) -> Capability:
+        return CAPABILITY
+
+    @property
+    def chain(self) -> Chain:
+        return self._chain
+
+    def layered(self, chain: Chain) -> StoreService:
+        return StoreService(self._project, self._where, self._bucket, self._root, chain)
+
+    def location(self, path: str) -> str:
+        """Names the project too: two projects may have the same bucket and key."""
+        return f"calque://{self._bucket}/{self._key(path)}?project={self._where}"
+
+    def stat(self, path: str, *, version: str | None = None) -> Metadata:
+        _refuse_version(version)
+        info = self._run(
+            Call("stat", path), lambda: self._project.stat(self._bucket, self._key(path))
+        )
+        return to_metadata(info, path)
+
+    def list(
+        self, prefix: str, *, start_after: str = "", recursive: bool = True
+    ) -> Iterator[Metadata]:
+        entries = self._run(
+            Call("list", prefix),
+            lambda: self._project.list_objects(
+                self._bucket,
+                self._key(prefix),
+                start_after=self._key(start_after) if start_after else "",
+                recursive=recursive,
+            ),
+        )
+        return (self._entry(entry) for entry in entries)
+
+    def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
+        _refuse_version(options.version)
+        return iter(
+            self._run(
+                Call("read", path),
+                lambda: self._project.download(
+                    self._bucket,
+                    self._key(path),
+                    offset=options.range.offset,
+                    length=options.range.length,
+                    if_match=options.if_match,
+                ),
+            )
+        )
+
+    def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
+        if options.storage_class is not None:
+            raise Unsupported("the store has no storage classes")
+        info = self._run(
+            Call("write", path, idempotent=False, slow=True),
+            lambda: self._project.upload(
+                self._bucket,
+                self._key(path),
+                chunks,
+                metadata=to_map(options),
+                if_not_exists=options.if_not_exists,
+                if_match=options.if_match,
+            ),
+        )
+        return to_metadata(info, path)
+
+    def delete(self, path: str, options: DeleteOptions) -> None:
+        _refuse_version(options.version)
+        self._run(
+            Call("delete", path),
+            lambda: self._project.delete_object(
+                self._bucket, self._key(path), if_match=options.if_match
+            ),
+        )
+
+    def copy(
+        self, source: Metadata, target: str, options: CopyOptions, *, into: Service
+    ) -> CopyDriver:
+        return self._driver(source, target, options, into)
+
+    def resume(
+        self,
+        source: Metadata,
+        target: str,
+        options: CopyOptions,
+        state: Mapping[str, Any],
+        *,
+        into: Service,
+    ) -> CopyDriver:
+        driver = self._driver(source, target, options, into)
+        driver.resume(state)
+        return driver
+
+    def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        """Uploads that are not committed, of whoever: the store keeps no other half-done work."""
+        wanted = self._key(prefix)
+        for pending in self._project.list_pending(self._bucket, wanted[: wanted.rfind("/") + 1]):
+            if pending.key.startswith(wanted):
+                yield Leftover(
+                    location=self.location(paths.relative(self._root, pending.key)),
+                    kind="multipart upload",
+                    id=f"{pending.upload_id.hex()}:{pending.key}",
+                    started=pending.begun,
+                )
+
+    def remove_leftover(self, leftover: Leftover) -> None:
+        upload, _, key = leftover.id.partition(":")
+        self._project.resume_multipart(self._bucket, key, bytes.fromhex(upload)).abort()
+
+    def close(self) -> None:
+        self._project.close()
+
+    def _driver(
+        self, source: Metadata, target: str, options: CopyOptions, into: Service
+    ) -> StoreCopyDriver:
+        if not isinstance(into, StoreService) or into._project_id != self._project_id:
+            raise Unsupported(
+                f"calque cannot copy from {self.location(source.path)} "
+                f"to {into.location(target)}: that is another project"
+            )
+        session = self._project.session
+        transfer = Transfer(
+            session.locate(self._bucket, self._key(source.path)),
+            into._project.session.locate(into._bucket, into._key(target)),
+            copied_map(source, options),
+            Conditions(
+                if_not_exists=options.if_not_exists,
+                if_match=options.if_match,
+                source_if_match=source.etag,
+            ),
+        )
+        copy = Copy(session, transfer)
+        return StoreCopyDriver(copy, source, target, into.location(target), into._chain)
+
+    @property
+    def _project_id(self) -> bytes:
+        return self._project.session.limits.project_id
+
+    def _key(self, path: str) -> str:
+        return paths.join(self._root, paths.unicode_path(path))
+
+    def _entry(self, entry: ObjectInfo | PrefixInfo) -> Metadata:
+        path = paths.relative(self._root, entry.key)
+        if isinstance(entry, PrefixInfo):
+            return Metadata(path=path, is_dir=True)
+        return to_metadata(entry, path)
+
+    def _run(self, call: Call, request: Callable[[], T]) -> T:
+        with as_operator_errors(self.location(call.path)):
+            return self._chain.run(call, lambda _: request())
+
+
+def _refuse_version(version: str | None) -> None:
+    if version is not None:
+        raise Unsupported("the store keeps one version of an object")

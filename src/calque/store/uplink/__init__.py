@@ -1,0 +1,1 @@
+"""The client of the store: encryption, segments, pieces and the object verbs."""

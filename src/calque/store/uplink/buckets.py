@@ -1,0 +1,67 @@
+"""Buckets: their names are plain, what is in them is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from calque.errors import AlreadyExists
+from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.uplink.objects import as_datetime
+from calque.store.uplink.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class BucketInfo:
+    name: str
+    created: datetime
+    placement: int
+
+
+def create_bucket(
+    session: Session, name: str, *, placement: int = 0, exist_ok: bool = False
+) -> BucketInfo:
+    """Make a bucket; AlreadyExists when there is one, unless ``exist_ok``."""
+    try:
+        made = session.metainfo.create_bucket(
+            pb.BucketCreateRequest(header=session.header, name=name, placement=placement)
+        )
+    except AlreadyExists:
+        if not exist_ok:
+            raise
+        return stat_bucket(session, name)
+    return _info(made.bucket)
+
+
+def stat_bucket(session: Session, name: str) -> BucketInfo:
+    """One bucket; NotFound when there is none."""
+    found = session.metainfo.get_bucket(pb.BucketGetRequest(header=session.header, name=name))
+    return _info(found.bucket)
+
+
+def delete_bucket(session: Session, name: str, *, with_objects: bool = False) -> int:
+    """Delete a bucket, empty or ``with_objects``; how many objects went with it."""
+    answer = session.metainfo.delete_bucket(
+        pb.BucketDeleteRequest(header=session.header, name=name, delete_all=with_objects)
+    )
+    return answer.deleted_objects
+
+
+def list_buckets(session: Session) -> Iterator[BucketInfo]:
+    """The buckets that this access may see, by name."""
+    cursor = ""
+    while True:
+        page = session.metainfo.list_buckets(
+            pb.BucketListRequest(
+                header=session.header, cursor=cursor, limit=session.settings.list_page
+            )
+        )
+        yield from (_info(bucket) for bucket in page.items)
+        if not page.more:
+            return
+        cursor = page.items[-1].name
+
+
+def _info(bucket: pb.Bucket) -> BucketInfo:
+    return BucketInfo(bucket.name, as_datetime(bucket.created_at), bucket.placement)

@@ -1,0 +1,82 @@
+"""Keys of the client: a passphrase becomes a root key, a root key a tree of keys."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any, NoReturn
+
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from calque.errors import InvalidInput
+
+KEY_SIZE = 32
+
+_PASSES, _LANES, _MEMORY_KIB = 2, 1, 64 * 1024
+_SMALLEST_SALT = 16
+
+
+class SecretKey:
+    """32 secret bytes. Never shown, never pickled; other keys are derived from it by label."""
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) != KEY_SIZE:
+            raise InvalidInput(f"a key has {KEY_SIZE} bytes, not {len(secret)}")
+        self._secret = bytes(secret)
+
+    @classmethod
+    def from_passphrase(cls, passphrase: str, salt: bytes) -> SecretKey:
+        """The root key of a passphrase: Argon2id, 64 MiB, two passes.
+
+        The same passphrase and salt always give the same key; the salt is not secret and has at
+        least 16 bytes.
+        """
+        if not passphrase:
+            raise InvalidInput("a passphrase cannot be empty")
+        if len(salt) < _SMALLEST_SALT:
+            raise InvalidInput(f"a salt has at least {_SMALLEST_SALT} bytes, not {len(salt)}")
+        kdf = Argon2id(
+            salt=salt,
+            length=KEY_SIZE,
+            iterations=_PASSES,
+            lanes=_LANES,
+            memory_cost=_MEMORY_KIB,
+        )
+        return cls(kdf.derive(passphrase.encode()))
+
+    def reveal(self) -> bytes:
+        """The bytes themselves: for ciphers and for the serialised grant, for nothing else."""
+        return self._secret
+
+    def derive(self, label: bytes) -> SecretKey:
+        """The child key of a label; it tells nothing of this key or of its other children."""
+        return SecretKey(self.expand(label, KEY_SIZE))
+
+    def expand(self, label: bytes, length: int) -> bytes:
+        """HKDF-Expand (RFC 5869, SHA-256): ``length`` bytes for a label.
+
+        The key is uniformly random already, so no extract step is needed.
+        """
+        block, out, counter = b"", b"", 1
+        while len(out) < length:
+            block = hmac.digest(self._secret, block + label + bytes([counter]), hashlib.sha256)
+            out += block
+            counter += 1
+        return out[:length]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretKey) and hmac.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        return hash((SecretKey, self._secret))
+
+    def __repr__(self) -> str:
+        return "SecretKey(***)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret key is not pickled: send the serialised grant instead")
+
+    def __getstate__(self) -> Any:
+        self.__reduce__()

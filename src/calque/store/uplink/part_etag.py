@@ -1,0 +1,30 @@
+"""The etag of a part, which only the client may know: encrypted beside each of its segments.
+
+Its key comes from the segment's own key, so it stays readable on a copy without being touched.
+"""
+
+from __future__ import annotations
+
+from calque.store.uplink.cipher import NONCE_SIZE, Sealed, aead, unseal
+from calque.store.uplink.keys import SecretKey
+
+_NONCE = bytes(NONCE_SIZE)
+
+
+def seal_etag(suite: int, segment_key: SecretKey, etag: str) -> bytes:
+    """An etag for the satellite to keep; empty for none."""
+    if not etag:
+        return b""
+    return aead(suite, _key(segment_key)).encrypt(_NONCE, etag.encode(), None)
+
+
+def open_etag(suite: int, segment_key: SecretKey, encrypted: bytes) -> str:
+    """The etag again; empty where none was given."""
+    if not encrypted:
+        return ""
+    sealed = Sealed(_NONCE, encrypted)
+    return unseal(suite, _key(segment_key), sealed, None, what="the etag of a part").decode()
+
+
+def _key(segment_key: SecretKey) -> SecretKey:
+    return segment_key.derive(b"etag")

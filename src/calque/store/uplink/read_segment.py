@@ -1,0 +1,99 @@
+"""The plain bytes of one segment, or a range of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from calque.errors import IntegrityError
+from calque.store.chunks import ChunkReader
+from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.nodes.download import Source, download_stripes
+from calque.store.nodes.erasure import Coder
+from calque.store.nodes.units import Stripes
+from calque.store.uplink.access import Located
+from calque.store.uplink.blocks import BlockCipher, EncryptionParameters, span_of
+from calque.store.uplink.cipher import Sealed
+from calque.store.uplink.segment_keys import Position, unwrap_segment_key
+from calque.store.uplink.session import Session, redundancy_of
+
+
+def read_segment(
+    session: Session,
+    located: Located,
+    parameters: EncryptionParameters,
+    segment: pb.Segment,
+    nodes: Mapping[bytes, pb.Node],
+    offset: int,
+    length: int,
+) -> Iterator[bytes]:
+    """``length`` (at least 1) plain bytes from ``offset`` within the segment, block by block."""
+    position = Position(segment.position.part_number, segment.position.index)
+    wrapped = Sealed(segment.encrypted_key_nonce, segment.encrypted_key)
+    key = unwrap_segment_key(parameters.suite, located, wrapped, position)
+    cipher = BlockCipher(key, parameters)
+    if segment.inline:
+        plain = cipher.decrypt(0, segment.inline_data, last=True)
+        yield plain[offset : offset + length]
+        return
+    yield from _remote(session, cipher, parameters, segment, nodes, offset, length)
+
+
+def _remote(
+    session: Session,
+    cipher: BlockCipher,
+    parameters: EncryptionParameters,
+    segment: pb.Segment,
+    nodes: Mapping[bytes, pb.Node],
+    offset: int,
+    length: int,
+) -> Iterator[bytes]:
+    if segment.encrypted_size != parameters.encrypted_size(segment.plain_size):
+        raise IntegrityError(
+            f"a segment of {segment.plain_size} plain bytes cannot have "
+            f"{segment.encrypted_size} encrypted ones: its record is damaged"
+        )
+    span = span_of(parameters, offset, length)
+    start = span.first * parameters.block_size
+    end = min((span.first + span.count) * parameters.block_size, segment.encrypted_size)
+    stripes = Stripes.holding(
+        Coder(redundancy_of(segment.redundancy)), segment.encrypted_size, start, end - start
+    )
+    source = ChunkReader(_stripes(session, segment, nodes, stripes))
+    try:
+        source.skip(start - stripes.offset)
+        yield from _decrypted(cipher, parameters, segment.plain_size, source, offset, length)
+    finally:
+        source.close()
+
+
+def _stripes(
+    session: Session, segment: pb.Segment, nodes: Mapping[bytes, pb.Node], stripes: Stripes
+) -> Iterator[bytes]:
+    sources = [
+        Source(piece.number, session.node(nodes[piece.node_id]))
+        for piece in segment.pieces
+        if piece.node_id in nodes
+    ]
+    yield from download_stripes(  # type: ignore[misc]  # any buffer will do
+        sources, stripes, segment.root_piece_id, patience=session.settings.download_patience
+    )
+
+
+def _decrypted(
+    cipher: BlockCipher,
+    parameters: EncryptionParameters,
+    plain_size: int,
+    source: ChunkReader,
+    offset: int,
+    length: int,
+) -> Iterator[bytes]:
+    span = span_of(parameters, offset, length)
+    last = parameters.block_count(plain_size) - 1
+    skip, left = span.skip, span.length
+    for number in range(span.first, span.first + span.count):
+        plain = cipher.decrypt(number, source.read(parameters.block_size), last=number == last)
+        if skip or len(plain) > left:
+            plain = plain[skip : skip + left]
+            skip = 0
+        left -= len(plain)
+        yield plain

@@ -1,0 +1,215 @@
+"""A copy or a move on the client's side: pages of wrapped keys, unwrapped and wrapped anew.
+
+Both are the same two calls. Begin gives keys page by page; Finish takes them page by page and the
+last call commits everything in one transaction. A client that was killed midway goes on where the
+satellite says it stopped. No content is read, no content is decrypted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from calque.errors import InvalidInput, Unavailable
+from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.uplink.access import Located
+from calque.store.uplink.cipher import Sealed
+from calque.store.uplink.etags import stream_of
+from calque.store.uplink.metadata import SealedMetadata, rewrap_metadata_key, seal_metadata
+from calque.store.uplink.naming import about
+from calque.store.uplink.objects import as_timestamp
+from calque.store.uplink.segment_keys import Position, rewrap_segment_key
+from calque.store.uplink.session import Session
+
+_TRIES = 4
+"""Finish names its operation and may be repeated: a repeat returns the same object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What must hold in the committing transaction; etags are those of :class:`ObjectInfo`."""
+
+    if_not_exists: bool = False
+    if_match: str | None = None
+    source_if_match: str | None = None
+    source_if_unmodified_since: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.if_not_exists and self.if_match is not None:
+            raise InvalidInput("if_not_exists and if_match cannot both hold: choose one")
+
+    def message(self) -> pb.CopyConditions:
+        return pb.CopyConditions(
+            if_not_exists=self.if_not_exists,
+            if_match_stream_id=stream_of(self.if_match),
+            source_if_match_stream_id=stream_of(self.source_if_match),
+            source_if_unmodified_since=as_timestamp(self.source_if_unmodified_since),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """From which name to which, under which conditions; ``metadata`` None keeps the source's."""
+
+    old: Located
+    new: Located
+    metadata: Mapping[str, str] | None
+    conditions: Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class BeginPage:
+    """One answer of Begin, of a copy or of a move."""
+
+    operation: bytes
+    stream: bytes
+    suite: int
+    metadata_nonce: bytes
+    metadata_key: bytes
+    keys: tuple[pb.EncryptedKeyAndNonce, ...]
+    total: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FinishPage:
+    """One call of Finish, of a copy or of a move."""
+
+    operation: bytes
+    stream: bytes
+    keys: list[pb.EncryptedKeyAndNonce]
+    metadata: SealedMetadata
+    partial: bool
+
+
+class Verbs(Protocol):
+    """How a copy and a move differ: in the names of their calls."""
+
+    def begin(self, operation: bytes, cursor: pb.SegmentPosition | None) -> BeginPage: ...
+
+    def finish(self, page: FinishPage) -> pb.Object | None: ...
+
+
+class Rewrap:
+    """One copy or move as a state machine: ``step`` until it returns None, then ``result``."""
+
+    def __init__(self, session: Session, transfer: Transfer, verbs: Verbs) -> None:
+        self._session = session
+        self._transfer = transfer
+        self._verbs = verbs
+        self._page: BeginPage | None = None
+        self._result: pb.Object | None = None
+        self._sent = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the transfer is committed."""
+        return self._result is not None
+
+    @property
+    def fraction(self) -> float:
+        """The share of the segments whose keys were sent, from 0 to 1."""
+        total = self._page.total if self._page else 0
+        return min(1.0, self._sent / total) if total else float(self.finished)
+
+    @property
+    def operation(self) -> bytes | None:
+        """The id that a resume needs; None before the first step."""
+        return self._page.operation if self._page else None
+
+    def resume(self, operation: bytes) -> None:
+        """Go on with an operation that another process began; one that it finished is finished."""
+        found = self._session.metainfo.get_operation(
+            pb.OperationGetRequest(header=self._session.header, operation_id=operation)
+        )
+        if found.finished:
+            repeat = FinishPage(operation, b"", [], SealedMetadata(), partial=False)
+            self._result = _retried(lambda: self._verbs.finish(repeat))
+            return
+        cursor = found.last_position if found.HasField("last_position") else None
+        self._sent = found.keys_received
+        self._page = replace(self._verbs.begin(operation, cursor), operation=operation)
+
+    def begin(self) -> BeginPage:
+        """The first page of keys; nothing is written but the operation itself."""
+        if self._page is None:
+            with about(self._transfer.old):
+                self._page = self._verbs.begin(b"", None)
+        return self._page
+
+    def step(self) -> int | None:
+        """Send one page of keys; how many, or None once the transfer is committed."""
+        if self._result is not None:
+            return None
+        page = self.begin()
+        finish = FinishPage(
+            operation=page.operation,
+            stream=page.stream,
+            keys=_rewrapped(page.suite, self._transfer, page.keys),
+            metadata=self._metadata(page),
+            partial=page.more,
+        )
+        self._result = _retried(lambda: self._verbs.finish(finish))
+        self._sent += len(page.keys)
+        if page.more:
+            self._page = self._verbs.begin(page.operation, page.keys[-1].position)
+        return len(page.keys)
+
+    def run(self) -> pb.Object:
+        """Every step; the committed object."""
+        while self.step() is not None:
+            pass
+        return self.result()
+
+    def result(self) -> pb.Object:
+        """The committed object; valid after ``step`` returned None."""
+        if self._result is None:
+            raise InvalidInput("the transfer is not finished")
+        return self._result
+
+    def _metadata(self, page: BeginPage) -> SealedMetadata:
+        transfer = self._transfer
+        if page.more:
+            return SealedMetadata()
+        if transfer.metadata is not None:
+            return seal_metadata(page.suite, transfer.new, transfer.metadata)
+        key = rewrap_metadata_key(
+            page.suite, transfer.old, transfer.new, page.metadata_nonce, page.metadata_key
+        )
+        if key is None:
+            return SealedMetadata()
+        return SealedMetadata(nonce=key.nonce, wrapped_key=key.ciphertext)
+
+
+def _rewrapped(
+    suite: int, transfer: Transfer, keys: Iterable[pb.EncryptedKeyAndNonce]
+) -> list[pb.EncryptedKeyAndNonce]:
+    return [_rewrap(suite, transfer, key) for key in keys]
+
+
+def _rewrap(
+    suite: int, transfer: Transfer, key: pb.EncryptedKeyAndNonce
+) -> pb.EncryptedKeyAndNonce:
+    sealed = rewrap_segment_key(
+        suite,
+        transfer.old,
+        transfer.new,
+        Sealed(key.encrypted_key_nonce, key.encrypted_key),
+        Position(key.position.part_number, key.position.index),
+    )
+    return pb.EncryptedKeyAndNonce(
+        position=key.position,
+        encrypted_key_nonce=sealed.nonce,
+        encrypted_key=sealed.ciphertext,
+    )
+
+
+def _retried(finish: Callable[[], pb.Object | None]) -> pb.Object | None:
+    for _ in range(_TRIES - 1):
+        try:
+            return finish()
+        except Unavailable:
+            continue
+    return finish()

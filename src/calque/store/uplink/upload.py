@@ -1,0 +1,109 @@
+"""Upload an object in one go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+
+from calque.errors import CalqueError
+from calque.store.chunks import ChunkReader, Data
+from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.uplink.access import Located
+from calque.store.uplink.etags import stream_of
+from calque.store.uplink.metadata import SealedMetadata, seal_metadata
+from calque.store.uplink.objects import ObjectInfo, as_timestamp, object_info
+from calque.store.uplink.session import Session
+from calque.store.uplink.write_segments import Upload, write_segments
+from calque.values.metadata import EMPTY
+
+_log = logging.getLogger(__name__)
+
+
+def upload_object(
+    session: Session,
+    bucket: str,
+    key: str,
+    data: Data,
+    *,
+    metadata: Mapping[str, str] = EMPTY,
+    expires: datetime | None = None,
+    if_not_exists: bool = False,
+    if_match: str | None = None,
+) -> ObjectInfo:
+    """Store bytes as an object, replacing what is there in one transaction.
+
+    Nothing is visible before the commit. After any failure the upload is given up; a killed
+    process leaves a pending upload that the satellite sweeps. Conditions are checked in the
+    committing transaction.
+    """
+    expected = stream_of(if_match)
+    upload = begin_upload(session, session.locate(bucket, key), metadata, expires)
+    source = ChunkReader(data)
+    try:
+        write_segments(session, upload, source)
+        return commit_upload(session, upload, if_not_exists=if_not_exists, if_match=expected)
+    except BaseException:
+        give_up(session, upload)
+        raise
+    finally:
+        source.close()
+
+
+def begin_upload(
+    session: Session, located: Located, metadata: Mapping[str, str], expires: datetime | None
+) -> Upload:
+    """Open an upload at the satellite, with its metadata."""
+    parameters = session.settings.encryption
+    sealed = seal_metadata(parameters.suite, located, metadata)
+    begun = session.metainfo.begin_object(
+        pb.ObjectBeginRequest(
+            header=session.header,
+            bucket=located.bucket,
+            encrypted_object_key=located.encrypted,
+            expires_at=as_timestamp(expires),
+            encryption_parameters=pb.EncryptionParameters(
+                cipher_suite=parameters.suite,  # type: ignore[arg-type]  # the same numbers
+                block_size=parameters.block_size,
+            ),
+            encrypted_metadata_nonce=sealed.nonce,
+            encrypted_metadata=sealed.encrypted,
+            encrypted_metadata_encrypted_key=sealed.wrapped_key,
+        )
+    )
+    return Upload(begun.upload_id, located, parameters, expires)
+
+
+def commit_upload(
+    session: Session,
+    upload: Upload,
+    *,
+    metadata: SealedMetadata | None = None,
+    if_not_exists: bool = False,
+    if_match: bytes = b"",
+) -> ObjectInfo:
+    """Make the upload the object at its key; ``metadata`` replaces what it began with."""
+    sealed = metadata or SealedMetadata()
+    committed = session.metainfo.commit_object(
+        pb.ObjectCommitRequest(
+            header=session.header,
+            upload_id=upload.id,
+            override_metadata=metadata is not None,
+            encrypted_metadata_nonce=sealed.nonce,
+            encrypted_metadata=sealed.encrypted,
+            encrypted_metadata_encrypted_key=sealed.wrapped_key,
+            if_not_exists=if_not_exists,
+            if_match_stream_id=if_match,
+        )
+    )
+    return object_info(committed.object, upload.located)
+
+
+def give_up(session: Session, upload: Upload) -> None:
+    """Abort an upload; where the satellite does not answer, its sweep does it later."""
+    try:
+        session.metainfo.abort_object(
+            pb.ObjectAbortRequest(header=session.header, upload_id=upload.id)
+        )
+    except CalqueError as error:
+        _log.warning("an upload to %s could not be aborted: %s", upload.located.bucket, error)

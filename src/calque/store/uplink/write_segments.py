@@ -1,0 +1,179 @@
+"""Bytes into segments: small ones into the metadata, larger ones as pieces onto nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from calque.store.chunks import ChunkReader
+from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.nodes.erasure import Coder
+from calque.store.nodes.upload import Target, discard_pieces, upload_pieces
+from calque.store.uplink.access import Located
+from calque.store.uplink.blocks import BlockCipher, EncryptionParameters, SegmentEncryption
+from calque.store.uplink.cipher import Sealed
+from calque.store.uplink.in_flight import InFlight
+from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.part_etag import seal_etag
+from calque.store.uplink.segment_keys import Position, new_segment_key, wrap_segment_key
+from calque.store.uplink.session import Session, redundancy_of
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An upload under way: what every segment of it needs."""
+
+    id: bytes
+    located: Located
+    parameters: EncryptionParameters
+    expires: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    position: Position
+    key: SecretKey
+    wrapped: Sealed
+    etag: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How much a source has become."""
+
+    plain_size: int
+    segments: int
+
+
+def write_segments(
+    session: Session, upload: Upload, source: ChunkReader, *, part: int = 0, etag: str = ""
+) -> Written:
+    """Read a source to its end into the segments of one part.
+
+    Memory is bounded: some MiB for each segment in flight on one node, its coded bytes at most
+    on several. The ``etag`` is kept, encrypted, with every segment of the part. A part of no
+    bytes has one empty segment, an object of no bytes (part 0) none.
+    """
+    flight = InFlight(session.settings.segments_in_flight)
+    written, index = 0, 0
+    try:
+        while source.fill(1) or (part > 0 and index == 0):
+            segment = _new_segment(upload, Position(part, index), etag)
+            if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
+                written += _inline(session, upload, segment, source)
+            else:
+                written += _remote(session, upload, segment, source, flight)
+            index += 1
+        flight.finish()
+    except BaseException:
+        flight.stop()
+        raise
+    return Written(written, index)
+
+
+def blank_segment(session: Session, upload: Upload, position: Position) -> None:
+    """Put an empty segment in the place of one whose part was uploaded again and is shorter."""
+    _inline(session, upload, _new_segment(upload, position, ""), ChunkReader(b""))
+
+
+def _new_segment(upload: Upload, position: Position, etag: str) -> _Segment:
+    key, suite = new_segment_key(), upload.parameters.suite
+    return _Segment(
+        position=position,
+        key=key,
+        wrapped=wrap_segment_key(suite, upload.located, key, position),
+        etag=seal_etag(suite, key, etag),
+    )
+
+
+def _inline(session: Session, upload: Upload, segment: _Segment, source: ChunkReader) -> int:
+    plain = source.read(session.limits.inline_size) if session.limits.inline_size else b""
+    data = BlockCipher(segment.key, upload.parameters).encrypt(0, plain, last=True)
+    session.metainfo.make_inline_segment(
+        pb.SegmentMakeInlineRequest(
+            header=session.header,
+            upload_id=upload.id,
+            position=position_message(segment.position),
+            encrypted_key_nonce=segment.wrapped.nonce,
+            encrypted_key=segment.wrapped.ciphertext,
+            inline_data=data,
+            plain_size=len(plain),
+            encrypted_etag=segment.etag,
+        )
+    )
+    return len(plain)
+
+
+def _remote(
+    session: Session, upload: Upload, segment: _Segment, source: ChunkReader, flight: InFlight
+) -> int:
+    begun = session.metainfo.begin_segment(
+        pb.SegmentBeginRequest(
+            header=session.header,
+            upload_id=upload.id,
+            position=position_message(segment.position),
+        )
+    )
+    blocks = SegmentEncryption(
+        BlockCipher(segment.key, upload.parameters),
+        source,
+        session.limits.segment_size,
+        upload.parameters.plain_block,
+    )
+
+    def store(encrypted: Iterator[bytes]) -> None:
+        _store(session, upload, segment, begun, blocks, encrypted)
+
+    flight.store(store, blocks)
+    return blocks.plain_size
+
+
+def _store(
+    session: Session,
+    upload: Upload,
+    segment: _Segment,
+    begun: pb.SegmentBeginResponse,
+    blocks: SegmentEncryption,
+    encrypted: Iterator[bytes],
+) -> None:
+    """Pieces onto nodes, then the segment's row; ``blocks`` knows its size once all have come."""
+    held = upload_pieces(
+        [Target(piece.number, session.node(piece.node)) for piece in begun.pieces],
+        Coder(redundancy_of(begun.redundancy)),
+        begun.root_piece_id,
+        encrypted,
+        expires=upload.expires,
+        patience=session.settings.upload_patience,
+    )
+    try:
+        _commit(session, upload, segment, begun, blocks.plain_size, held)
+    except BaseException:
+        discard_pieces(held, begun.root_piece_id)
+        raise
+
+
+def _commit(
+    session: Session,
+    upload: Upload,
+    segment: _Segment,
+    begun: pb.SegmentBeginResponse,
+    plain_size: int,
+    held: list[Target],
+) -> None:
+    session.metainfo.commit_segment(
+        pb.SegmentCommitRequest(
+            header=session.header,
+            segment_id=begun.segment_id,
+            encrypted_key_nonce=segment.wrapped.nonce,
+            encrypted_key=segment.wrapped.ciphertext,
+            encrypted_size=upload.parameters.encrypted_size(plain_size),
+            plain_size=plain_size,
+            encrypted_etag=segment.etag,
+            pieces=[pb.Piece(number=each.number, node_id=each.node.id) for each in held],
+        )
+    )
+
+
+def position_message(position: Position) -> pb.SegmentPosition:
+    return pb.SegmentPosition(part_number=position.part, index=position.index)

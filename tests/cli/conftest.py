@@ -1,0 +1,66 @@
+"""The real command, in a folder and with a state folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Done = subprocess.CompletedProcess[str]
+Calque = Callable[..., Done]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The working directory."""
+    made = tmp_path / "work"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The environment of the command: its state lies beside its working directory."""
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def calque(folder: Path, environment: dict[str, str]) -> Calque:
+    """Run the command and wait for it."""
+
+    def run(*arguments: object) -> Done:
+        return subprocess.run(
+            [sys.executable, "-m", "calque.cli", *map(str, arguments)],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=60,
+        )
+
+    return run
+
+
+Spawn = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def spawn(folder: Path, environment: dict[str, str]) -> Spawn:
+    """Start the command and go on."""
+
+    def start(*arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "calque.cli", *map(str, arguments)],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start

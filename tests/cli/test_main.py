@@ -1,0 +1,57 @@
+"""The command itself: help, version, exit codes, errors."""
+
+import json
+import subprocess
+import sys
+
+from calque._version import __version__
+from calque.cli.main import COMMANDS
+
+
+def calque(*arguments: str, **options: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "calque.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def test_version() -> None:
+    """``--version`` prints name and version."""
+    assert calque("--version").stdout == f"calque {__version__}\n"
+
+
+def test_help_lists_every_command_with_its_line() -> None:
+    """The help teaches: what it is, every command, examples."""
+    said = calque("--help").stdout
+    for name, (_, summary) in COMMANDS.items():
+        assert name in said
+        assert summary.split(":")[0].split(".")[0][:30] in said
+    assert "Examples" in said
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    """``calque X --help`` shows a line that can be typed."""
+    for name in COMMANDS:
+        done = calque(name, "--help")
+        assert done.returncode == 0, (name, done.stderr)
+        assert f"calque {name}" in done.stdout, name
+
+
+def test_wrong_usage_is_exit_2() -> None:
+    """An unknown command or option is wrong usage."""
+    assert calque("nonsense").returncode == 2
+    assert calque("doctor", "--nonsense").returncode == 2
+
+
+def test_a_wrong_configuration_is_named() -> None:
+    """The doctor says which file is wrong and goes on with the rest."""
+    done = calque("doctor", "--config", "nowhere.toml", "--json")
+    findings = {item["name"]: item for item in json.loads(done.stdout)}
+    assert not findings["configuration"]["ok"]
+    assert "nowhere.toml" in findings["configuration"]["found"]
+
+
+def test_doctor_names_what_is_there() -> None:
+    """Python, Spark, the JVM and every extra are looked at; all of them are here in the tests."""
+    findings = {item["name"]: item for item in json.loads(calque("doctor", "--json").stdout)}
+    assert findings["java"]["ok"]
+    assert findings["spark"]["found"]
+    assert {"extra s3", "extra gcs", "extra azure", "extra store", "extra delta"} <= set(findings)

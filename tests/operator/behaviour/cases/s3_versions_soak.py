@@ -1,0 +1,18 @@
+"""S3 on SeaweedFS, in a bucket that keeps versions."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from calque.testing.seaweedfs import seaweedfs
+from tests.operator.behaviour.case import Case
+from tests.operator.behaviour.cases.s3_seaweedfs import PART, THRESHOLD, opener
+from tests.operator.services.s3.server import make_bucket
+
+
+@contextmanager
+def open_case() -> Iterator[Case]:
+    """A server of its own, since cases live through the session one after another."""
+    with seaweedfs() as server:
+        make_bucket(server, "behaviour-versions", versions=True)
+        open_root = opener(server, "behaviour-versions", versions=True)
+        yield Case("s3-versions", open_root, THRESHOLD, PART)

@@ -1,0 +1,55 @@
+"""Every behaviour test runs over every service; it is skipped only by declared capability."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from calque.operator import Operator
+from tests.operator.behaviour import cases
+from tests.operator.behaviour.case import Case
+
+NAMES = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
+PARAMS = [
+    # A slow server, or one more of a kind, is tried by `make soak` only.
+    pytest.param(name, marks=pytest.mark.soak) if name.endswith("_soak") else name
+    for name in NAMES
+]
+
+
+@pytest.fixture(scope="session", params=PARAMS)
+def case(request: pytest.FixtureRequest) -> Iterator[Case]:
+    """A service under test; its server lives as long as the session."""
+    module = importlib.import_module(f"{cases.__name__}.{request.param}")
+    with module.open_case() as opened:
+        yield opened
+
+
+@pytest.fixture
+def op(case: Case) -> Iterator[Operator]:
+    """An operator at a root of its own."""
+    with case.open(f"t{uuid.uuid4().hex[:12]}") as operator:
+        yield operator
+
+
+@pytest.fixture
+def other(case: Case) -> Iterator[Operator]:
+    """A second root of the same service."""
+    with case.open(f"o{uuid.uuid4().hex[:12]}") as operator:
+        yield operator
+
+
+@pytest.fixture
+def need(op: Operator) -> Callable[..., None]:
+    """Skips a test where the service does not declare a capability."""
+
+    def check(*names: str) -> None:
+        for name in names:
+            if not getattr(op.capability, name):
+                pytest.skip(f"{op.scheme} declares no {name}")
+
+    return check

@@ -1,0 +1,219 @@
+"""An unfinished file copy goes on in another process, or says why it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.errors import CheckpointInvalid, ConditionNotMatch, InvalidInput
+from calque.operator import Checkpoint, Leftover, Operator
+from calque.operator.layers import Fault, FaultInjection
+from tests.operator.services.fs.conftest import finish, names, start
+
+CHUNK = 1000
+SIZE = 5 * CHUNK + 17
+
+
+@pytest.fixture
+def data(op: Operator) -> bytes:
+    """The bytes of ``from``."""
+    content = os.urandom(SIZE)
+    op.write("from", content)
+    return content
+
+
+def part_way(op: Operator, steps: int = 2, **options: Any) -> Checkpoint:
+    """A copy that was paused after some steps."""
+    copier = op.copier("from", "to", chunk=CHUNK, **options)
+    for _ in range(steps):
+        next(copier)
+    return copier.pause()
+
+
+def test_only_the_rest_is_copied(op: Operator, data: bytes, folder: Path) -> None:
+    """The first step reports what was there; chunks before it are not moved again."""
+    checkpoint = part_way(op)
+    seen = FaultInjection(Fault(verb="none", delay=1))
+    again = op.layer(seen).resume(checkpoint.to_json())
+    assert list(again) == [2 * CHUNK, CHUNK, CHUNK, CHUNK, 17]
+    assert seen.count("copy_chunk") == 4
+    assert op.read("to") == data
+    assert names(folder) == ["from", "to"]
+
+
+KILL = """
+import sys
+from pathlib import Path
+from calque.operator import Operator
+from calque.operator.layers import Fault, FaultInjection
+folder, kept, number, when = sys.argv[1:]
+layer = FaultInjection(Fault(nth=int(number), when=when, kill=True))
+op = Operator.from_uri(folder)
+copier = op.layer(layer).copier("from", "to", chunk=1000, if_not_exists=True)
+for _ in copier:
+    Path(kept).write_text(copier.checkpoint().to_json())
+print("done")
+"""
+
+RESUME = """
+import sys
+from pathlib import Path
+from calque.operator import Operator
+folder, kept = sys.argv[1:]
+print(Operator.from_uri(folder).resume(Path(kept).read_text()).run().size)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_every_request_then_resumed_or_swept(tmp_path: Path, when: str) -> None:
+    """SIGKILL around each request; another process finishes it, or a sweep clears it."""
+    content = os.urandom(2 * CHUNK + 1)
+    number, finished = 0, False
+    while not finished:
+        number += 1
+        folder, kept = tmp_path / f"r{number}", tmp_path / f"k{number}"
+        op = Operator.from_uri(str(folder))
+        op.write("from", content)
+        process = start(KILL, folder, kept, number, when)
+        process.communicate(timeout=60)
+        finished = process.returncode == 0
+        if kept.exists():
+            assert finish(start(RESUME, folder, kept)).strip() == str(len(content))
+            assert op.read("to") == content
+            assert names(folder) == ["from", "to"]
+        else:
+            assert not op.exists("to")
+            for left in op.leftovers():
+                op.remove_leftover(left)
+            assert names(folder) == ["from"]
+    assert number == 7, "stat, begin, three chunks, commit: six requests, then one without a fault"
+
+
+def test_after_commit_it_reports_completed(op: Operator, data: bytes) -> None:
+    """Killed after the rename and before the checkpoint was written: it is done, and says so."""
+    checkpoint = part_way(op)
+    op.resume(checkpoint).run()
+    again = op.resume(checkpoint)
+    assert sum(again) == SIZE
+    assert again.metadata == op.stat("to")
+
+
+def test_a_target_of_somebody_else_is_not_taken_for_ours(op: Operator, data: bytes) -> None:
+    """The temporary file gone and another file at the target: refused."""
+    checkpoint = part_way(op)
+    for left in op.leftovers():
+        op.remove_leftover(left)
+    op.write("to", data)
+    with pytest.raises(CheckpointInvalid, match="aborted or swept"):
+        op.resume(checkpoint)
+    assert op.read("to") == data
+
+
+def test_after_abort_it_is_refused(op: Operator, data: bytes, folder: Path) -> None:
+    """An aborted copy has nothing to go on with."""
+    copier = op.copier("from", "to", chunk=CHUNK)
+    next(copier)
+    checkpoint = copier.checkpoint()
+    copier.abort()
+    with pytest.raises(CheckpointInvalid):
+        op.resume(checkpoint)
+    assert names(folder) == ["from"]
+
+
+def test_a_changed_source_is_refused(op: Operator, data: bytes) -> None:
+    """Other bytes under the same name are not mixed in."""
+    checkpoint = part_way(op)
+    op.write("from", os.urandom(SIZE))
+    with pytest.raises(CheckpointInvalid, match="changed"):
+        op.resume(checkpoint)
+
+
+@pytest.mark.parametrize("damage", ["bytes", "shorter", "another file"])
+def test_a_damaged_temporary_file_is_refused(
+    op: Operator, data: bytes, folder: Path, damage: str
+) -> None:
+    """What the checkpoint says is compared with what the disk holds, and the disk wins."""
+    checkpoint = part_way(op)
+    hidden = folder / checkpoint.payload["temporary"]
+    if damage == "bytes":
+        with open(hidden, "r+b") as file:
+            file.seek(2 * CHUNK - 5)
+            file.write(b"!!")
+    elif damage == "shorter":
+        os.truncate(hidden, CHUNK)
+    else:
+        content = hidden.read_bytes()
+        hidden.rename(folder / "aside")
+        hidden.write_bytes(content)
+    with pytest.raises(CheckpointInvalid):
+        op.resume(checkpoint).run()
+    assert not op.exists("to")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"temporary": "../../etc/passwd"},
+        {"temporary": f".calque-{'0' * 24}-/../../x.tmp"},
+        {"temporary": "from"},
+        {"temporary": 7},
+        {"copied": -1},
+        {"copied": SIZE + 1},
+        {"copied": "2000"},
+        {"inode": None},
+        {"born": "yesterday"},
+        {"born": 12},
+        {"driver": "multipart"},
+    ],
+)
+def test_a_forged_payload_is_refused(
+    op: Operator, data: bytes, folder: Path, edit: dict[str, Any]
+) -> None:
+    """Even with a digest that fits, nothing outside the marker's names is ever opened."""
+    checkpoint = part_way(op)
+    body = json.loads(checkpoint.to_json())
+    forged = Checkpoint._read({**body, "payload": {**body["payload"], **edit}})
+    with pytest.raises(CheckpointInvalid):
+        op.resume(forged).run()
+    assert op.read("from") == data
+    assert not op.exists("to")
+
+
+def test_two_processes_cannot_resume_one_copy(op: Operator, data: bytes) -> None:
+    """Whoever holds the temporary file works on it alone, also against a sweep."""
+    checkpoint = part_way(op)
+    (left,) = op.leftovers()
+    first = op.resume(checkpoint)
+    next(first)
+    with pytest.raises(ConditionNotMatch, match="in use"):
+        op.resume(checkpoint).run()
+    assert list(op.leftovers()) == []
+    with pytest.raises(ConditionNotMatch, match="in use"):
+        op.remove_leftover(left)
+    first.run()
+    assert op.read("to") == data
+
+
+def test_only_our_own_files_are_swept(op: Operator, data: bytes) -> None:
+    """A leftover made up by hand cannot delete a user's file."""
+    made_up = Leftover(op.location("from"), "temporary file", "from", None)
+    with pytest.raises(InvalidInput, match="not touched"):
+        op.remove_leftover(made_up)
+    assert op.read("from") == data
+
+
+def test_leftovers_of_a_prefix(op: Operator) -> None:
+    """Only those below the prefix are found."""
+    op.write("from", b"x" * 2000)
+    for target in ("a/to", "a/b/to", "ab/to"):
+        copier = op.copier("from", target, chunk=CHUNK)
+        next(copier)
+        copier.pause()
+    found = sorted(left.location for left in op.leftovers("a/"))
+    assert found == [op.location("a/b/to"), op.location("a/to")]
+    assert len(list(op.leftovers("a"))) == 3
+    assert list(op.leftovers("nothing/")) == []

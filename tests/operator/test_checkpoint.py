@@ -1,0 +1,160 @@
+"""The checkpoint envelope."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calque.errors import CheckpointInvalid, InvalidInput, Unsupported
+from calque.operator import Capability, Checkpoint, CopyOptions, Operator
+from calque.operator.checkpoint import CopyIdentity, _digest
+from calque.values import Metadata
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+
+def envelope(payload: dict[str, object]) -> Checkpoint:
+    source = Metadata(path="from", size=9, etag="e", last_modified=datetime.now(UTC))
+    identity = CopyIdentity("s3", source, "s3://b/from", "to", "s3://b/to", CopyOptions(chunk=5))
+    return Checkpoint.of(identity, {"plan": {"size": 9}, **payload})
+
+
+@given(st.dictionaries(st.text(max_size=8), json_values, max_size=4))
+def test_an_envelope_comes_back_whole(payload: dict[str, object]) -> None:
+    """JSON there and back is the same checkpoint, whatever a service puts into it."""
+    checkpoint = envelope(payload)
+    again = Checkpoint.from_json(checkpoint.to_json())
+    assert again == checkpoint
+    assert again.copy_options == CopyOptions(chunk=5)
+
+
+def test_the_envelope_shows_what_it_is() -> None:
+    """Version, scheme, source, destination, options, plan, payload, time and digest."""
+    body = json.loads(envelope({"upload": "u"}).to_json())
+    assert set(body) == {
+        "calque_checkpoint",
+        "scheme",
+        "source",
+        "destination",
+        "options",
+        "plan",
+        "payload",
+        "created",
+        "digest",
+    }
+    assert body["payload"] == {"upload": "u"}
+    assert body["plan"] == {"size": 9}
+    assert body["source"]["etag"] == "e"
+
+
+@given(st.data())
+def test_any_changed_character_is_found(data: st.DataObject) -> None:
+    """Damage anywhere in the file is CheckpointInvalid, never a wrong resume."""
+    text = envelope({"upload": "abc"}).to_json()
+    at = data.draw(st.integers(0, len(text) - 1))
+    changed = data.draw(st.characters(codec="ascii").filter(lambda each: each != text[at]))
+    broken = text[:at] + changed + text[at + 1 :]
+    try:
+        same = json.loads(broken) == json.loads(text)
+    except ValueError:
+        same = False
+    if not same:
+        with pytest.raises(CheckpointInvalid):
+            Checkpoint.from_json(broken)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("created", "yesterday"),
+        ("created", 5),
+        ("payload", "x"),
+        ("payload", None),
+        ("options", {"concurrent": 0}),
+        ("options", {"unheard": 1}),
+        ("options", "x"),
+        ("source", {}),
+        ("source", {"path": 5, "location": "s3://b/from", "size": 9}),
+        ("source", None),
+        ("destination", {"path": "../x", "location": "s3://b/to"}),
+        ("destination", {}),
+        ("plan", 7),
+    ],
+)
+def test_a_forged_digest_opens_nothing(name: str, value: object) -> None:
+    """Whatever somebody puts in and signs anew, a resume answers with an error of ours."""
+    op = Operator.from_uri("memory://", threshold=1, part_size=1)
+    op.write("from", b"abc")
+    copier = op.copier("from", "to")
+    next(copier)
+    body = json.loads(copier.pause().to_json())
+    del body["digest"]
+    body[name] = value
+    forged = json.dumps({**body, "digest": _digest(body)})
+    with pytest.raises((CheckpointInvalid, InvalidInput)):
+        op.resume(forged)
+    assert not op.exists("to")
+
+
+def test_other_versions_are_refused() -> None:
+    """A checkpoint of a later calque says so, whatever its digest."""
+    body = json.loads(envelope({}).to_json())
+    body["calque_checkpoint"] = 2
+    with pytest.raises(CheckpointInvalid, match="version 2"):
+        Checkpoint.from_json(json.dumps(body))
+
+
+def test_a_checkpoint_grows_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older than the service keeps unfinished copies: refused before anything is sent."""
+    op = Operator.from_uri("memory://", threshold=1, part_size=1)
+    op.write("from", b"abc")
+    copier = op.copier("from", "to")
+    next(copier)
+    checkpoint = copier.pause()
+    old = Checkpoint(**{**fields_of(checkpoint), "created": checkpoint.created - timedelta(days=8)})
+    kept = type(op.service)
+    week = Capability(copy=True, copy_resumable=True, copy_resumable_for=7 * 86400)
+    monkeypatch.setattr(kept, "capability", property(lambda _: week))
+    with pytest.raises(CheckpointInvalid, match="days old"):
+        op.resume(old)
+    assert sum(op.resume(checkpoint)) == 3
+
+
+def test_another_service_refuses_it() -> None:
+    """By its scheme, and where the service has no resume at all."""
+    op = Operator.from_uri("memory://")
+    with pytest.raises(CheckpointInvalid, match="s3"):
+        op.resume(envelope({}))
+
+
+def test_no_secret_gets_in() -> None:
+    """Only what names the copy stands in it: no option that opened the service."""
+    op = Operator.from_uri("memory://named", threshold=1, part_size=1)
+    op.write("from", b"abc")
+    with op.copier("from", "to") as copier:
+        next(copier)
+        body = json.loads(copier.checkpoint().to_json())
+    assert set(body["options"]) == set(CopyOptions.__slots__)
+    assert set(body["payload"]) == {"driver", "upload", "parts"}
+
+
+def test_resume_needs_a_service_that_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unsupported, where the service does not declare it."""
+    op = Operator.from_uri("memory://", threshold=1, part_size=1)
+    op.write("from", b"abc")
+    copier = op.copier("from", "to")
+    next(copier)
+    checkpoint = copier.pause()
+    monkeypatch.setattr(type(op.service), "capability", property(lambda _: Capability(copy=True)))
+    with pytest.raises(Unsupported):
+        op.resume(checkpoint)
+
+
+def fields_of(checkpoint: Checkpoint) -> dict[str, object]:
+    return {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}

@@ -1,0 +1,82 @@
+"""The Spark session: started only when asked, quiet, and gone with its process."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+START = """
+from calque.spark.session import session, SparkOptions
+spark = session(options=SparkOptions(master="local[1]"))
+print(spark.sparkContext.parallelize([1, 2, 3], 1).map(lambda x: x + 1).sum(), flush=True)
+"""
+
+
+def python(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    env = {k: v for k, v in os.environ.items() if k not in {"JAVA_HOME", "SPARK_HOME"}}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=env | environment,
+        timeout=120,
+    )
+
+
+def test_a_session_runs_without_java_and_says_nothing() -> None:
+    """No JAVA_HOME, an empty PATH for java: rows come back, and no log line is printed."""
+    done = python(START, PATH="/nonexistent")
+    assert done.stdout == "9\n"
+    assert done.stderr == ""
+
+
+def test_a_given_session_is_used_and_an_active_one_found() -> None:
+    """Never a second session beside the caller's."""
+    done = python(
+        "from calque.spark.session import session\n"
+        "first = session()\n"
+        "print(session(first) is first, session().sparkContext is first.sparkContext)\n"
+    )
+    assert done.stdout == "True True\n", done.stderr
+
+
+def test_the_jvm_dies_with_a_killed_process() -> None:
+    """SIGKILL leaves no JVM behind."""
+    code = START + "import time; time.sleep(120)"
+    victim = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert victim.stdout is not None
+    assert victim.stdout.readline() == "9\n"
+    jvms = [p for p in psutil.Process(victim.pid).children(recursive=True) if p.name() == "java"]
+    assert jvms
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    victim.stdout.close()
+    _, alive = psutil.wait_procs(jvms, timeout=30)
+    assert not alive
+
+
+def test_importing_calque_starts_nothing_and_stays_light() -> None:
+    """No JVM, no pyspark, no SDK on import: `calque --version` answers at once."""
+    done = python(
+        "import sys, calque, calque.cli.main\n"
+        "heavy = {'pyspark', 'boto3', 'botocore', 'pyarrow', 'google.cloud', 'azure', 'grpc'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_damaged_class_cache_is_ignored_quietly(tmp_path: Path) -> None:
+    """A cache that the JVM cannot use costs speed, never a message or a failure."""
+    spoil = (
+        "from calque.spark import aot, gateway\n"
+        "from calque.spark.java import find_jvm\n"
+        "jvm = find_jvm(); path = aot.cache_path(jvm, gateway.java_command(jvm))\n"
+        "path.parent.mkdir(parents=True); path.write_bytes(b'not a cache' * 999)\n"
+        "assert not aot.fits(path, gateway.java_command(jvm))\n"
+    )
+    done = python(spoil + START, XDG_CACHE_HOME=str(tmp_path))
+    assert done.stdout == "9\n", done.stderr
+    assert done.stderr == ""

@@ -1,0 +1,226 @@
+"""Upload and download: every size class, whole and in ranges; nothing half-done is seen."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from calque.errors import (
+    AlreadyExists,
+    ConditionNotMatch,
+    IntegrityError,
+    InvalidInput,
+    NotFound,
+)
+from calque.store.uplink.blocks import EncryptionParameters
+from calque.store.uplink.cipher import CipherSuite
+from tests.store_client.world import BUCKET, SEGMENT, SIZES, SMALL, World
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_bytes_come_back(world: World, size: int) -> None:
+    """What is uploaded is downloaded, and stat says what was stored."""
+    content = os.urandom(size)
+    made = world.project.upload(BUCKET, "k", content, metadata={"color": "red"})
+    download = world.project.download(BUCKET, "k")
+    assert download.size == size
+    assert download.read() == content
+    assert made == download.info == world.project.stat(BUCKET, "k")
+    assert (made.size, dict(made.metadata)) == (size, {"color": "red"})
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.integers(0, 3500), st.one_of(st.none(), st.integers(0, 3500)))
+def test_any_range_is_a_slice(world: World, offset: int, length: int | None) -> None:
+    """Ranges that cross segment borders, begin at the end or reach past it are cut like slices."""
+    content = bytes(i * 7 % 251 for i in range(3 * SEGMENT + 20))
+    if not world.keys():
+        world.project.upload(BUCKET, "k", content)
+    got = world.project.download(BUCKET, "k", offset=offset, length=length).read()
+    assert got == content[offset : None if length is None else offset + length]
+
+
+def test_negative_ranges_are_refused(plain_world: World) -> None:
+    """A range before the beginning is the caller's mistake."""
+    with pytest.raises(InvalidInput, match="negative"):
+        plain_world.project.download(BUCKET, "k", offset=-1)
+
+
+def test_files_and_chunks_are_the_same(plain_world: World) -> None:
+    """Bytes, chunks of any size and an open file make the same object."""
+    content = os.urandom(2500)
+    chunks = (content[i : i + 77] for i in range(0, 2500, 77))
+    for key, source in (("a", content), ("b", chunks), ("c", io.BytesIO(content))):
+        plain_world.project.upload(BUCKET, key, source)
+        assert plain_world.project.download(BUCKET, key).read() == content
+
+
+def test_a_download_is_a_file(world: World) -> None:
+    """It reads in pieces of any size, and can itself be uploaded."""
+    content = os.urandom(2 * SEGMENT + 77)
+    world.project.upload(BUCKET, "a", content)
+    download = world.project.download(BUCKET, "a")
+    got = [download.read(1), download.read(0), download.read(SEGMENT), b"".join(download)]
+    assert b"".join(got) == content
+    assert (len(got[0]), len(got[1]), len(got[2])) == (1, 0, SEGMENT)
+    assert download.read(5) == download.read() == b""
+    world.project.upload(BUCKET, "b", world.project.download(BUCKET, "a"))
+    assert world.project.download(BUCKET, "b").read() == content
+
+
+def test_a_failing_source_leaves_nothing(world: World) -> None:
+    """When the bytes fail midway, the old object stands, and rows and pieces are gone."""
+    world.project.upload(BUCKET, "k", b"old")
+
+    def failing() -> Iterator[bytes]:
+        yield os.urandom(2 * SEGMENT + 10)
+        raise RuntimeError("the disk caught fire")
+
+    with pytest.raises(RuntimeError, match="caught fire"):
+        world.project.upload(BUCKET, "k", failing())
+    assert world.project.download(BUCKET, "k").read() == b"old"
+    assert list(world.project.list_pending(BUCKET)) == []
+
+
+def test_nothing_is_visible_before_the_commit(plain_world: World) -> None:
+    """While an upload runs, its key does not exist for anybody."""
+
+    def watching() -> Iterator[bytes]:
+        yield os.urandom(SEGMENT * 2)
+        with pytest.raises(NotFound):
+            plain_world.project.stat(BUCKET, "k")
+        assert plain_world.keys() == []
+        yield b"end"
+
+    plain_world.project.upload(BUCKET, "k", watching())
+    assert plain_world.keys() == ["k"]
+
+
+def test_an_overwrite_replaces_bytes_and_pieces(world: World) -> None:
+    """The old pieces go with the old object; the new ones are all there is."""
+    world.project.upload(BUCKET, "k", os.urandom(3 * SEGMENT))
+    before = world.piece_count()
+    content = os.urandom(3 * SEGMENT)
+    world.project.upload(BUCKET, "k", content)
+    assert world.piece_count() == before
+    assert world.project.download(BUCKET, "k").read() == content
+
+
+def test_conditions(plain_world: World) -> None:
+    """if_not_exists and if_match are kept; a refused upload leaves no piece."""
+    project = plain_world.project
+    first = project.upload(BUCKET, "k", os.urandom(2000), if_not_exists=True)
+    pieces = plain_world.piece_count()
+    with pytest.raises((ConditionNotMatch, AlreadyExists)):
+        project.upload(BUCKET, "k", os.urandom(2000), if_not_exists=True)
+    with pytest.raises(ConditionNotMatch):
+        project.upload(BUCKET, "k", os.urandom(2000), if_match="00" * 16)
+    with pytest.raises(ConditionNotMatch):
+        project.upload(BUCKET, "k", os.urandom(2000), if_match="no etag at all")
+    assert plain_world.piece_count() == pieces
+    second = project.upload(BUCKET, "k", b"new", if_match=first.etag)
+    assert second.etag != first.etag
+    with pytest.raises(ConditionNotMatch):
+        project.download(BUCKET, "k", if_match=first.etag)
+    assert project.download(BUCKET, "k", if_match=second.etag).read() == b"new"
+    with pytest.raises(ConditionNotMatch):
+        project.delete_object(BUCKET, "k", if_match=first.etag)
+    assert project.delete_object(BUCKET, "k", if_match=second.etag)
+    assert not project.delete_object(BUCKET, "k")
+
+
+def test_a_replaced_object_is_never_mixed(plain_world: World) -> None:
+    """A download that is overtaken by an overwrite fails; it never continues with other bytes."""
+    plain_world.project.upload(BUCKET, "k", bytes(6 * SEGMENT))
+    chunks = iter(plain_world.project.download(BUCKET, "k"))
+    got = next(chunks)
+    plain_world.project.upload(BUCKET, "k", b"\xff" * 6 * SEGMENT)
+    rest: list[bytes] = []
+    with pytest.raises((ConditionNotMatch, NotFound)):
+        rest.extend(chunks)
+    assert set(got + b"".join(rest)) == {0}
+
+
+def test_the_cipher_of_the_object_is_used(world: World) -> None:
+    """An object is read and copied with the cipher it was written with, not the client's."""
+    other = replace(SMALL, encryption=EncryptionParameters(CipherSuite.CHACHA20_POLY1305, 16 + 33))
+    theirs = world.through(world.project.access, other)
+    content = os.urandom(2 * SEGMENT + 9)
+    theirs.upload(BUCKET, "k", content, metadata={"a": "b"})
+    assert world.project.download(BUCKET, "k", offset=5).read() == content[5:]
+    world.project.copy_object(BUCKET, "k", BUCKET, "copy")
+    assert world.project.download(BUCKET, "copy").read() == content
+    assert dict(theirs.stat(BUCKET, "copy").metadata) == {"a": "b"}
+    world.project.move_object(BUCKET, "copy", BUCKET, "moved")
+    assert theirs.download(BUCKET, "moved").read() == content
+
+
+def test_metadata_limits(plain_world: World) -> None:
+    """2 KiB of metadata pass, one byte more is refused before anything is sent."""
+    fits = {"k": "x" * (2048 - len('{"k":""}'))}
+    plain_world.project.upload(BUCKET, "k", b"", metadata=fits)
+    assert dict(plain_world.project.stat(BUCKET, "k").metadata) == fits
+    with pytest.raises(InvalidInput, match="2049"):
+        plain_world.project.upload(BUCKET, "k", b"", metadata={"k": fits["k"] + "x"})
+    with pytest.raises(InvalidInput, match="text"):
+        plain_world.project.upload(BUCKET, "k", b"", metadata={"k": 1})  # type: ignore[dict-item]
+
+
+def test_metadata_is_replaced_alone(plain_world: World) -> None:
+    """New metadata leaves bytes and etag as they are; a stale etag is refused."""
+    made = plain_world.project.upload(BUCKET, "k", b"bytes", metadata={"a": "1"})
+    updated = plain_world.project.update_metadata(BUCKET, "k", {"b": "ü"}, if_match=made.etag)
+    assert dict(updated.metadata) == {"b": "ü"}
+    assert updated.etag == made.etag
+    assert plain_world.project.download(BUCKET, "k").read() == b"bytes"
+    with pytest.raises(ConditionNotMatch):
+        plain_world.project.update_metadata(BUCKET, "k", {}, if_match="11" * 16)
+    assert dict(plain_world.project.update_metadata(BUCKET, "k", {}).metadata) == {}
+
+
+def test_expired_objects_are_gone(plain_world: World) -> None:
+    """An object past its time is not found; its expiry is known to the node."""
+    soon = datetime.now(UTC) + timedelta(days=1)
+    made = plain_world.project.upload(BUCKET, "k", os.urandom(2000), expires=soon)
+    assert made.expires == soon
+    (node,) = plain_world.store.nodes.direct()
+    assert len(list(node.root.list("expiries/"))) == 2
+
+
+def test_damaged_bytes_are_never_returned(plain_world: World) -> None:
+    """A piece rewritten with valid hashes still does not decrypt: the cipher tells."""
+    plain_world.project.upload(BUCKET, "a", os.urandom(SEGMENT))
+    plain_world.project.upload(BUCKET, "b", os.urandom(SEGMENT))
+    (node,) = plain_world.store.nodes.direct()
+    first, second = (f"pieces/{s.piece.hex()[:2]}/{s.piece.hex()[2:]}" for s in node.pieces())
+    kept = node.root.read(first)
+    node.root.write(first, node.root.read(second))
+    for key in ("a", "b"):
+        try:
+            plain_world.project.download(BUCKET, key).read()
+        except IntegrityError:
+            break
+    else:
+        pytest.fail("an exchanged piece was not noticed")
+    node.root.write(first, kept)
+
+
+def test_unknown_names(plain_world: World) -> None:
+    """Missing objects and buckets are NotFound, and the message names the bucket."""
+    with pytest.raises(NotFound):
+        plain_world.project.download(BUCKET, "missing")
+    with pytest.raises(NotFound, match="nowhere"):
+        plain_world.project.upload("nowhere", "k", b"x")
+    with pytest.raises(InvalidInput):
+        plain_world.project.upload(BUCKET, "", b"x")
+    with pytest.raises(InvalidInput):
+        plain_world.project.upload("", "k", b"x")

@@ -1,0 +1,83 @@
+"""A store under test: small segments, so that every size class is cheap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.fsck import check_store
+from calque.store.nodes.erasure import Redundancy
+from calque.store.project import Project
+from calque.store.uplink.blocks import EncryptionParameters
+from calque.store.uplink.cipher import CipherSuite
+from calque.store.uplink.grant import AccessGrant
+from calque.store.uplink.session import Session, UplinkSettings
+
+INLINE, SEGMENT = 64, 1000
+BUCKET, OTHER = "photos", "archive"
+
+SMALL = UplinkSettings(
+    segment_size=SEGMENT,
+    inline_size=INLINE,
+    encryption=EncryptionParameters(CipherSuite.AES_256_GCM, 16 + 100),
+    list_page=3,
+    segment_page=2,
+    download_patience=0.05,
+)
+
+SIZES = {
+    "empty": 0,
+    "inline": INLINE,
+    "one remote": INLINE + 1,
+    "full segment": SEGMENT,
+    "remote and inline tail": SEGMENT + 7,
+    "three remote": 3 * SEGMENT,
+    "five and a bit": 5 * SEGMENT + 321,
+}
+
+
+@dataclass
+class World:
+    """An opened store and a project in it with two buckets."""
+
+    store: EmbeddedStore
+    project: Project
+
+    @classmethod
+    def make(cls, folder: Path, redundancy: Redundancy, database: str | None = None) -> World:
+        options = StoreOptions(redundancy=redundancy, database=database)
+        store = EmbeddedStore.create(folder, options)
+        world = cls(store, cls._open(store, store.grant(), SMALL))
+        for bucket in (BUCKET, OTHER):
+            world.project.create_bucket(bucket)
+        return world
+
+    @staticmethod
+    def _open(store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings) -> Project:
+        session = Session(
+            store.endpoint,
+            bytes(grant.api_key),
+            grant.encryption,
+            nodes=store.nodes,
+            settings=settings,
+        )
+        return Project(session, grant)
+
+    def through(self, grant: AccessGrant, settings: UplinkSettings = SMALL) -> Project:
+        """The same store through another access or other settings."""
+        return self._open(self.store, grant, settings)
+
+    def piece_count(self) -> int:
+        """How many pieces lie on all nodes."""
+        return sum(1 for node in self.store.nodes.direct() for _ in node.pieces())
+
+    def keys(self, bucket: str = BUCKET) -> list[str]:
+        return [entry.key for entry in self.project.list_objects(bucket)]
+
+    def check(self) -> None:
+        """Nothing is wrong in any row and with any piece."""
+        assert check_store(self.store, young=True) == []
+
+    def close(self) -> None:
+        self.store.close()

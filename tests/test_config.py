@@ -1,0 +1,86 @@
+"""Settings: file, environment and flags become one checked value."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from calque.config import Secret, load_settings, mask_url
+from calque.errors import ConfigInvalid
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str) -> Path:
+    path = Path("calque.toml")
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_everything_works_without_a_file() -> None:
+    """No file, no environment: defaults."""
+    settings = load_settings(environ={"HOME": "."})
+    assert (settings.tenant, settings.ledger.expire_days, settings.source) == ("default", 64, None)
+
+
+def test_flags_win_over_environment_over_file() -> None:
+    """The nearest word counts."""
+    write('tenant = "file"\n[ledger]\nexpire_days = 1\nurl = "sqlite:///file.db"\n')
+    environ = {"CALQUE_TENANT": "environment", "CALQUE_LEDGER_EXPIRE_DAYS": "2"}
+    settings = load_settings(environ=environ, flags={"ledger.expire_days": 3, "tenant": None})
+    assert (settings.tenant, settings.ledger.expire_days) == ("environment", 3)
+    assert settings.ledger.url == Secret("sqlite:///file.db")
+
+
+def test_large_things_have_names() -> None:
+    """Stages, tables and stores are read by name, dots and unicode included."""
+    write(
+        '[stages.landing]\nlocation = "s3://landing/"\noptions = {region = "eu"}\n'
+        '[tables."warehouse.verkäufe"]\nlocation = "./sales"\n'
+        '[stores.archive]\nlocation = "grpc://h:1"\naccess = "grant"\n'
+    )
+    settings = load_settings(environ={"CALQUE_STORES_ARCHIVE_ACCESS": "other"})
+    assert settings.stages["landing"].options == {"region": "eu"}
+    assert settings.tables["warehouse.verkäufe"].format == "delta"
+    assert settings.stores["archive"].access == Secret("other")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[ledger]\nexpire_day = 1", "Did you mean 'expire_days'"),
+        ("[ledger]\nexpire_days = 0", "at least 1"),
+        ('[ledger]\nexpire_days = "many"', "ledger.expire_days must be a whole number"),
+        ("[ledger]\nexpire_days = true", "must be a whole number"),
+        ("ledger = 3", "[ledger] must be a table"),
+        ("[stages]\nlanding = 3", "must be a table"),
+        ("[stages.landing]", "location"),
+        ('[tables.a]\nformat = "csv"', "delta or iceberg"),
+        ("tenant = ", "calque.toml cannot be read"),
+    ],
+)
+def test_a_wrong_file_is_a_clear_error(text: str, said: str) -> None:
+    """The message names the place and what would be right."""
+    write(text)
+    with pytest.raises(ConfigInvalid) as caught:
+        load_settings(environ={})
+    assert said in str(caught.value)
+
+
+def test_a_named_file_must_be_there() -> None:
+    """A typo in --config does not silently mean 'no settings'."""
+    with pytest.raises(ConfigInvalid, match="no configuration file"):
+        load_settings(Path("nowhere.toml"), environ={})
+
+
+def test_secrets_are_never_shown() -> None:
+    """Not in a repr, not in a string, not in a pickle, not in a masked URL."""
+    write('[ledger]\nurl = "postgresql://u:hunter2@h/db"\n')
+    settings = load_settings(environ={})
+    assert "hunter2" not in repr(settings) + str(settings.ledger.url)
+    assert mask_url("postgresql://u:hunter2@h:5/db") == "postgresql://u:****@h:5/db"
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(settings.ledger.url)
