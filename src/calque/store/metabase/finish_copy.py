@@ -13,25 +13,24 @@ from calque.store.metabase.begin_object import INSERT_OBJECT
 from calque.store.metabase.commit_object import Committed
 from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
 from calque.store.metabase.database import Database, Parameters, Transaction
-from calque.store.metabase.locks import ancestor_of, key_locks, lock_families
+from calque.store.metabase.locks import ancestor_of, copy_locks, lock_families
 from calque.store.metabase.lookup import (
-    BUCKET_PLACEMENT,
     COMMITTED_AT,
-    NEXT_VERSION,
+    TARGET,
     Found,
     at,
     found,
     live,
     object_by_stream,
-    require_bucket,
+    require_placement_of,
+    target,
 )
 from calque.store.metabase.operations import (
     DROP_CHUNKS,
-    OPERATION,
     Operation,
     OperationRecord,
     finishing,
-    operation_record,
+    operation_of,
     stored_keys,
 )
 from calque.store.metabase.promotion import FreedSegment, remove
@@ -118,7 +117,7 @@ class _Scene(NamedTuple):
     """Everything that one look at the database says about a copy."""
 
     done: OperationRecord | None
-    placement: list[Any]
+    placement: int | None
     source: Found | None
     existing: Found | None
     version: int
@@ -139,7 +138,7 @@ def _finish(transaction: Transaction, request: FinishCopy) -> Committed:
     if scene.done is not None and scene.done.finished:
         return Committed(repeated(transaction, scene.done, request.target), [])
     request.operation.check_time(transaction.now)
-    placement = require_bucket(scene.placement, request.target.bucket, "destination")
+    placement = require_placement_of(scene.placement, request.target.bucket, "destination")
     source = require_source(scene.source, request.source_stream_id, transaction.now)
     request.conditions.check_source(source.object)
     if request.source == request.target:
@@ -156,25 +155,24 @@ def _finish(transaction: Transaction, request: FinishCopy) -> Committed:
 
 
 def _look(transaction: Transaction, request: FinishCopy) -> _Scene:
-    locks = key_locks(transaction, exclusive=[request.target], shared=[request.source])
+    locks = copy_locks(transaction, request.source, request.target)
     answers = transaction.batch(
         [
             *locks,
-            (OPERATION, {"operation_id": request.operation.operation_id}),
-            (BUCKET_PLACEMENT, at(request.target)),
+            (TARGET, {**at(request.target), "operation_id": request.operation.operation_id}),
             (COMMITTED_AT, at(request.source)),
             (COMMITTED_AT, at(request.target)),
-            (NEXT_VERSION, at(request.target)),
             (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
         ]
     )[len(locks) :]
+    destination = target(answers[0])
     return _Scene(
-        operation_record(answers[0]),
-        answers[1],
+        operation_of(destination),
+        destination.placement,
+        found(answers[1]),
         found(answers[2]),
-        found(answers[3]),
-        answers[4][0][0],
-        answers[5],
+        destination.version,
+        answers[3],
     )
 
 
@@ -236,44 +234,55 @@ def _store(
     *,
     remote: bool,
 ) -> Committed:
-    touched = [source] if remote else []
-    touched += [scene.existing] if scene.existing else []
-    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
-    usage, freed = quota.Usage(), list[FreedSegment]()
-    if scene.existing is not None:
-        freed = remove(transaction, scene.existing)
-        usage = usage.minus(scene.existing.object)
-        # The removal may have promoted the source, or the ancestor it had.
-        source = Found(source.object, ancestor_of(transaction, source.object.stream_id))
+    source, usage, freed = _make_room(transaction, scene, source, remote=remote)
     copy = _copy_of(source.object, request.target, metadata, scene.version, transaction.now)
-    work: list[tuple[Statement, Parameters]] = []
-    if remote:
-        work.append(_reference(transaction, source, copy.stream_id))
-    work.append((INSERT_OBJECT, copy._asdict()))
+    usage = usage.plus(copy)
+    charging = quota.charging(transaction, request.target.project_id, usage)
+    work: list[tuple[Statement, Parameters]] = [(INSERT_OBJECT, copy._asdict())]
     if len(keys):
         work.append((COPY_SEGMENTS, _copying(source.object, copy, keys)))
+    if remote:
+        ancestor = source.ancestor or source.object.stream_id
+        reference = {"stream_id": copy.stream_id, "ancestor_stream_id": ancestor}
+        work.append((INSERT_COPY, reference))
     if scene.done is not None:
         work.append((DROP_CHUNKS, {"of_operation": request.operation.operation_id}))
     work.append(finishing(request.operation, copy.stream_id))
-    usage = usage.plus(copy)
-    work.append(quota.charging(transaction, request.target.project_id, usage))
-    *_, charged = transaction.run_batch(work)
+    *_, charged = transaction.run_batch([*work, charging])
     quota.settle(transaction, request.target.project_id, usage, charged)
     return Committed(copy, freed)
 
 
-def _reference(
-    transaction: Transaction, source: Found, stream_id: bytes
-) -> tuple[Statement, Parameters]:
-    """The reference to the root original, if it may have one more copy."""
-    ancestor = source.ancestor or source.object.stream_id
-    live_copies = transaction.rows(COUNT_COPIES, {"ancestor": ancestor})[0][0]
+def _make_room(
+    transaction: Transaction, scene: _Scene, source: Found, *, remote: bool
+) -> tuple[Found, quota.Usage, list[FreedSegment]]:
+    """Lock the families, remove what is at the destination, see that one more copy may be."""
+    touched = [source] if remote else []
+    touched += [scene.existing] if scene.existing else []
+    families = [(each.object.stream_id, each.ancestor) for each in touched]
+    if scene.existing is None:
+        counted = lock_families(transaction, families, [_counting(source)] if remote else [])
+        _require_room(counted[0][0][0] if remote else 0)
+        return source, quota.Usage(), []
+    lock_families(transaction, families)
+    freed = remove(transaction, scene.existing)
+    # The removal may have promoted the source, or the ancestor it had.
+    source = Found(source.object, ancestor_of(transaction, source.object.stream_id))
+    if remote:
+        _require_room(transaction.rows(*_counting(source))[0][0])
+    return source, quota.Usage().minus(scene.existing.object), freed
+
+
+def _counting(source: Found) -> tuple[Statement, Parameters]:
+    return COUNT_COPIES, {"ancestor": source.ancestor or source.object.stream_id}
+
+
+def _require_room(live_copies: int) -> None:
     if live_copies >= verify.MAX_LIVE_COPIES:
         raise ResourceExhausted(
             f"the original has {live_copies} copies, the limit is {verify.MAX_LIVE_COPIES}",
             hint="Delete a copy, or upload the object anew.",
         )
-    return INSERT_COPY, {"stream_id": stream_id, "ancestor_stream_id": ancestor}
 
 
 def _copy_of(

@@ -20,21 +20,20 @@ from calque.store.metabase.finish_copy import (
 )
 from calque.store.metabase.locks import key_locks, lock_families
 from calque.store.metabase.lookup import (
-    BUCKET_PLACEMENT,
     COMMITTED_AT,
-    NEXT_VERSION,
+    TARGET,
     Found,
     at,
     found,
     live,
-    require_bucket,
+    require_placement_of,
+    target,
 )
 from calque.store.metabase.operations import (
     DROP_CHUNKS,
-    OPERATION,
     Operation,
     finishing,
-    operation_record,
+    operation_of,
     stored_keys,
 )
 from calque.store.metabase.promotion import FreedSegment, remove
@@ -99,22 +98,21 @@ def finish_move(database: Database, request: FinishMove) -> Committed:
 
 def _finish(transaction: Transaction, request: FinishMove) -> Committed:
     locks = key_locks(transaction, exclusive=[request.source, request.target])
-    done_rows, bucket, source_rows, target_rows, version, rows = transaction.batch(
+    target_row, source_rows, target_rows, rows = transaction.batch(
         [
             *locks,
-            (OPERATION, {"operation_id": request.operation.operation_id}),
-            (BUCKET_PLACEMENT, at(request.target)),
+            (TARGET, {**at(request.target), "operation_id": request.operation.operation_id}),
             (COMMITTED_AT, at(request.source)),
             (COMMITTED_AT, at(request.target)),
-            (NEXT_VERSION, at(request.target)),
             (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
         ]
     )[len(locks) :]
-    done = operation_record(done_rows)
+    destination = target(target_row)
+    done = operation_of(destination)
     if done is not None and done.finished:
         return Committed(repeated(transaction, done, request.target), [])
     request.operation.check_time(transaction.now)
-    placement = require_bucket(bucket, request.target.bucket, "destination")
+    placement = require_placement_of(destination.placement, request.target.bucket, "destination")
     source = require_source(found(source_rows), request.source_stream_id, transaction.now)
     request.conditions.check_source(source.object)
     existing = found(target_rows)
@@ -128,7 +126,7 @@ def _finish(transaction: Transaction, request: FinishMove) -> Committed:
     given = WrappedMetadata(request.metadata_key_nonce, None, request.metadata_key)
     require_rewrapped(source.object, given)
     freed = _clear_target(transaction, request, source, existing)
-    moved = _move(transaction, request, source.object, version[0][0], keys)
+    moved = _move(transaction, request, source.object, destination.version, keys)
     if done is not None:
         transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
     transaction.run(*finishing(request.operation, moved.stream_id))

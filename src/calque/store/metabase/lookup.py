@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, func, literal_column, select
 
 from calque.errors import NotFound
 from calque.store.metabase.database import Parameters, Transaction
-from calque.store.metabase.schema import buckets, objects, segment_copies
+from calque.store.metabase.schema import buckets, objects, operations, segment_copies
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
@@ -18,20 +18,20 @@ IS_COMMITTED = objects.c.status == literal_column("3")
 _WITH_ANCESTOR = select(objects, segment_copies.c.ancestor_stream_id).select_from(
     objects.outerjoin(segment_copies, segment_copies.c.stream_id == objects.c.stream_id)
 )
-_AT_KEY = (
+AT_KEY = (
     objects.c.project_id == bindparam("project_id"),
     objects.c.bucket_name == bindparam("bucket"),
     objects.c.object_key == bindparam("key"),
 )
 
-COMMITTED_AT = Statement("committed object at a key", _WITH_ANCESTOR.where(*_AT_KEY, IS_COMMITTED))
+COMMITTED_AT = Statement("committed object at a key", _WITH_ANCESTOR.where(*AT_KEY, IS_COMMITTED))
 OBJECT_BY_STREAM = Statement(
     "object by stream",
     _WITH_ANCESTOR.where(objects.c.stream_id == bindparam("stream_id")),
 )
 NEXT_VERSION = Statement(
     "next version at a key",
-    select(func.coalesce(func.max(objects.c.version), 0) + 1).where(*_AT_KEY),
+    select(func.coalesce(func.max(objects.c.version), 0) + 1).where(*AT_KEY),
 )
 BUCKET_PLACEMENT = Statement(
     "placement of a bucket",
@@ -45,6 +45,39 @@ BUCKET_EXISTS = Statement(
         buckets.c.project_id == bindparam("project_id"), buckets.c.name == bindparam("bucket")
     ),
 )
+
+
+_version = (
+    select(func.coalesce(func.max(objects.c.version), 0) + 1).where(*AT_KEY).scalar_subquery()
+)
+_placement = (
+    select(buckets.c.placement)
+    .where(buckets.c.project_id == bindparam("project_id"), buckets.c.name == bindparam("bucket"))
+    .with_for_update(read=True, key_share=True)
+    .scalar_subquery()
+)
+_target = select(_placement.label("placement"), _version.label("version")).subquery("target")
+TARGET = Statement(
+    # Three small looks at a destination in one statement: copies and moves make them all.
+    "bucket, next version and operation of a destination",
+    select(_target.c.placement, _target.c.version, operations).select_from(
+        _target.outerjoin(operations, operations.c.operation_id == bindparam("operation_id"))
+    ),
+)
+
+
+class Target(NamedTuple):
+    """A destination: its bucket's placement (if it exists), next version, and operation row."""
+
+    placement: int | None
+    version: int
+    operation: tuple[Any, ...] | None
+
+
+def target(rows: list[Any]) -> Target:
+    """The destination in the rows of ``TARGET``."""
+    placement, version, *operation = rows[0]
+    return Target(placement, version, tuple(operation) if operation[0] is not None else None)
 
 
 class Found(NamedTuple):
@@ -79,7 +112,12 @@ def object_by_stream(transaction: Transaction, stream_id: bytes) -> Found | None
 
 def require_bucket(rows: list[Any], name: str, which: str = "") -> int:
     """The placement in the rows of a bucket statement, or ``NotFound`` naming the bucket."""
-    if not rows:
+    return require_placement_of(rows[0][0] if rows else None, name, which)
+
+
+def require_placement_of(placement: int | None, name: str, which: str = "") -> int:
+    """``placement``, or ``NotFound`` naming the bucket that has none because it is not there."""
+    if placement is None:
         lead = f"{which} " if which else ""
         raise NotFound(f"{lead}bucket {name!r} does not exist")
-    return int(rows[0][0])
+    return placement
