@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, func, literal_column, select
 
 from calque.errors import NotFound
 from calque.store.metabase.database import Parameters, Transaction
-from calque.store.metabase.schema import buckets, objects, operations, segment_copies
+from calque.store.metabase.schema import buckets, objects, segment_copies
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
@@ -45,39 +45,6 @@ BUCKET_EXISTS = Statement(
         buckets.c.project_id == bindparam("project_id"), buckets.c.name == bindparam("bucket")
     ),
 )
-
-
-_version = (
-    select(func.coalesce(func.max(objects.c.version), 0) + 1).where(*AT_KEY).scalar_subquery()
-)
-_placement = (
-    select(buckets.c.placement)
-    .where(buckets.c.project_id == bindparam("project_id"), buckets.c.name == bindparam("bucket"))
-    .with_for_update(read=True, key_share=True)
-    .scalar_subquery()
-)
-_target = select(_placement.label("placement"), _version.label("version")).subquery("target")
-TARGET = Statement(
-    # Three small looks at a destination in one statement: copies and moves make them all.
-    "bucket, next version and operation of a destination",
-    select(_target.c.placement, _target.c.version, operations).select_from(
-        _target.outerjoin(operations, operations.c.operation_id == bindparam("operation_id"))
-    ),
-)
-
-
-class Target(NamedTuple):
-    """A destination: its bucket's placement (if it exists), next version, and operation row."""
-
-    placement: int | None
-    version: int
-    operation: tuple[Any, ...] | None
-
-
-def target(rows: list[Any]) -> Target:
-    """The destination in the rows of ``TARGET``."""
-    placement, version, *operation = rows[0]
-    return Target(placement, version, tuple(operation) if operation[0] is not None else None)
 
 
 class Found(NamedTuple):

@@ -16,7 +16,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import verify
 from calque.store.metabase.database import Database, Transaction
-from calque.store.metabase.lookup import Target
 from calque.store.metabase.schema import COLLECTING, FINISHED, operation_keys, operations
 from calque.store.metabase.segment_keys import PackedKeys
 from calque.store.metabase.statement import Statement
@@ -136,11 +135,6 @@ class Operation:
 def operation_record(rows: list[Any]) -> OperationRecord | None:
     """The operation in the rows of ``OPERATION``."""
     return OperationRecord(*rows[0]) if rows else None
-
-
-def operation_of(destination: Target) -> OperationRecord | None:
-    """The operation beside a destination, when it has a row."""
-    return OperationRecord(*destination.operation) if destination.operation else None
 
 
 def store_keys(database: Database, operation: Operation, keys: PackedKeys) -> OperationProgress:
