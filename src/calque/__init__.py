@@ -6,7 +6,7 @@ Names are imported when they are first used: a command that needs one layer does
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from calque.errors import MissingExtra
+from calque._version import __version__
 
 if TYPE_CHECKING:
     from calque.load.api import load, sql
@@ -19,6 +19,7 @@ __all__ = [
     "Checkpoint",
     "Copier",
     "Operator",
+    "__version__",
     "load",
     "open_project",
     "sql",
@@ -34,17 +35,10 @@ _HOMES = {
     "sql": "calque.load.api",
 }
 
-_EXTRAS = {"open_project": "store"}
-
 
 def __getattr__(name: str) -> Any:
     if name == "load":  # a package that can be called
         return import_module("calque.load")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
-    try:
-        return getattr(import_module(_HOMES[name]), name)
-    except ModuleNotFoundError as error:
-        if name not in _EXTRAS:
-            raise
-        raise MissingExtra.of(_EXTRAS[name], f"calque.{name}") from error
+    return getattr(import_module(_HOMES[name]), name)

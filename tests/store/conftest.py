@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from tests.store.uplinkish import Client
-from tests.store.world import Clock, World
 
 from calque.store.metabase.database import Database
 from calque.store.metabase.fsck import fsck
@@ -18,6 +16,8 @@ from calque.store.metabase.schema import metadata
 from calque.store.metabase.values import DeletedPieces, Redundancy
 from calque.store.metainfo import Endpoint, MetainfoClient, SatelliteSettings, serve_metainfo
 from calque.testing.postgres import PostgresServer, running_postgres
+from tests.store.uplinkish import Client
+from tests.store.world import Clock, World
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
+from calque.errors import FailedPrecondition, ResourceExhausted
+from calque.store.metabase.get_object import get_object
+from calque.store.metabase.list_segments import ListSegments, list_segments
+from calque.store.metabase.values import ObjectRecord, Position, SegmentRecord
 from tests.store.world import (
     EMPTY,
     HOUR_US,
@@ -15,11 +20,6 @@ from tests.store.world import (
     Layout,
     World,
 )
-
-from calque.errors import FailedPrecondition, ResourceExhausted
-from calque.store.metabase.get_object import get_object
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.values import ObjectRecord, Position, SegmentRecord
 
 
 @pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS.keys())

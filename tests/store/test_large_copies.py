@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import insert
-from tests.store.world import HOUR_US, REMOTE, Layout, World
 
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase.begin_copy import BeginCopy, begin_copy
@@ -23,6 +22,7 @@ from calque.store.metabase.schema import segments
 from calque.store.metabase.segment_keys import PackedKeys
 from calque.store.metabase.values import NO_METADATA, Position, SegmentKey
 from calque.store.metabase.verify import MAX_KEYS_PER_CALL
+from tests.store.world import HOUR_US, REMOTE, Layout, World
 
 FIVE = Layout.of(*[REMOTE] * 5)
 

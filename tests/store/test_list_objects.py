@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.store.world import EMPTY, HOUR_US, Clock, World
 
 from calque.errors import InvalidInput, NotFound
 from calque.store.metabase.commit_object import CommitObject, commit_object
@@ -19,6 +18,7 @@ from calque.store.metabase.list_objects import ListObjects, _after_prefix, list_
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.schema import PENDING
 from calque.store.metabase.values import ObjectLocation
+from tests.store.world import EMPTY, HOUR_US, Clock, World
 
 
 def _all(world: World, **options: object) -> list[tuple[bytes, bool]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.store.world import HOUR_US, REMOTE, THREE_REMOTE, World
 
 from calque.errors import InvalidInput
 from calque.store.metabase.delete_batch import BatchResult, delete_expired, delete_zombies
 from calque.store.metabase.values import Position
+from tests.store.world import HOUR_US, REMOTE, THREE_REMOTE, World
 
 DAY_US = 24 * HOUR_US
 

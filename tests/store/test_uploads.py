@@ -6,18 +6,6 @@ import os
 from dataclasses import replace
 
 import pytest
-from tests.store.world import (
-    ENCRYPTION,
-    HOUR_US,
-    INLINE,
-    MULTIPART,
-    REMOTE,
-    SCHEME,
-    THREE_REMOTE,
-    Layout,
-    World,
-    in_parallel,
-)
 
 from calque.errors import (
     AlreadyExists,
@@ -37,6 +25,18 @@ from calque.store.metabase.list_segments import ListSegments, list_segments
 from calque.store.metabase.projects import create_project, set_limits
 from calque.store.metabase.update_metadata import UpdateMetadata, update_metadata
 from calque.store.metabase.values import Encryption, ObjectLocation, Position
+from tests.store.world import (
+    ENCRYPTION,
+    HOUR_US,
+    INLINE,
+    MULTIPART,
+    REMOTE,
+    SCHEME,
+    THREE_REMOTE,
+    Layout,
+    World,
+    in_parallel,
+)
 
 
 def test_a_pending_upload_is_invisible(world: World) -> None:

@@ -24,7 +24,7 @@ from calque.errors import (
     Unexpected,
 )
 from calque.ledger.identity import DAY
-from calque.ledger.schema import migrate
+from calque.ledger.schema import is_current, migrate
 
 DEFAULT_LIFE = 64 * DAY
 """How long a record lives, in microseconds: the seed's 64 days."""
@@ -92,8 +92,11 @@ def open_ledger(
     text = str(where)
     engine = _postgres(text) if text.startswith("postgres") else _sqlite(text)
     ledger = Ledger(engine, tenant=tenant, life=life, clock=clock)
-    with ledger.write() as connection:
-        migrate(connection)
+    with ledger.read() as connection:
+        current = is_current(connection)
+    if not current:
+        with ledger.write() as connection:
+            migrate(connection)
     return ledger
 
 

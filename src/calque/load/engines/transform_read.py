@@ -68,7 +68,7 @@ class ReadTask:
         except FileRefused as error:
             outcome = _failed(outcome, error.message, error)
         except ConditionNotMatch as error:
-            outcome = replace(_failed(outcome, error.message), status=Status.CHANGED)
+            outcome = replace(outcome, status=Status.CHANGED, message=error.message)
         except NotFound:
             outcome = _failed(outcome, "the file has vanished since it was listed")
         except CalqueError as error:
