@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -32,8 +32,13 @@ class Meddling:
         yield from self._inner.run(plan)
         self._after()
 
-    def infer(self, files: Sequence[StagedFile], format: FormatOptions) -> pa.Schema:
-        return self._inner.infer(files, format)
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        return self._inner.infer(files, format, source_options)
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         return self._inner.sample(plan, rows)

@@ -8,9 +8,6 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.store.conftest import SatelliteUnderTest
-from tests.store.uplinkish import Client
-from tests.store.world import HOUR_US, Clock
 
 from calque.errors import InvalidInput, PermissionDenied, RateLimited
 from calque.store.metainfo import Action, AllowedPath, ApiKey, Endpoint, SatelliteSettings
@@ -18,6 +15,9 @@ from calque.store.metainfo.api_key import MAX_CAVEATS
 from calque.store.metainfo.limits import RateLimit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
+from tests.store.conftest import SatelliteUnderTest
+from tests.store.uplinkish import Client
+from tests.store.world import HOUR_US, Clock
 
 SECRET = b"s" * 32
 

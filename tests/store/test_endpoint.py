@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.store.conftest import SatelliteUnderTest
-from tests.store.uplinkish import AES, rewrapped
-from tests.store.world import HOUR_US
 
 from calque.errors import (
     AlreadyExists,
@@ -22,6 +19,9 @@ from calque.errors import (
 )
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.service import CALLS
+from tests.store.conftest import SatelliteUnderTest
+from tests.store.uplinkish import AES, rewrapped
+from tests.store.world import HOUR_US
 
 
 def test_upload_list_download_delete(satellite: SatelliteUnderTest) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, insert, update
-from tests.store.world import HOUR_US, THREE_REMOTE, Clock, World
 
 from calque.store.metabase.database import Database
 from calque.store.metabase.fsck import fsck
@@ -22,6 +21,7 @@ from calque.store.metabase.schema import (
     segments,
 )
 from calque.store.metabase.values import ObjectRecord
+from tests.store.world import HOUR_US, THREE_REMOTE, Clock, World
 
 Damage = Callable[[ObjectRecord, ObjectRecord], object]
 

@@ -19,6 +19,15 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+
+from calque.errors import FailedPrecondition, NotFound
+from calque.store.metabase.database import Database
+from calque.store.metabase.delete_batch import delete_expired
+from calque.store.metabase.fsck import fsck
+from calque.store.metabase.list_objects import ListObjects, list_objects
+from calque.store.metabase.migrate import migrate
+from calque.store.metabase.schema import metadata
+from calque.store.metabase.values import ObjectLocation
 from tests.store.world import (
     EMPTY,
     HOUR_US,
@@ -30,15 +39,6 @@ from tests.store.world import (
     Layout,
     World,
 )
-
-from calque.errors import FailedPrecondition, NotFound
-from calque.store.metabase.database import Database
-from calque.store.metabase.delete_batch import delete_expired
-from calque.store.metabase.fsck import fsck
-from calque.store.metabase.list_objects import ListObjects, list_objects
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.schema import metadata
-from calque.store.metabase.values import ObjectLocation
 
 KEYS = st.sampled_from([("first", "a"), ("first", "b"), ("first", "c"), ("second", "a")])
 LAYOUTS = st.sampled_from([EMPTY, ONE_INLINE, ONE_REMOTE, WITH_TAIL, THREE_REMOTE])

@@ -14,7 +14,6 @@ from alembic.migration import MigrationContext
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import inspect, text
-from tests.store.world import World, in_parallel
 
 from calque.errors import (
     ConfigInvalid,
@@ -35,6 +34,7 @@ from calque.store.metabase.promotion import DELETE_SEGMENTS
 from calque.store.metabase.schema import metadata
 from calque.store.metabase.values import Encryption, Position, Redundancy
 from calque.testing.postgres import PostgresServer
+from tests.store.world import World, in_parallel
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from tests.store.conftest import SatelliteUnderTest
-from tests.store.uplinkish import Client
 
 import calque.errors
 from calque.errors import (
@@ -27,6 +25,8 @@ from calque.store.metainfo.pb import generate
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.service import SERVICE
 from calque.store.metainfo.status import KIND_OF, STATUS_OF, status_of
+from tests.store.conftest import SatelliteUnderTest
+from tests.store.uplinkish import Client
 
 KINDS = [
     kind

@@ -24,7 +24,7 @@ def calque(*arguments: object, **environment: str) -> subprocess.CompletedProces
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("commands") / "data"
     assert calque("store", "init", place).returncode == 0
-    assert calque("store", "bucket", "photos", "--project", place).returncode == 0
+    assert calque("store", "mkbucket", "photos", "--project", place).returncode == 0
     return place
 
 

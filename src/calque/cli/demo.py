@@ -148,7 +148,7 @@ def copies_in_the_store(tour: Tour) -> None:
     original = random.Random(7).randbytes(96 * MIB)
     (tour.folder / "film.bin").write_bytes(original)
     tour.run("store", "init", "store")
-    tour.run("store", "bucket", "films")
+    tour.run("store", "mkbucket", "films")
     tour.run("cp", "film.bin", "calque://films/a.bin", "--stream")
     started = time.monotonic()
     tour.run("cp", "calque://films/a.bin", "calque://films/2026/b.bin")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import typer
 
 from calque.cli.store_access import access
-from calque.cli.store_bucket import bucket
 from calque.cli.store_fsck import fsck
 from calque.cli.store_init import init
+from calque.cli.store_mkbucket import mkbucket
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 app.command()(init)
-app.command()(bucket)
+app.command()(mkbucket)
 app.command()(access)
 app.command()(fsck)
 

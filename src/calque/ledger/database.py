@@ -126,6 +126,7 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
     _use_wal(cursor)
     # A load that was told to be committed must stay so after a power cut.
     cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
 
 

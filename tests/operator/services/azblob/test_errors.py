@@ -112,6 +112,9 @@ def test_names_and_metadata_that_azure_cannot_keep(op: Operator) -> None:
     """Refused before anything is sent: it would be renamed or lost."""
     with pytest.raises(InvalidInput, match="backslash"):
         op.write("a\\b", b"x")
-    with pytest.raises(InvalidInput, match="owner"):
-        op.write("x", b"x", user={"owner": "Zoë"})
+    for value in ("Zoë", " blank", "blank ", "line\nbreak", "nul\0"):
+        with pytest.raises(InvalidInput, match="owner"):
+            op.write("x", b"x", user={"owner": value})
+        with pytest.raises(InvalidInput, match="content-type"):
+            op.write("x", b"x", content_type=value)
     assert list(op.list()) == []

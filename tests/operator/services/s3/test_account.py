@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.errors import ConfigInvalid, PermissionDenied, Unsupported
+from calque.errors import ConfigInvalid, InvalidInput, PermissionDenied, Unsupported
 from calque.operator.services.s3.account import Account
 from calque.operator.services.s3.config import S3Config
+from calque.operator.uri import ServiceUri
 
 
 def place(**options: object) -> tuple[str, str, str]:
@@ -206,3 +207,23 @@ def test_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert account.proxy(account.endpoint()) == "http://proxy.test:3128"
     inside = Account(S3Config(bucket="my-bucket", endpoint_url="https://s3.internal"))
     assert inside.proxy(inside.endpoint()) is None
+
+
+def test_options_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CALQUE_S3_* says what options do, below them; secrets have their own variables."""
+    monkeypatch.setenv("CALQUE_S3_KEY_ORDER", "false")
+    monkeypatch.setenv("CALQUE_S3_PAGE_SIZE", "12")
+    monkeypatch.setenv("CALQUE_S3_SECRET_ACCESS_KEY", "never")
+    uri = ServiceUri.parse("s3://my-bucket/root")
+    found = S3Config.parse(uri, {"page_size": "34"})
+    assert (found.key_order, found.page_size, found.secret_access_key) == (False, 34, None)
+    monkeypatch.setenv("CALQUE_S3_KEY_ORDER", "perhaps")
+    with pytest.raises(ConfigInvalid, match="key_order"):
+        S3Config.parse(uri, {})
+
+
+def test_an_unknown_option() -> None:
+    """InvalidInput that lists the known ones."""
+    with pytest.raises(InvalidInput, match="reggion") as raised:
+        S3Config.parse(ServiceUri.parse("s3://my-bucket"), {"reggion": "x"})
+    assert "region" in str(raised.value.hint)

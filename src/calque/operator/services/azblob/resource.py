@@ -66,7 +66,10 @@ def content_headers(described: WriteOptions | Metadata) -> dict[str, str]:
         "x-ms-blob-cache-control": described.cache_control,
         "x-ms-access-tier": described.storage_class,
     }
-    return {name: value for name, value in fields.items() if value is not None}
+    given = {name: value for name, value in fields.items() if value is not None}
+    for name, value in given.items():
+        _refuse_unprintable(name.removeprefix("x-ms-blob-"), value)
+    return given
 
 
 def user_headers(described: WriteOptions | Metadata, mark: str | None = None) -> dict[str, str]:
@@ -79,12 +82,18 @@ def user_headers(described: WriteOptions | Metadata, mark: str | None = None) ->
     for name, value in own.items():
         if not name or any(ord(character) > 0xFFFF for character in name):
             raise InvalidInput(f"Azure cannot keep metadata named {name!r}")
-        if not value.isascii() or not value.isprintable():
-            raise InvalidInput(
-                f"Azure cannot keep the value of the metadata {name!r}: it is not printable ASCII",
-                hint="Encode it, for example as base64.",
-            )
+        _refuse_unprintable(f"metadata {name!r}", value)
     return {_META + wire_name(name): value for name, value in own.items()}
+
+
+def _refuse_unprintable(what: str, value: str) -> None:
+    """Headers carry printable ASCII, and lose blanks at their ends."""
+    if not value.isascii() or not value.isprintable() or value != value.strip():
+        raise InvalidInput(
+            f"Azure cannot keep the {what} {value!r}: it must be printable ASCII without blanks "
+            "at its ends",
+            hint="Encode it, for example as base64.",
+        )
 
 
 def wire_name(name: str) -> str:

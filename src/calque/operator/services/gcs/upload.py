@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import google_crc32c
 
-from calque.errors import CalqueError, IntegrityError, Unavailable, Unexpected
+from calque.errors import CalqueError, ConditionNotMatch, IntegrityError, Unavailable, Unexpected
 from calque.operator.chunks import regroup
 from calque.operator.layers.chain import Call
 from calque.operator.options import WriteOptions
@@ -88,23 +88,23 @@ class Upload:
             )
         )
         headers = {"Content-Type": f"multipart/related; boundary={boundary}"}
-        url, failed_before = self._url("multipart"), False
+        url, attempts = self._url("multipart"), 0
 
         def request(call: Call) -> Metadata:
-            nonlocal failed_before
-            again, failed_before = failed_before, True
+            nonlocal attempts
+            attempts += 1
             client = self.requests.client
-            answer = client.exchange(call, "POST", url, headers=headers, body=body)
-            if answer.status == 412 and again:
-                # The first answer may have been lost after the object was made.
-                made = marker.made_by(self.requests, self.path, self._mark)
-                if made is not None:
-                    return made
-            if answer.status not in (200, 201):
-                raise refusal(answer, self._location, "write")
-            return metadata_of(document(answer, self._location), self.path)
+            made = client.ask(call, self._location, "POST", url, headers=headers, body=body)
+            return metadata_of(made, self.path)
 
-        return self.requests.run("write", self.path, request)
+        try:
+            return self.requests.run("write", self.path, request)
+        except ConditionNotMatch:
+            # The answer of an earlier attempt may have been lost after it had made the object.
+            made = marker.made_by(self.requests, self.path, self._mark) if attempts > 1 else None
+            if made is None:
+                raise
+            return made
 
     def _session(self, pieces: Iterator[tuple[bytes, bool]]) -> Metadata:
         session = self._open()
