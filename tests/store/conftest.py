@@ -13,7 +13,6 @@ from calque.store.metabase.fsck import fsck
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.schema import metadata
 from calque.testing.postgres import PostgresServer, running_postgres
-from tests.store.uplinkish import Client
 from tests.store.world import Clock, World
 
 
