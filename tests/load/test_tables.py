@@ -27,7 +27,8 @@ from calque.load.tables.errors import DELTA, ICEBERG, map_error
 from calque.load.tables.stats import PREFIX, delta_stats, text_above
 from calque.load.work import MetadataColumn, MetadataKind
 from tests.load.loader import Place
-from tests.load.world import iceberg, ids, rows, write_files
+from tests.load.meddling import Meddling
+from tests.load.world import files_on_disk, iceberg, ids, rows, write_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -96,6 +97,22 @@ def test_partitioned_table(simple: Place) -> None:
     (simple.stage / "x.csv").write_text(body)
     simple.load(on_changed="replace")
     assert ids(simple) == Counter(range(10, 16))
+
+
+def test_aborted_load_leaves_no_partition_behind(simple: Place) -> None:
+    """Data files of a load that was given up are removed from every partition."""
+    simple.stage.mkdir()
+    (simple.stage / "x.csv").write_text("id,name\n1,a\n2,b\n")
+    simple.load(partition_by=("name",))
+    before = files_on_disk(simple)
+    (simple.stage / "y.csv").write_text("id,name\n3,a\n4,c\n")
+    with pytest.raises(RuntimeError):
+        simple.load(engine=Meddling(after=_fail))
+    assert files_on_disk(simple) == before
+
+
+def _fail() -> None:
+    raise RuntimeError("after writing")
 
 
 def test_partition_column_that_is_not_there(simple: Place) -> None:
