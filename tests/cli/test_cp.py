@@ -47,7 +47,7 @@ def test_json(calque: Calque, folder: Path) -> None:
     (folder / "a").write_bytes(b"x" * 1000)
     report = json.loads(calque("cp", "a", "b", "--json", "--verify").stdout)
     assert report["bytes"] == 1000
-    assert report["target"] == f"fs://{folder}/b"
+    assert report["target"] == f"file://{folder}/b"
     assert report["route"] == "locally"
     assert report["verified"] == "bytes"
     assert report["resumed_from"] == 0
@@ -107,7 +107,7 @@ def test_names_that_are_no_utf8(calque: Calque, folder: Path) -> None:
     (folder / odd).write_bytes(b"x")
     done = calque("cp", odd, "copies/", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["target"].startswith("fs://")
+    assert json.loads(done.stdout)["target"].startswith("file://")
     assert (folder / "copies" / odd).read_bytes() == b"x"
 
 
@@ -223,7 +223,7 @@ def test_killed_without_resume_a_sweep_clears(slow: Slow, folder: Path, calque: 
     assert (folder / "b").read_bytes() == b"old"
     (found,) = json.loads(calque("sweep", ".", "--older-than", "0s", "--dry-run", "--json").stdout)
     assert found["outcome"] == "found"
-    assert found["location"] == f"fs://{folder}/b"
+    assert found["location"] == f"file://{folder}/b"
     assert len(names(folder)) == 3
     (swept,) = json.loads(calque("sweep", ".", "--older-than", "0s", "--json").stdout)
     assert swept["outcome"] == "removed"

@@ -49,7 +49,7 @@ def test_ls_recursive(calque: Calque, tree: Path) -> None:
 def test_ls_json_is_one_document(calque: Calque, tree: Path) -> None:
     """Valid JSON with a location for each entry, also when there is none."""
     found = json.loads(calque("ls", "-r", "--json").stdout)
-    assert found[0]["location"] == f"fs://{tree}/a-"
+    assert found[0]["location"] == f"file://{tree}/a-"
     assert [entry["size"] for entry in found] == [1, 2, 3, 4]
     (tree / "empty").mkdir()
     assert json.loads(calque("ls", "empty", "--json").stdout) == []
@@ -82,7 +82,7 @@ def test_stat(calque: Calque, tree: Path) -> None:
     """What is known, for people and for programs."""
     known = json.loads(calque("stat", "a/b", "--json").stdout)
     assert known["size"] == 2
-    assert known["location"] == f"fs://{tree}/a/b"
+    assert known["location"] == f"file://{tree}/a/b"
     assert "size" in calque("stat", "a/b").stdout
     assert calque("stat", "nope").returncode == 1
     assert json.loads(calque("stat", "a", "--json").stdout)["is_dir"]
@@ -174,7 +174,7 @@ def test_sweep_leaves_the_young(calque: Calque, tree: Path) -> None:
     assert "found" in dry.stdout
     assert (tree / "a" / LEFT).exists()
     (swept,) = json.loads(calque("sweep", ".", "--json").stdout)
-    assert swept["location"] == f"fs://{tree}/a/b"
+    assert swept["location"] == f"file://{tree}/a/b"
     assert not (tree / "a" / LEFT).exists()
     assert (tree / "z").exists()
     assert "0 leftovers removed" in calque("sweep", ".").stderr

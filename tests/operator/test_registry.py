@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,18 @@ def test_bad_uris(uri: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         Operator.from_uri(uri)
     assert "secret" not in str(raised.value)
+
+
+def test_a_path_object_opens_files_and_other_things_nothing(tmp_path: Path) -> None:
+    """os.PathLike is a path; bytes, numbers and None are bad input."""
+    op = Operator.from_uri(tmp_path)
+    op.write("a", b"1")
+    assert (tmp_path / "a").read_bytes() == b"1"
+    for wrong in (b"memory://", 5, None):
+        with pytest.raises(InvalidInput):
+            Operator.from_uri(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput):
+        op.copy(5, "b")  # type: ignore[arg-type]
 
 
 def test_an_unknown_option_lists_those_there_are() -> None:
@@ -121,6 +134,8 @@ def test_credentials_come_from_a_provider_where_it_is_opened() -> None:
     data = pickle.dumps(op)
     assert b"from the provider" not in data
     assert pickle.loads(data).service.key == "from the provider"
+    with pytest.raises(InvalidInput, match="not in a URI"):
+        Operator.from_uri("vault://box?credentials=tests.operator.vault:provide")
     for wrong in ("nocolon", "no.such:thing", "tests.operator.vault:nothing", 5):
         with pytest.raises(InvalidInput):
             Operator.from_uri("vault://box", credentials=wrong)

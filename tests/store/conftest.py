@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from tests.store.world import Clock, World
 
 from calque.store.metabase.database import Database
 from calque.store.metabase.fsck import fsck
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.schema import metadata
 from calque.testing.postgres import PostgresServer, running_postgres
+from tests.store.world import Clock, World
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.store.world import HOUR_US, MULTIPART, THREE_REMOTE, World
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.begin_copy import BeginCopy, begin_copy
 from calque.store.metabase.values import ObjectLocation, Position
+from tests.store.world import HOUR_US, MULTIPART, THREE_REMOTE, World
 
 
 @pytest.mark.parametrize(

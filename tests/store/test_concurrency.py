@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 
-from tests.store.world import MAX_COPIES, THREE_REMOTE, World, in_parallel
-
 from calque.errors import AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted
 from calque.store.metabase.conditions import Conditions
 from calque.store.metabase.projects import set_limits
+from tests.store.world import MAX_COPIES, THREE_REMOTE, World, in_parallel
 
 
 def _errors(results: list[object]) -> list[BaseException]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import update
-from tests.store.world import EMPTY, ONE_REMOTE, THREE_REMOTE, WITH_TAIL, Layout, World
 
 from calque.errors import ConditionNotMatch, FailedPrecondition, NotFound
 from calque.store.metabase.delete_batch import DeleteBucket, delete_bucket
@@ -12,6 +11,7 @@ from calque.store.metabase.delete_object import DeleteObject, delete_object
 from calque.store.metabase.list_segments import ListSegments, list_segments
 from calque.store.metabase.schema import segments
 from calque.store.metabase.values import SegmentRecord
+from tests.store.world import EMPTY, ONE_REMOTE, THREE_REMOTE, WITH_TAIL, Layout, World
 
 SIZES = {"no segment": EMPTY, "one segment": ONE_REMOTE, "three segments": THREE_REMOTE}
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
+
+from calque.errors import FailedPrecondition, ResourceExhausted
+from calque.store.metabase.get_object import get_object
+from calque.store.metabase.list_segments import ListSegments, list_segments
+from calque.store.metabase.values import ObjectRecord, Position, SegmentRecord
 from tests.store.world import (
     EMPTY,
     HOUR_US,
@@ -18,16 +21,12 @@ from tests.store.world import (
     World,
 )
 
-from calque.errors import FailedPrecondition, ResourceExhausted
-from calque.store.metabase.get_object import get_object
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.values import ObjectRecord, Position, SegmentRecord
-
 
 @pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS.keys())
-def layout(request: pytest.FixtureRequest) -> Iterator[Layout]:
+def layout(request: pytest.FixtureRequest) -> Layout:
     """Every size class."""
-    yield request.param
+    result: Layout = request.param
+    return result
 
 
 def _segments(world: World, record: ObjectRecord) -> list[SegmentRecord]:

@@ -6,7 +6,6 @@ import os
 from dataclasses import replace
 
 import pytest
-from tests.store.world import HOUR_US, THREE_REMOTE, World
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound, PermissionDenied
 from calque.store.metabase.delete_batch import BucketDeleted, DeleteBucket, delete_bucket
@@ -14,6 +13,7 @@ from calque.store.metabase.operations import Operation
 from calque.store.metabase.segment_keys import PackedKeys
 from calque.store.metabase.values import NO_METADATA, SegmentKey, WrappedMetadata
 from calque.store.metabase.verify import MAX_METADATA
+from tests.store.world import HOUR_US, THREE_REMOTE, World
 
 
 def _keys(*positions: int) -> list[SegmentKey]:

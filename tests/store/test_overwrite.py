@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.store.world import REMOTE, THREE_REMOTE, WITH_TAIL, World
 
 from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, PermissionDenied
 from calque.store.metabase.commit_object import CommitObject, commit_object
 from calque.store.metabase.conditions import Conditions
 from calque.store.metabase.schema import PENDING
 from calque.store.metabase.values import Position
+from tests.store.world import REMOTE, THREE_REMOTE, WITH_TAIL, World
 
 
 def test_onto_another_object(world: World) -> None:

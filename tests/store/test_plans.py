@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.types import BigInteger, Integer, LargeBinary, Text
-from tests.store.world import THREE_REMOTE, Clock, World
 
 import calque.store.metainfo.endpoint.endpoint  # noqa: F401 - imports every statement there is
 from calque.store.metabase import fsck, operations  # noqa: F401 - and these
 from calque.store.metabase.database import Database
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.statement import POSTGRES, SQLITE, Statement
+from tests.store.world import THREE_REMOTE, Clock, World
 
 STATEMENTS = [statement for statement in Statement.registry.values() if not statement.whole_table]
 # Reading these costs nothing that grows with the objects stored.

@@ -64,6 +64,19 @@ def test_files_and_chunks_are_the_same(plain_world: World) -> None:
         assert plain_world.project.download(BUCKET, key).read() == content
 
 
+def test_a_download_is_a_file(world: World) -> None:
+    """It reads in pieces of any size, and can itself be uploaded."""
+    content = os.urandom(2 * SEGMENT + 77)
+    world.project.upload(BUCKET, "a", content)
+    download = world.project.download(BUCKET, "a")
+    got = [download.read(1), download.read(0), download.read(SEGMENT), b"".join(download)]
+    assert b"".join(got) == content
+    assert (len(got[0]), len(got[1]), len(got[2])) == (1, 0, SEGMENT)
+    assert download.read(5) == download.read() == b""
+    world.project.upload(BUCKET, "b", world.project.download(BUCKET, "a"))
+    assert world.project.download(BUCKET, "b").read() == content
+
+
 def test_a_failing_source_leaves_nothing(world: World) -> None:
     """When the bytes fail midway, the old object stands, and rows and pieces are gone."""
     world.project.upload(BUCKET, "k", b"old")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from io import BufferedReader
 from itertools import islice
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -36,7 +37,11 @@ class AsyncOperator:
 
     @classmethod
     def from_uri(
-        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
+        cls,
+        uri: str | PathLike[str],
+        *,
+        layers: tuple[Layer, ...] | None = None,
+        **options: object,
     ) -> Self:
         """As :meth:`Operator.from_uri`."""
         return cls(Operator.from_uri(uri, layers=layers, **options))

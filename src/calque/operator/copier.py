@@ -9,7 +9,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Literal, Self
 
-from calque.errors import Aborted, CalqueError, IntegrityError, InvalidInput, Unsupported
+from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.service import CopyDriver
 from calque.values import Metadata, Progress
@@ -94,8 +94,13 @@ class Copier(Iterator[int]):
             try:
                 copied = self._advance()
             except Exception as error:
-                # Not KeyboardInterrupt: the step it cut short may still be aborted or go on.
                 self._state, self._error = _State.FAILED, error
+                raise
+            except BaseException:
+                # Ctrl-C may have cut the step between a part's end and its being told: the count
+                # could be wrong from here on, so the copy is aborted, or paused and resumed.
+                self._state = _State.FAILED
+                self._error = Aborted(f"{self._what} was interrupted", hint="Abort or resume it.")
                 raise
             if copied is None:
                 self._state = _State.DONE
@@ -203,7 +208,7 @@ class Copier(Iterator[int]):
     ) -> None:
         try:
             self.abort()
-        except CalqueError as failure:
+        except Exception as failure:
             if error is None:
                 raise
             left = "; ".join(getattr(failure, "__notes__", []))

@@ -25,7 +25,7 @@ def start_copy(
     origin: Service, wanted: str | Metadata, into: Service, target: str, options: CopyOptions
 ) -> Copier:
     """A copier that has sent one request at most: the stat of its source."""
-    source = wanted if isinstance(wanted, str) else wanted.path
+    source = wanted.path if isinstance(wanted, Metadata) else wanted
     paths.file_path(source, "copy")
     paths.file_path(target, "copy to")
     _refuse_same(origin, source, into, target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from io import BufferedReader
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -29,6 +30,7 @@ from calque.operator.options import (
 from calque.operator.reading import open_reader, steady, whole
 from calque.operator.registry import Opening
 from calque.operator.service import Leftover, Service
+from calque.operator.uri import text_of
 from calque.values import ByteRange, Metadata
 
 
@@ -45,7 +47,11 @@ class Operator:
 
     @classmethod
     def from_uri(
-        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
+        cls,
+        uri: str | PathLike[str],
+        *,
+        layers: tuple[Layer, ...] | None = None,
+        **options: object,
     ) -> Operator:
         """Open a service: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, ``memory://``, a path.
 
@@ -55,8 +61,9 @@ class Operator:
         repeated and timed out as :func:`calque.operator.layers.default_layers` says.
         """
         chosen = default_layers() if layers is None else layers
-        service = registry.build(uri, options, Chain(chosen))
-        return cls(service, opening=registry.opening(uri, options, chosen))
+        text = text_of(uri)
+        service = registry.build(text, options, Chain(chosen))
+        return cls(service, opening=registry.opening(text, options, chosen))
 
     @classmethod
     def locate(
@@ -100,7 +107,8 @@ class Operator:
         """What is known of an object or directory (a path that ends in ``/``); else NotFound."""
         if not paths.is_directory(paths.checked(path)):
             return self._service.stat(path, version=version)
-        if path == "" or next(self._service.list(path, recursive=True), None) is not None:
+        # The root is looked at too, so that a bucket that is not there is told.
+        if next(self._service.list(path), None) is not None or path == "":
             return Metadata(path=path, is_dir=True)
         return self._service.stat(path)
 

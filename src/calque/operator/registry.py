@@ -78,6 +78,9 @@ def build(uri: str, options: Mapping[str, object], chain: Chain) -> Service:
                 f"the secret {name!r} does not belong in a URI",
                 hint="Give it by the environment or as a keyword; a URI ends up in logs.",
             )
+        if name == CREDENTIALS:
+            # Whoever may name a URI must not thereby choose which of our code is called.
+            raise InvalidInput("a credentials provider is given as a keyword, not in a URI")
     merged: dict[str, object] = {**parsed.query, **options}
     provider = merged.pop(CREDENTIALS, None)
     if provider is not None:

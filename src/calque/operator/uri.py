@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -52,6 +53,14 @@ class ServiceUri:
     def __str__(self) -> str:
         joint = "" if self.path.startswith("/") or not self.path else "/"
         return f"{self.scheme}://{self.host}{joint}{self.path}"
+
+
+def text_of(uri: str | os.PathLike[str]) -> str:
+    """A URI or a path as text; raises InvalidInput where it is neither."""
+    text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(text, str):
+        raise InvalidInput(f"a URI must be text, not {type(text).__name__}")
+    return text
 
 
 def scheme_of(uri: str) -> str:

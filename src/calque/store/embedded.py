@@ -120,9 +120,14 @@ class EmbeddedStore:
             address = each.address_in(self.folder)
             self.endpoint.admin.register_node(each.id, address, each.placement)
 
+    @property
+    def has_passphrase(self) -> bool:
+        """Whether the store was made with a passphrase."""
+        return self._access().root is None
+
     def grant(self, passphrase: str | None = None) -> AccessGrant:
         """The default access; a store with a passphrase needs it here."""
-        access = Access.from_json(read_json(self.folder / _ACCESS))
+        access = self._access()
         root = access.root_key(passphrase)
         return AccessGrant(
             str(self.folder), ApiKey.parse(access.api_key), EncryptionAccess(root=root)
@@ -137,6 +142,9 @@ class EmbeddedStore:
         """Let go of database and nodes."""
         self.endpoint.close()
         self.nodes.close()
+
+    def _access(self) -> Access:
+        return Access.from_json(read_json(self.folder / _ACCESS))
 
     def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> None:
         self.deletions.delete(

@@ -266,6 +266,25 @@ def test_an_interrupt_during_a_part_leaves_nothing(op: Operator, at: int) -> Non
     assert not op.exists("to")
 
 
+def test_an_interrupted_copier_is_paused_and_resumed(op: Operator) -> None:
+    """Ctrl-C while driving by hand: it does not go on as if nothing were, but nothing is lost."""
+
+    def interrupt(number: int) -> None:
+        if number == 5:
+            interrupt_main()
+
+    copier = op.layer(Hook("copy_part", interrupt)).copier("from", "to", concurrent=1)
+    with pytest.raises(KeyboardInterrupt):
+        list(copier)
+    with pytest.raises(Aborted, match="interrupted"):
+        next(copier)
+    seen = Recorder()
+    resumed = op.layer(seen).resume(copier.pause())
+    assert sum(resumed) == SIZE
+    assert seen.count("copy_part") <= PARTS - 4
+    assert op.read("to") == op.read("from")
+
+
 def test_a_source_deleted_midway(op: Operator) -> None:
     """NotFound, aborted, no target."""
     copier = op.copier("from", "to", concurrent=1)

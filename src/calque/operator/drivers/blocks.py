@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from calque.errors import CalqueError, CheckpointInvalid
+from calque.errors import CheckpointInvalid
 from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.parts_state import fitting, parts_of, plan_of
 from calque.operator.drivers.verbs import BlockVerbs, Part
@@ -83,6 +83,6 @@ class BlocksDriver(MultipartDriver):
             self._blocks.discard()
             if self._blocks.staged():
                 self._blocks.discard()
-        except CalqueError as error:
+        except Exception as error:
             error.add_note("left behind: uncommitted blocks")
             raise

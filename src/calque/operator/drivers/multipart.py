@@ -206,7 +206,7 @@ class MultipartDriver:
                 if not self._listed(upload):
                     return
                 time.sleep(0.05 * 2**again)
-        except CalqueError as error:
+        except Exception as error:
             error.add_note(f"left behind: multipart upload {upload}")
             raise
         left = CalqueError(f"the upload {upload} still holds parts after {_ABORT_ROUNDS} aborts")

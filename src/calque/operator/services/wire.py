@@ -1,35 +1,38 @@
-"""One HTTP exchange over kept-alive connections: what the GCS and Azure services send by.
+"""One HTTP exchange with one server: what the GCS and Azure services send by.
 
-The vendors' clients spend ten times the processor time of the exchange itself, which trees of
+The vendors' clients spend five times the processor time of the exchange itself, which trees of
 small objects pay for each copy. So their credentials are used and their requests are not. Retry,
-timeouts and limits belong to the layers: nothing is repeated here and no redirect is followed.
+timeouts and limits belong to the layers: only a read that met a connection which the server had
+just closed goes out again by itself, and no redirect is followed.
 """
 
 from __future__ import annotations
 
+import ssl
+import time
+import urllib.request
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
-import urllib3
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    NewConnectionError,
-    ReadTimeoutError,
-    SSLError,
-)
-
-from calque.errors import CalqueError, ConfigInvalid, TimedOut, Unavailable
+from calque._version import __version__
+from calque.errors import CalqueError, ConfigInvalid, InvalidInput, TimedOut, Unavailable
+from calque.operator.services.s3.pool import Pool
+from calque.operator.services.s3.wire import Connection, Reply, Route, WireError
 from calque.values import KIB
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
 READ_SIZE = 256 * KIB
+CONNECTIONS = 128
+_AGENT = f"calque/{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: a status, headers (any case), and the whole body."""
+    """What came back: a status, headers by lower-case name, and the whole body."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,106 +40,149 @@ class Answer:
 
 
 class Wire:
-    """A pool of connections, safe for threads; ``server`` is how errors name the other side."""
+    """Kept-alive connections to one server (``http://host:port``), safe for threads and forks."""
 
-    def __init__(self, server: str, *, connections: int = 64) -> None:
-        self._server = server
-        self._pool = urllib3.PoolManager(num_pools=4, maxsize=connections, retries=False)
+    def __init__(self, server: str, *, connections: int = CONNECTIONS) -> None:
+        parts = urlsplit(server)
+        self._server = f"{parts.scheme}://{parts.netloc}"
+        self._host = parts.netloc
+        secure = parts.scheme == "https"
+        route = Route(
+            parts.scheme,
+            parts.netloc,
+            CONNECT_SECONDS,
+            ssl.create_default_context() if secure else None,
+            _proxy_for(parts.scheme, parts.hostname or ""),
+        )
+        self._pool = Pool(route, connections, patience=ANSWER_SECONDS)
+        # Operators are seldom closed by hand; their idle connections end with them.
+        weakref.finalize(self, self._pool.close)
 
     def exchange(
         self,
         method: str,
-        url: str,
+        target: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
         *,
         timeout: float | None = None,
     ) -> Answer:
         """Send one request and read the whole answer, whatever its status."""
+        connection, reply = self._send(method, target, headers, body or b"", timeout)
         try:
-            reply = self._pool.urlopen(
-                method,
-                url,
-                body=body,
-                headers=headers,
-                redirect=False,
-                decode_content=False,
-                timeout=_patience(timeout),
-            )
-        except HTTPError as error:
-            raise self._mapped(error) from error
-        return Answer(reply.status, reply.headers, reply.data)
-
-    def open(
-        self, url: str, headers: Mapping[str, str], *, timeout: float | None = None
-    ) -> tuple[Answer, Iterator[bytes]]:
-        """Send a GET and read its body as it comes; the body of a refusal is read at once."""
-        try:
-            reply = self._pool.urlopen(
-                "GET",
-                url,
-                headers=headers,
-                redirect=False,
-                preload_content=False,
-                decode_content=False,
-                timeout=_patience(timeout),
-            )
-            if reply.status >= 300:
-                refusal = Answer(reply.status, reply.headers, reply.data)
-                reply.release_conn()
-                return refusal, iter(())
-        except HTTPError as error:
-            raise self._mapped(error) from error
-        return Answer(reply.status, reply.headers), self._pieces(reply)
-
-    def _pieces(self, reply: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        whole = False
-        try:
-            while piece := reply.read(READ_SIZE, decode_content=False):
-                yield piece
-            whole = True
-        except HTTPError as error:
+            return Answer(reply.status, reply.headers, reply.read())
+        except WireError as error:
             raise self._mapped(error) from error
         finally:
-            # A connection with bytes still on their way must not be used again.
-            if whole:
-                reply.release_conn()
-            else:
-                reply.close()
+            self._pool.release(connection)
 
-    def _mapped(self, error: HTTPError) -> CalqueError:
-        """The one table from the transport's errors to ours; no URL is shown (it may be signed)."""
-        if isinstance(error, SSLError):
-            return ConfigInvalid(
-                f"{self._server} does not speak the TLS that was expected",
-                hint="Check http:// or https:// in the endpoint, and the machine's certificates.",
+    def open(
+        self, target: str, headers: Mapping[str, str], *, timeout: float | None = None
+    ) -> tuple[Answer, Iterator[bytes]]:
+        """Send a GET and read its body as it comes; the body of a refusal is read at once."""
+        connection, reply = self._send("GET", target, headers, b"", timeout)
+        body = _Body(self, connection, reply)
+        if reply.status >= 300:
+            return Answer(reply.status, reply.headers, b"".join(body)), iter(())
+        return Answer(reply.status, reply.headers), body
+
+    def _send(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout: float | None,
+    ) -> tuple[Connection, Reply]:
+        try:
+            return self._pool.exchange(
+                self._head(method, target, headers, body),
+                body,
+                bodiless=method == "HEAD",
+                timeout=timeout if timeout is not None else ANSWER_SECONDS,
+                # A repeat that nobody hears of could meet its own work: writes are repeated by
+                # the retry layer alone.
+                repeatable=method in ("GET", "HEAD"),
             )
-        if isinstance(error, ConnectTimeoutError | NewConnectionError):
+        except WireError as error:
+            raise self._mapped(error) from error
+
+    def _head(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        route = self._pool.route
+        lines = [f"{method} {route.absolute}{target} HTTP/1.1", f"Host: {self._host}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        lines += [f"{name}: {value}" for name, value in route.proof.items()]
+        lines.append(f"User-Agent: {_AGENT}")
+        if body or method in ("PUT", "POST", "DELETE"):
+            lines.append(f"Content-Length: {len(body)}")
+        text = "\r\n".join(lines)
+        breaks = len(lines) - 1
+        if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
+            raise InvalidInput("a header cannot hold a line break: look at metadata and options")
+        return f"{text}\r\n\r\n".encode()
+
+    def _mapped(self, error: WireError) -> CalqueError:
+        """The one table from the transport's errors to ours; no URL is shown (it may be signed)."""
+        if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+            return ConfigInvalid(
+                f"the certificate of {self._server} cannot be trusted: {error}",
+                hint="Check the endpoint; SSL_CERT_FILE may name certificates to trust.",
+            )
+        if error.timed_out:
+            return TimedOut(f"{self._server} did not answer in time")
+        if not error.sent:
             unreached = Unavailable(
-                f"cannot reach {self._server}: {_short(error)}",
+                f"cannot reach {self._server}: {error}",
                 hint="Check the endpoint, the network and the proxy settings.",
             )
             unreached.surely_not_acted = True
             return unreached
-        if isinstance(error, ReadTimeoutError):
-            return TimedOut(f"{self._server} did not answer in time")
-        return Unavailable(f"the connection to {self._server} broke: {_short(error)}")
+        return Unavailable(f"the connection to {self._server} broke: {error}")
 
     def close(self) -> None:
-        self._pool.clear()
+        self._pool.close()
 
 
-def _patience(timeout: float | None) -> urllib3.Timeout:
-    answer = timeout if timeout is not None else ANSWER_SECONDS
-    return urllib3.Timeout(connect=min(CONNECT_SECONDS, answer), read=answer)
+class _Body(Iterator[bytes]):
+    """The body of an answer as it comes; its connection goes back when it is read or dropped."""
+
+    def __init__(self, wire: Wire, connection: Connection, reply: Reply) -> None:
+        self._wire = wire
+        self._connection: Connection | None = connection
+        self._pieces = reply.pieces(READ_SIZE)
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._pieces)
+        except StopIteration:
+            self.close()
+            raise
+        except WireError as error:
+            self.close()
+            raise self._wire._mapped(error) from error
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._wire._pool.release(connection)
+
+    def __del__(self) -> None:
+        self.close()
 
 
-def _short(error: HTTPError) -> str:
-    cause = error.__cause__ or error.__context__
-    return str(cause or type(error).__name__).split("?", 1)[0]
+def _proxy_for(scheme: str, host: str) -> str | None:
+    """The proxy that the environment names for a host."""
+    if urllib.request.proxy_bypass(host):
+        return None
+    return urllib.request.getproxies().get(scheme)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds a server asks us to wait, where it says so in seconds."""
-    stated = headers.get("Retry-After", "")
-    return float(stated) if stated.isdigit() else None
+    """The seconds a server asks us to wait, as a number or until a date; None for nonsense."""
+    stated = headers.get("retry-after", "")
+    if stated.isdigit():
+        return float(stated)
+    try:
+        return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
+    except ValueError:
+        return None

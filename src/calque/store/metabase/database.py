@@ -223,9 +223,9 @@ def _sqlite_engine(path: str) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # BEGIN is ours to say, never the driver's
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        _switch_to_wal(connection)
         for pragma in (
-            f"busy_timeout={BUSY_TIMEOUT_MS}",
-            "journal_mode=WAL",
             "synchronous=FULL",
             "temp_store=MEMORY",
             "cache_size=-16384",
@@ -234,3 +234,16 @@ def _sqlite_engine(path: str) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
 
     return engine
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Two processes that open a new file at once: SQLite does not wait here by itself."""
+    for _ in range(MAX_TRIES):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if disturbed(error) is None:
+                raise
+            time.sleep(random.uniform(0.005, 0.05))
+    connection.execute("PRAGMA journal_mode=WAL")

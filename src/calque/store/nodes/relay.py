@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[CalqueError], grpc.StatusCode], ...] = (
     (NotFound, grpc.StatusCode.NOT_FOUND),
-    (ConditionNotMatch, grpc.StatusCode.ALREADY_EXISTS),
+    (ConditionNotMatch, grpc.StatusCode.FAILED_PRECONDITION),
     (PermissionDenied, grpc.StatusCode.PERMISSION_DENIED),
     (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
 )

@@ -9,8 +9,8 @@ from datetime import datetime
 import grpc
 
 from calque.errors import (
-    AlreadyExists,
     CalqueError,
+    ConditionNotMatch,
     InvalidInput,
     NotFound,
     PermissionDenied,
@@ -24,7 +24,7 @@ _LOCAL = ("fs", "file", "memory")
 
 _ERRORS: dict[grpc.StatusCode, type[CalqueError]] = {
     grpc.StatusCode.NOT_FOUND: NotFound,
-    grpc.StatusCode.ALREADY_EXISTS: AlreadyExists,
+    grpc.StatusCode.FAILED_PRECONDITION: ConditionNotMatch,
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     grpc.StatusCode.INVALID_ARGUMENT: InvalidInput,
 }
@@ -43,7 +43,7 @@ class RelayedNode:
         return self.id.hex()[:12]
 
     def write(self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None) -> None:
-        """Keep a piece; AlreadyExists when the node has it."""
+        """Keep a piece; ConditionNotMatch when the node has it."""
         put = self.channel.stream_unary(f"/{SERVICE}/Put", None, None)
         source = _Source(chunks)
         told = self._told(piece)

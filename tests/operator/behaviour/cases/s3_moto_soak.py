@@ -8,7 +8,7 @@ from calque.operator import Operator
 from calque.testing.moto import moto
 from calque.values import MIB
 from tests.operator.behaviour.case import Case
-from tests.operator.s3.server import make_bucket
+from tests.operator.services.s3.server import make_bucket
 
 THRESHOLD, PART = 6 * MIB, 5 * MIB
 

@@ -7,7 +7,7 @@ from calque.operator import Operator
 from calque.testing.seaweedfs import S3Server, seaweedfs
 from calque.values import MIB
 from tests.operator.behaviour.case import Case
-from tests.operator.s3.server import make_bucket
+from tests.operator.services.s3.server import make_bucket
 
 THRESHOLD, PART = 6 * MIB, 5 * MIB
 

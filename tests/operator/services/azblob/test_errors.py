@@ -42,7 +42,7 @@ def test_unknown_answers_and_leases() -> None:
     leased = refusal(Answer(412, {"x-ms-error-code": "LeaseIdMissing"}, b""), "az://a", "write")
     assert (type(leased), leased.retryable) == (Unavailable, False)
     busy = refusal(
-        Answer(503, {"x-ms-error-code": "ServerBusy", "Retry-After": "3"}, b""), "az://a", "copy"
+        Answer(503, {"x-ms-error-code": "ServerBusy", "retry-after": "3"}, b""), "az://a", "copy"
     )
     assert (type(busy), busy.retry_after) == (RateLimited, 3.0)
 
@@ -112,6 +112,9 @@ def test_names_and_metadata_that_azure_cannot_keep(op: Operator) -> None:
     """Refused before anything is sent: it would be renamed or lost."""
     with pytest.raises(InvalidInput, match="backslash"):
         op.write("a\\b", b"x")
-    with pytest.raises(InvalidInput, match="owner"):
-        op.write("x", b"x", user={"owner": "Zoë"})
+    for value in ("Zoë", " blank", "blank ", "line\nbreak", "nul\0"):
+        with pytest.raises(InvalidInput, match="owner"):
+            op.write("x", b"x", user={"owner": value})
+        with pytest.raises(InvalidInput, match="content-type"):
+            op.write("x", b"x", content_type=value)
     assert list(op.list()) == []

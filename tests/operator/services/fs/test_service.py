@@ -35,7 +35,7 @@ def test_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """URIs, absolute and relative paths open the same folder."""
     monkeypatch.chdir(tmp_path)
     for uri in (f"fs://{tmp_path}/r", f"file://{tmp_path}/r", f"{tmp_path}/r", "r", "./r/"):
-        assert Operator.from_uri(uri).location("x") == f"fs://{tmp_path}/r/x", uri
+        assert Operator.from_uri(uri).location("x") == f"file://{tmp_path}/r/x", uri
 
 
 def test_wrong_uris() -> None:
@@ -64,7 +64,7 @@ def test_wrong_uris() -> None:
 def test_locations(location: str, path: str) -> None:
     """A location is the whole file system and a path in it, taken literally."""
     operator, found = locate(location)
-    assert operator.location("") == "fs:///"
+    assert operator.location("") == "file:///"
     assert found == path
 
 

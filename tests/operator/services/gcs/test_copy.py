@@ -14,6 +14,7 @@ from calque.errors import (
     Unsupported,
 )
 from calque.operator import Operator
+from calque.operator.layers import Chain, ConcurrencyLimit
 from calque.testing.gcs_fake import GcsFake
 from calque.testing.proxy import Fault, FaultProxy, Reply
 from calque.values import MIB
@@ -155,6 +156,22 @@ def test_a_lost_answer_is_no_lost_race(
     proxy.add(Fault(method="POST", contains="rewriteTo", drop=True))
     with pytest.raises(ConditionNotMatch):
         shaky.copy("x", "y", into=shaky_far, if_not_exists=True)
+
+
+def test_one_place_is_enough(shaky: Operator, shaky_far: Operator, proxy: FaultProxy) -> None:
+    """No request waits for another of the same copy, even when answers are lost."""
+    limit = ConcurrencyLimit(1)
+    near, far = (
+        Operator(each.service.layered(Chain((*each.service.chain.layers, limit))))
+        for each in (shaky, shaky_far)
+    )
+    proxy.add(Fault(method="POST", times=2, drop=True, acted=True))
+    near.write("x", b"1", if_not_exists=True)
+    near.copy("x", "y", into=far, if_not_exists=True)
+    copier = near.copier("x", "z", into=far)
+    near.write("x", b"2")
+    with pytest.raises(ConditionNotMatch):
+        copier.run()
 
 
 def test_calls_that_fail_are_repeated_and_counted_once(

@@ -129,7 +129,7 @@ def test_unknown_answers() -> None:
 
 def test_a_rate_limit_is_not_a_lack_of_rights() -> None:
     """403 with a rate reason is retried, after what the server asks for."""
-    answer = Answer(403, {"Retry-After": "7"}, body("userRateLimitExceeded"))
+    answer = Answer(403, {"retry-after": "7"}, body("userRateLimitExceeded"))
     error = refusal(answer, "gs://b/o", "copy to")
     assert type(error) is RateLimited
     assert (error.retryable, error.retry_after) == (True, 7.0)

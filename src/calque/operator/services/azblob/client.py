@@ -40,15 +40,15 @@ class AzblobClient:
         body: bytes | None = None,
     ) -> Answer:
         """Send one request about a blob (None: the container); the answer may be a refusal."""
-        url, signed = self._signed(method, blob, query or {}, headers or {}, body)
-        return self._wire.exchange(method, url, signed, body, timeout=call.timeout)
+        target, signed = self._signed(method, blob, query or {}, headers or {}, body)
+        return self._wire.exchange(method, target, signed, body, timeout=call.timeout)
 
     def open(
         self, call: Call, blob: str, headers: Mapping[str, str]
     ) -> tuple[Answer, Iterator[bytes]]:
         """Ask for bytes; they are read as the iterator is."""
-        url, signed = self._signed("GET", blob, {}, headers, None)
-        return self._wire.open(url, signed, timeout=call.timeout)
+        target, signed = self._signed("GET", blob, {}, headers, None)
+        return self._wire.open(target, signed, timeout=call.timeout)
 
     def ask(
         self,
@@ -90,16 +90,14 @@ class AzblobClient:
         body: bytes | None,
     ) -> tuple[str, dict[str, str]]:
         signed = {"x-ms-version": API_VERSION, **headers}
-        if method in ("PUT", "POST"):
-            signed["Content-Length"] = str(len(body or b""))
         if body and "Content-Type" not in signed:
             signed["Content-Type"] = "application/octet-stream"
         path = self._path(blob)
-        self._credentials.sign(method, path, query, signed)
+        self._credentials.sign(method, path, query, signed, len(body or b""))
         pairs = [f"{name}={quote(value, safe='')}" for name, value in query.items()]
         own = self._credentials.query()
         tail = "&".join([*pairs, own] if own else pairs)
-        return f"{self._origin}{path}{'?' + tail if tail else ''}", signed
+        return f"{path}{'?' + tail if tail else ''}", signed
 
     def close(self) -> None:
         self._wire.close()

@@ -53,12 +53,17 @@ class Credentials:
         return self._config.sas or "" if self._key is None else ""
 
     def sign(
-        self, method: str, path: str, query: Mapping[str, str], headers: dict[str, str]
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: dict[str, str],
+        length: int = 0,
     ) -> None:
         """Add the date and what proves who asks. ``path`` is the encoded path of the URL."""
         headers["x-ms-date"] = formatdate(usegmt=True)
         if self._key is not None:
-            signed = _string_to_sign(self._config.account, method, path, query, headers)
+            signed = _string_to_sign(self._config.account, method, path, query, headers, length)
             digest = hmac.new(self._key, signed.encode(), hashlib.sha256).digest()
             proof = base64.b64encode(digest).decode()
             headers["Authorization"] = f"SharedKey {self._config.account}:{proof}"
@@ -122,16 +127,27 @@ def _decoded(key: str | None) -> bytes | None:
 
 
 def _string_to_sign(
-    account: str, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]
+    account: str,
+    method: str,
+    path: str,
+    query: Mapping[str, str],
+    headers: Mapping[str, str],
+    length: int,
 ) -> str:
     """The text that a Shared Key signs: verb, standard headers, x-ms headers, resource."""
     lower = {name.lower(): value for name, value in headers.items()}
+    lower["content-length"] = str(length) if length else ""
     standard = [lower.get(name, "") for name in _SIGNED_HEADERS]
-    length = _SIGNED_HEADERS.index("content-length")
-    if standard[length] == "0":
-        standard[length] = ""
-    own = sorted((name, value) for name, value in lower.items() if name.startswith("x-ms-"))
-    listed = [f"{name}:{value}" for name, value in own]
+    own = sorted((name for name in lower if name.startswith("x-ms-")), key=service_order)
+    listed = [f"{name}:{lower[name]}" for name in own]
     resource = [f"/{account}{path}"]
     resource += [f"{name.lower()}:{query[name]}" for name in sorted(query, key=str.lower)]
     return "\n".join([method, *standard, *listed, *resource])
+
+
+def service_order(name: str) -> str:
+    """The key by which the service orders header names before it signs them.
+
+    It is not the order of their bytes: hyphens do not count and ``_`` comes before digits.
+    """
+    return name.replace("-", "").replace("_", "\x01")

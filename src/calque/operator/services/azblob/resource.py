@@ -29,22 +29,22 @@ def metadata_of(path: str, headers: Mapping[str, str]) -> Metadata:
     user = {
         user_name(name[len(_META) :]): value
         for name, value in headers.items()
-        if name.lower().startswith(_META)
+        if name.startswith(_META)
     }
-    md5 = headers.get("Content-MD5")
+    md5 = headers.get("content-md5")
     return Metadata(
         path=path,
-        size=int(headers.get("Content-Length") or 0),
+        size=int(headers.get("content-length") or 0),
         is_dir=path.endswith("/"),
-        etag=plain(headers.get("ETag")),
-        last_modified=_moment(headers.get("Last-Modified")),
-        content_type=headers.get("Content-Type"),
-        content_encoding=headers.get("Content-Encoding"),
-        content_language=headers.get("Content-Language"),
-        content_disposition=headers.get("Content-Disposition"),
-        cache_control=headers.get("Cache-Control"),
-        expires=_found(user, EXPIRES),
-        user={name: value for name, value in user.items() if name.lower() not in _HIDDEN},
+        etag=plain(headers.get("etag")),
+        last_modified=_moment(headers.get("last-modified")),
+        content_type=headers.get("content-type"),
+        content_encoding=headers.get("content-encoding"),
+        content_language=headers.get("content-language"),
+        content_disposition=headers.get("content-disposition"),
+        cache_control=headers.get("cache-control"),
+        expires=user.get(EXPIRES),
+        user={name: value for name, value in user.items() if name not in _HIDDEN},
         tags={} if not int(headers.get("x-ms-tag-count") or 0) else None,
         storage_class=_own_tier(headers, "x-ms-access-tier", "x-ms-access-tier-inferred"),
         checksum=Checksum("md5", md5) if md5 else None,
@@ -66,7 +66,10 @@ def content_headers(described: WriteOptions | Metadata) -> dict[str, str]:
         "x-ms-blob-cache-control": described.cache_control,
         "x-ms-access-tier": described.storage_class,
     }
-    return {name: value for name, value in fields.items() if value is not None}
+    given = {name: value for name, value in fields.items() if value is not None}
+    for name, value in given.items():
+        _refuse_unprintable(name.removeprefix("x-ms-blob-"), value)
+    return given
 
 
 def user_headers(described: WriteOptions | Metadata, mark: str | None = None) -> dict[str, str]:
@@ -79,12 +82,18 @@ def user_headers(described: WriteOptions | Metadata, mark: str | None = None) ->
     for name, value in own.items():
         if not name or any(ord(character) > 0xFFFF for character in name):
             raise InvalidInput(f"Azure cannot keep metadata named {name!r}")
-        if not value.isascii() or not value.isprintable():
-            raise InvalidInput(
-                f"Azure cannot keep the value of the metadata {name!r}: it is not printable ASCII",
-                hint="Encode it, for example as base64.",
-            )
+        _refuse_unprintable(f"metadata {name!r}", value)
     return {_META + wire_name(name): value for name, value in own.items()}
+
+
+def _refuse_unprintable(what: str, value: str) -> None:
+    """Headers carry printable ASCII, and lose blanks at their ends."""
+    if not value.isascii() or not value.isprintable() or value != value.strip():
+        raise InvalidInput(
+            f"Azure cannot keep the {what} {value!r}: it must be printable ASCII without blanks "
+            "at its ends",
+            hint="Encode it, for example as base64.",
+        )
 
 
 def wire_name(name: str) -> str:
@@ -132,7 +141,8 @@ def page_of(body: bytes) -> Page:
 
 def _listed(blob: ElementTree.Element) -> Metadata:
     found = {item.tag: item.text or "" for item in blob.iterfind("Properties/*")}
-    user = {user_name(item.tag): item.text or "" for item in blob.iterfind("Metadata/*")}
+    metadata = blob.iterfind("Metadata/*")
+    user = {user_name(item.tag.lower()): item.text or "" for item in metadata}
     md5 = found.get("Content-MD5")
     key = _name(blob)
     return Metadata(
@@ -146,8 +156,8 @@ def _listed(blob: ElementTree.Element) -> Metadata:
         content_language=found.get("Content-Language") or None,
         content_disposition=found.get("Content-Disposition") or None,
         cache_control=found.get("Cache-Control") or None,
-        expires=_found(user, EXPIRES),
-        user={name: value for name, value in user.items() if name.lower() not in _HIDDEN},
+        expires=user.get(EXPIRES),
+        user={name: value for name, value in user.items() if name not in _HIDDEN},
         storage_class=_own_tier(found, "AccessTier", "AccessTierInferred"),
         checksum=Checksum("md5", md5) if md5 else None,
     )
@@ -204,10 +214,6 @@ def _name(entry: ElementTree.Element) -> str:
 def _own_tier(found: Mapping[str, str], tier: str, inferred: str) -> str | None:
     """The tier that a blob was given; None where it only has its account's default."""
     return None if found.get(inferred, "").lower() == "true" else found.get(tier) or None
-
-
-def _found(user: Mapping[str, str], wanted: str) -> str | None:
-    return next((value for name, value in user.items() if name.lower() == wanted), None)
 
 
 def _moment(text: str | None) -> datetime | None:

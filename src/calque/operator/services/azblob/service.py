@@ -140,7 +140,7 @@ class AzblobService:
 
     def _nothing(self, path: str, if_match: str | None) -> Iterator[bytes]:
         """No bytes, of a blob that must be there and be the one that is meant."""
-        found = resource.plain(self._requests.head(path).get("ETag"))
+        found = resource.plain(self._requests.head(path).get("etag"))
         if if_match is not None and resource.plain(if_match) != found:
             raise ConditionNotMatch(f"{self.location(path)} was replaced by another blob")
         return iter(())

@@ -173,10 +173,14 @@ class FileDriver:
         """Remove the temporary file; a target that was there stays as it was."""
         self._over = True
         self._close_source()
-        if self._temporary is not None and self._result is None:
-            with about(self._copy.shown):
+        if self._result is not None:
+            return
+        with about(self._copy.shown):
+            if self._temporary is not None:
                 self._temporary.discard()
-            self._left = None
+            elif self._left is not None:
+                self._left.discard(self._copy.target_root, self._copy.target)
+        self._left = None
 
     def pause(self) -> None:
         """Let go of the temporary file and leave it where it is, for :meth:`state` to name."""
@@ -298,6 +302,9 @@ class FileDriver:
         self.state()
         found = self._temporary.publish(copy.target, replace=not copy.options.if_not_exists)
         self._result = describe(copy.target, found)
+        self._close_source()
+
+    def __del__(self) -> None:
         self._close_source()
 
     def _close_source(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -87,6 +88,11 @@ class Unfinished:
             temporary.close()
             raise
         return temporary
+
+    def discard(self, root: Root, target: str) -> None:
+        """Remove the temporary file without going on with it."""
+        with suppress(FileNotFoundError):
+            Temporary.reopen(root, target, self.temporary, durable=False).discard()
 
     def committed(self, root: Root, target: str, source: int) -> Metadata:
         """The target, where this very copy became it: the same file, and byte for byte the source.

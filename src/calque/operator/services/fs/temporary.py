@@ -172,6 +172,9 @@ class Temporary:
             os.close(self._directory)
             self.descriptor = self._directory = -1
 
+    def __del__(self) -> None:
+        self.close()  # who forgot it must not hold its lock; the file is left for a sweep
+
 
 def lock(descriptor: int) -> bool:
     """Hold the file for this process; False while another holds it. The kernel lets go for us.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from calque.errors import Unexpected
 from calque.operator.layers.chain import Call
@@ -23,6 +23,7 @@ class GcsClient:
     def __init__(self, config: GcsConfig) -> None:
         self._config = config
         self._wire = Wire(config.endpoint)
+        self._base = urlsplit(config.endpoint).path.rstrip("/")
         self._credentials = Credentials(config)
 
     @property
@@ -30,12 +31,12 @@ class GcsClient:
         return self._config.endpoint
 
     def url(self, path: str, query: Query) -> str:
-        """The address of an API path; parameters that are None are left out."""
+        """The target of an API path; parameters that are None are left out."""
         given = {name: value for name, value in query.items() if value is not None}
         if self._config.user_project is not None:
             given["userProject"] = self._config.user_project
         tail = f"?{urlencode(given, quote_via=quote)}" if given else ""
-        return f"{self._config.endpoint}{path}{tail}"
+        return f"{self._base}{path}{tail}"
 
     def exchange(
         self,

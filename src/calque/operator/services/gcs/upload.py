@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import google_crc32c
 
-from calque.errors import CalqueError, IntegrityError, Unavailable, Unexpected
+from calque.errors import CalqueError, ConditionNotMatch, IntegrityError, Unavailable, Unexpected
 from calque.operator.chunks import regroup
 from calque.operator.layers.chain import Call
 from calque.operator.options import WriteOptions
@@ -88,23 +88,23 @@ class Upload:
             )
         )
         headers = {"Content-Type": f"multipart/related; boundary={boundary}"}
-        url, failed_before = self._url("multipart"), False
+        url, attempts = self._url("multipart"), 0
 
         def request(call: Call) -> Metadata:
-            nonlocal failed_before
-            again, failed_before = failed_before, True
+            nonlocal attempts
+            attempts += 1
             client = self.requests.client
-            answer = client.exchange(call, "POST", url, headers=headers, body=body)
-            if answer.status == 412 and again:
-                # The first answer may have been lost after the object was made.
-                made = marker.made_by(self.requests, self.path, self._mark)
-                if made is not None:
-                    return made
-            if answer.status not in (200, 201):
-                raise refusal(answer, self._location, "write")
-            return metadata_of(document(answer, self._location), self.path)
+            made = client.ask(call, self._location, "POST", url, headers=headers, body=body)
+            return metadata_of(made, self.path)
 
-        return self.requests.run("write", self.path, request)
+        try:
+            return self.requests.run("write", self.path, request)
+        except ConditionNotMatch:
+            # The answer of an earlier attempt may have been lost after it had made the object.
+            made = marker.made_by(self.requests, self.path, self._mark) if attempts > 1 else None
+            if made is None:
+                raise
+            return made
 
     def _session(self, pieces: Iterator[tuple[bytes, bool]]) -> Metadata:
         session = self._open()
@@ -133,12 +133,12 @@ class Upload:
             answer = client.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status not in (200, 201):
                 raise refusal(answer, self._location, "write")
-            session = urlsplit(answer.headers.get("Location", ""))
+            session = urlsplit(answer.headers.get("location", ""))
             if "upload_id=" not in session.query:
                 raise Unexpected(f"GCS opened no upload session for {self._location}")
-            # Our own address of the server: it may know itself by another one, and credentials go
-            # nowhere else.
-            return f"{client.endpoint}{session.path}?{session.query}"
+            # On our own server: it may know itself by another address, and credentials go nowhere
+            # else.
+            return f"{session.path}?{session.query}"
 
         return self.requests.run("initiate", self.path, request)
 
@@ -147,7 +147,7 @@ class Upload:
 
         def request(call: Call) -> None:
             # 499 is the service's word for done.
-            self.requests.client.exchange(call, "DELETE", session, headers={"Content-Length": "0"})
+            self.requests.client.exchange(call, "DELETE", session)
 
         try:
             self.requests.run("abort", self.path, request)
@@ -200,7 +200,7 @@ class _Piece:
         return rest, f"bytes {received}-{end}/{self._total}"
 
     def _put(self, call: Call, body: bytes, span: str) -> Answer:
-        headers = {"Content-Range": span, "Content-Length": str(len(body))}
+        headers = {"Content-Range": span}
         if self.total is not None and body:
             headers["X-Goog-Hash"] = f"crc32c={self.digest}"
         client = self.upload.requests.client
@@ -211,7 +211,7 @@ class _Piece:
 
     def _received(self, answer: Answer) -> int:
         """How many bytes of the whole object the session holds."""
-        found = _RECEIVED.fullmatch(answer.headers.get("Range", ""))
+        found = _RECEIVED.fullmatch(answer.headers.get("range", ""))
         held = int(found[1]) + 1 if found else 0
         if not self.offset <= held <= self.offset + len(self.data):
             raise Unexpected(

@@ -8,17 +8,21 @@ have them.
 
 from __future__ import annotations
 
+import os
+import re
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import botocore.exceptions
 import botocore.httpsession
 import botocore.session
 import botocore.utils
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
 from calque.errors import CalqueError, ConfigInvalid, PermissionDenied, Unavailable, Unsupported
@@ -27,6 +31,7 @@ from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.signing import Keys
 
 _PROBE = "calque-probe"
+_SCOPE = re.compile(r"^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/([^/]+)/aws4_request,")
 
 BOTOCORE_ERRORS: Mapping[type[Exception], type[CalqueError]] = MappingProxyType(
     {
@@ -121,15 +126,13 @@ class Account:
                 f"s3://{bucket} is a directory bucket: calque does not open sessions for them yet"
             )
         try:
-            url = self._prober().generate_presigned_url(
-                "head_object", Params={"Bucket": bucket, "Key": _PROBE}
-            )
+            asked = _what_would_be_asked(self._prober(), bucket)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             what = f"s3: no endpoint for s3://{bucket}"
             if isinstance(error, ValueError):
                 raise ConfigInvalid(f"{what}: {error}") from error
             raise mapped(error, what) from error
-        return _endpoint_of(url, bucket)
+        return _endpoint_of(asked, bucket)
 
     def _prober(self) -> Any:
         """A client that only ever resolves: its keys are made up, so that none are fetched."""
@@ -139,7 +142,7 @@ class Account:
             style = {"addressing_style": config.addressing}
         return self._session.create_client(
             "s3",
-            region_name=config.region,
+            region_name=config.region or os.environ.get("AWS_REGION"),
             endpoint_url=config.endpoint_url,
             aws_access_key_id="probe",
             aws_secret_access_key="probe",
@@ -170,12 +173,33 @@ class Account:
         return str(found) if found else None
 
 
-def _endpoint_of(url: str, bucket: str) -> Endpoint:
-    """Read host, style and scope off a URL that was signed for a probe key."""
-    parts = urlsplit(url)
-    scope = parse_qs(parts.query).get("X-Amz-Credential", [""])[0].split("/")
-    if len(scope) != 5:
+def _what_would_be_asked(client: Any, bucket: str) -> Any:
+    """The request that botocore would send for a key: caught, signed, just before it goes out."""
+    caught: list[Any] = []
+
+    def keep(request: Any, **_: Any) -> Any:
+        caught.append(request)
+        return AWSResponse(request.url, 200, HTTPHeaders(), _Nothing())
+
+    client.meta.events.register("before-send.s3.HeadObject", keep)
+    client.head_object(Bucket=bucket, Key=_PROBE)
+    return caught[0]
+
+
+class _Nothing:
+    """The body of an empty reply."""
+
+    def stream(self) -> Iterator[bytes]:
+        return iter(())
+
+
+def _endpoint_of(asked: Any, bucket: str) -> Endpoint:
+    """Read host and style off a request for the probe key, the scope off its signature."""
+    parts = urlsplit(asked.url)
+    proof = asked.headers.get("Authorization", b"")
+    text = proof.decode() if isinstance(proof, bytes) else str(proof)
+    scope = _SCOPE.search(text)
+    if scope is None:
         raise Unsupported(f"s3://{bucket} needs another signature than Version 4 for one region")
-    _, _, region, service, _ = scope
     prefix = parts.path.removesuffix(f"/{_PROBE}")
-    return Endpoint(parts.scheme, parts.netloc, prefix, region, service)
+    return Endpoint(parts.scheme, parts.netloc, prefix, scope[1], scope[2])

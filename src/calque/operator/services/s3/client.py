@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -77,6 +78,8 @@ class Link:
             account.proxy(endpoint),
         )
         pool = Pool(route, config.max_connections, patience=config.read_timeout)
+        # Operators are seldom closed by hand; their idle connections end with them.
+        weakref.finalize(self, pool.close)
         return endpoint, pool, Signer(endpoint.region, endpoint.service)
 
     def close(self) -> None:
@@ -228,7 +231,7 @@ class Client:
 
 def _is_error(body: bytes) -> bool:
     """Whether a document is an error: its root element, behind a declaration or white space."""
-    return _ERROR_DOCUMENT in body[:256] and b"<Code>" in body
+    return b"<Code>" in body and _ERROR_DOCUMENT in body.lstrip()[:256]
 
 
 def lost(error: WireError, location: str, origin: str = "") -> CalqueError:

@@ -25,14 +25,13 @@ from calque.operator.services.s3.replies import leaves
 
 _CODES: Mapping[type[CalqueError], str] = {
     NotFound: """
-        NoSuchKey NoSuchBucket NoSuchUpload NoSuchVersion NoSuchBucketPolicy
+        NoSuchAnnotation NoSuchKey NoSuchBucket NoSuchUpload NoSuchVersion NoSuchBucketPolicy
         NoSuchLifecycleConfiguration NoSuchTagSet NoSuchTagSetError NoSuchAccessPoint
         NoSuchWebsiteConfiguration NoSuchCORSConfiguration NoSuchConfiguration
         NoSuchObjectLockConfiguration ObjectLockConfigurationNotFoundError
         ReplicationConfigurationNotFoundError ServerSideEncryptionConfigurationNotFoundError
         NoSuchPublicAccessBlockConfiguration NoSuchAsyncRequest NoSuchMultiRegionAccessPoint
-        NoSuchOutpost NotFound NoSuchAnnotation NoSuchMetadataConfiguration
-        OwnershipControlsNotFoundError
+        NoSuchOutpost NotFound         OwnershipControlsNotFoundError
     """,
     AlreadyExists: """
         BucketAlreadyExists BucketAlreadyOwnedByYou
@@ -47,11 +46,10 @@ _CODES: Mapping[type[CalqueError], str] = {
         NotSignedUp InvalidPayer CrossLocationLoggingProhibited RequestTimeTooSkewed
         MissingSecurityHeader MissingSecurityElement CredentialsNotSupported
         MissingAuthenticationToken AccessPointNotOwnedByYou UnauthorizedAccess
-        UnauthorizedAccessError AuthorizationHeaderMissing InvalidTokenId
-        MethodNotAllowedByPolicy KMS.AccessDeniedException KMS.DisabledException
+        AuthorizationHeaderMissing InvalidTokenId
+        KMS.AccessDeniedException KMS.DisabledException
         KMS.NotFoundException KMS.InvalidKeyUsageException KMS.KMSInvalidStateException
-        KMS.InvalidStateException ServiceNotEnabledForOrg RequestExpired InvalidIdentity
-    """,
+        KMS.InvalidStateException ServiceNotEnabledForOrg RequestExpired     """,
     ConfigInvalid: """
         PermanentRedirect AuthorizationHeaderMalformed IllegalLocationConstraintException
         IncorrectEndpoint InvalidRegion UnexpectedIPError Redirect TemporaryRedirect
@@ -59,6 +57,7 @@ _CODES: Mapping[type[CalqueError], str] = {
         InvalidHostHeader MovedPermanently
     """,
     InvalidInput: """
+        AnnotationNameTooLong InvalidAnnotationName InvalidPrefix UnsupportedMediaType
         InvalidArgument InvalidBucketName InvalidRange InvalidRequest InvalidURI InvalidTag
         InvalidPart InvalidPartOrder InvalidPartNumber EntityTooSmall EntityTooLarge
         KeyTooLong KeyTooLongError MalformedXML MalformedPOSTRequest MalformedACLError
@@ -72,10 +71,8 @@ _CODES: Mapping[type[CalqueError], str] = {
         RequestTorrentOfBucketError InvalidWriteOffset EncryptionTypeMismatch
         InvalidChunkSizeError InvalidAttributeName InvalidBucketState InvalidACL
         InvalidObjectName MalformedDate InvalidCopySource InvalidCopySourceRange
-        InvalidDigestAlgorithm UnsupportedArgument XAmzContentChecksum MalformedTrailerError
-        IncorrectNumberOfFilesInPostRequest InvalidTagError MalformedInput MissingAnnotation
-        InvalidAnnotation
-    """,
+        InvalidDigestAlgorithm UnsupportedArgument MalformedTrailerError
+        IncorrectNumberOfFilesInPostRequest InvalidTagError MalformedInput             """,
     IntegrityError: """
         BadDigest InvalidDigest XAmzContentSHA256Mismatch XAmzContentChecksumMismatch
         ChecksumMismatch InvalidChecksum BadChecksum
@@ -83,12 +80,11 @@ _CODES: Mapping[type[CalqueError], str] = {
     Unsupported: """
         NotImplemented MethodNotAllowed UnsupportedOperation UnsupportedSignature
         InvalidObjectState ObjectNotInActiveTierError ObjectAlreadyInActiveTierError
-        RestoreAlreadyInProgress InvalidRequestParameter NotDeviceOwnerError
-        InvalidRetentionPeriod
+        RestoreAlreadyInProgress NotDeviceOwnerError
     """,
     ResourceExhausted: """
+        AnnotationLimitExceeded
         ServiceQuotaExceeded QuotaExceeded InsufficientStorage XMinioStorageFull
-        TooManyAnnotations
     """,
     RateLimited: """
         SlowDown TooManyRequests RequestLimitExceeded BandwidthLimitExceeded Throttling

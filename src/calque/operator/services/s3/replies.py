@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.utils import parsedate_to_datetime
-from html import unescape
 
 from calque.values import Checksum, Metadata
 from calque.values.metadata import EMPTY
 
 _LEAF = re.compile(rb"<([A-Za-z0-9]+)(?:\s[^<>]*)?(?:/>|>([^<]*)</\1\s*>)")
+_ENTITY = re.compile(r"&(#[xX][0-9a-fA-F]{1,5}|#[0-9]{1,6}|lt|gt|amp|quot|apos);")
+_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+"""XML's own; those of HTML mean other characters."""
 _USER = "x-amz-meta-"
 _CHECKSUMS = ("crc64nvme", "crc32c", "crc32", "sha256", "sha1")
 FULL_OBJECT = "FULL_OBJECT"
@@ -41,7 +43,14 @@ def blocks(document: bytes, name: str) -> Iterator[bytes]:
 def plain(text: bytes) -> str:
     """The text of an element."""
     decoded = text.decode("utf-8", "replace")
-    return unescape(decoded) if "&" in decoded else decoded
+    return _ENTITY.sub(_resolved, decoded) if "&" in decoded else decoded
+
+
+def _resolved(entity: re.Match[str]) -> str:
+    name = entity[1]
+    if name[0] != "#":
+        return _NAMED[name]
+    return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))
 
 
 def bare_etag(etag: str | None) -> str | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import unquote_plus
 from xml.sax.saxutils import escape
 
 from calque.errors import CalqueError, NotFound, Unexpected
@@ -181,23 +180,18 @@ class Uploads:
         """The unfinished uploads under a prefix, anybody's."""
         markers: list[tuple[str, str]] = []
         while True:
-            query = [("uploads", ""), ("encoding-type", "url"), ("prefix", prefix), *markers]
+            # No encoding-type: SeaweedFS says that it encodes the keys, and does not.
+            query = [("uploads", ""), ("prefix", prefix), *markers]
             answer = self.client.send("list_uploads", path, Request("GET", None, query=query))
             head = leaves(answer.body)
-            encoded = head.get("EncodingType") == "url"
             for block in blocks(answer.body, "Upload"):
                 fields = leaves(block)
-                key = fields.get("Key", "")
-                yield Begun(
-                    unquote_plus(key) if encoded else key,
-                    fields.get("UploadId", ""),
-                    moment(fields.get("Initiated")),
-                )
+                started = moment(fields.get("Initiated"))
+                yield Begun(fields.get("Key", ""), fields.get("UploadId", ""), started)
             if head.get("IsTruncated") != "true":
                 return
-            following = head.get("NextKeyMarker", "")
             markers = [
-                ("key-marker", unquote_plus(following) if encoded else following),
+                ("key-marker", head.get("NextKeyMarker", "")),
                 ("upload-id-marker", head.get("NextUploadIdMarker", "")),
             ]
 

@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 _LONGEST_LINE = 65536
@@ -91,7 +91,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._reader = sock.makefile("rb", _BUFFER)
+        self._reader = cast(BinaryIO, sock.makefile("rb", _BUFFER))
         self.used = False
         self.reusable = True
 
@@ -150,6 +150,8 @@ class Connection:
                 raise ValueError("the reply is not HTTP/1.1")
             status = int(line[9:12])
             headers = self._headers()
+            if line.startswith(b"HTTP/1.0"):
+                headers.setdefault("connection", "close")
             if status >= 200:
                 return status, headers
 

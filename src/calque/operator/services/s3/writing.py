@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from calque.errors import CalqueError, InvalidInput, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
@@ -46,11 +47,11 @@ class Write:
         """Write all chunks and return what was made."""
         self._refuse_bad_metadata()
         parts = self._cut(chunks)
-        first = next(parts, b"")
-        second = next(parts, None)
-        if second is None:
-            return self._described(self._put(first), len(first))
-        return self._in_parts(first, second, parts)
+        ahead = list(islice(parts, 2))
+        if len(ahead) < 2:
+            whole = ahead[0] if ahead else b""
+            return self._described(self._put(whole), len(whole))
+        return self._in_parts(_let_go(ahead, parts))
 
     def _refuse_bad_metadata(self) -> None:
         described(self.options)
@@ -63,8 +64,10 @@ class Write:
         for chunk in chunks:
             held += chunk
             while len(held) > size:
-                yield bytes(held[:size])
+                with memoryview(held) as view:
+                    part = bytes(view[:size])
                 del held[:size]
+                yield part
                 number += 1
                 if self.options.size_hint is None and number % _GROW_EVERY == 0:
                     size = min(size * 2, marker.LIMITS.largest)
@@ -122,7 +125,7 @@ class Write:
         if tags and tags_header(tags) is None:
             put_tags(self.client, self.path, self.key, tags)
 
-    def _in_parts(self, first: bytes, second: bytes, rest: Iterator[bytes]) -> Metadata:
+    def _in_parts(self, pieces: Iterator[bytes]) -> Metadata:
         uploads = Uploads(self.client)
         headers = self._headers()
         if self.config.checksum == "crc32":
@@ -131,7 +134,7 @@ class Write:
         upload = uploads.begin(self.path, self.key, headers)
         try:
             sent = _Sending(self, uploads, upload)
-            parts = sent.all(first, second, rest)
+            parts = sent.all(pieces)
             made = uploads.complete(
                 self.path,
                 self.key,
@@ -181,14 +184,14 @@ class _Sending:
         self._crc = 0
         self.size = 0
 
-    def all(self, first: bytes, second: bytes, rest: Iterator[bytes]) -> list[Part]:
+    def all(self, pieces: Iterator[bytes]) -> list[Part]:
         """Send every part; the first failure is raised once nothing is in flight."""
         most = self._write.options.concurrent
         flying: set[Future[Part]] = set()
         done: list[Part] = []
         with ThreadPoolExecutor(most, thread_name_prefix="calque-write") as pool:
             try:
-                for number, data in enumerate(_chain(first, second, rest), 1):
+                for number, data in enumerate(pieces, 1):
                     self._count(number, data)
                     if len(flying) >= most:
                         landed, flying = wait(flying, return_when=FIRST_COMPLETED)
@@ -221,9 +224,10 @@ class _Sending:
         return headers
 
 
-def _chain(first: bytes, second: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield second
+def _let_go(ahead: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
+    """What was read ahead, then the rest; nothing is held that was given out."""
+    while ahead:
+        yield ahead.pop(0)
     yield from rest
 
 

@@ -1,0 +1,187 @@
+"""Server-side copies on one SeaweedFS against rclone, s5cmd, aws s3 and boto3.
+
+``python -m bench.s3_copy [SCALE]``: 1 copies 2,000 small objects and one of 256 MiB.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import boto3
+
+from bench import _s3
+from bench.table import Row, seconds, show
+from calque.operator import Operator
+from calque.operator.options import CopyOptions
+from calque.testing.proxy import Fault, FaultProxy
+from calque.testing.seaweedfs import S3Server
+from calque.values import MIB
+
+_CHUNK = 8 * MIB
+_ROUNDS = 3
+
+
+def run(scale: float = 1.0) -> list[Row]:
+    """All rows, on one server."""
+    with _s3.bench_server() as server:
+        return [
+            *cpu(),
+            *small_objects(server, max(50, int(2000 * scale))),
+            *large_object(server, max(4, int(32 * scale))),
+            delayed_parts(server),
+        ]
+
+
+def cpu() -> list[Row]:
+    """CPU of one request: the same copy by us and by boto3, in turn."""
+    op = Operator.from_uri(f"s3://{_s3.BUCKET}", key_order=False)
+    op.write("cpu/from", b"x" * 1000)
+    found, options, service = op.stat("cpu/from"), CopyOptions(), op.service
+    client = boto3.client("s3")
+    here = {"Bucket": _s3.BUCKET, "Key": "cpu/from"}
+
+    def copy_ours() -> None:
+        service.copy(found, "cpu/to", options, into=service).step()
+
+    def copy_boto() -> None:
+        client.copy_object(Bucket=_s3.BUCKET, Key="cpu/to", CopySource=here)
+
+    def both_boto() -> None:
+        client.head_object(**here)
+        copy_boto()
+
+    ours, boto = _cpu_of(copy_ours, copy_boto)
+    whole, pair = _cpu_of(lambda: op.copy("cpu/from", "cpu/to"), both_boto)
+    op.close()
+    return [
+        _cost("CPU of one copy request", ours, "boto3 copy_object", boto),
+        _cost("CPU of copy() with its stat", whole, "boto3 head_object + copy_object", pair),
+    ]
+
+
+def _cpu_of(*works: Callable[[], object], times: int = 200) -> list[float]:
+    taken: list[list[float]] = [[] for _ in works]
+    for _ in range(_ROUNDS):
+        for each, work in zip(taken, works, strict=True):
+            started = time.process_time()
+            for _ in range(times):
+                work()
+            each.append((time.process_time() - started) / times)
+    return [statistics.median(each) for each in taken]
+
+
+def _cost(what: str, ours: float, peer: str, theirs: float) -> Row:
+    ratio = ours / theirs
+    told = f"{peer} {theirs * 1e3:.2f} ms"
+    return Row(what, f"{ours * 1e3:.2f} ms", told, ratio, "0.25 or less", ratio <= 0.25)
+
+
+def small_objects(server: S3Server, count: int) -> list[Row]:
+    """Many small objects, every tool with 16 requests at a time, its start counted."""
+    _s3.fill("small/", count, 1024)
+    bucket, at = f"s3://{_s3.BUCKET}", server.endpoint
+    commands: dict[str, Callable[[str], list[str]]] = {
+        "calque": lambda to: _s3.ours("small", "small/", to),
+        "s5cmd": lambda to: _s3.s5cmd("cp", f"{bucket}/small/*", f"{bucket}/{to}", endpoint=at),
+        "rclone": lambda to: _s3.rclone(
+            "copy", f"W:{_s3.BUCKET}/small", f"W:{_s3.BUCKET}/{to}",
+            server=server, chunk=_CHUNK, endpoint=at,
+        ),
+        "aws s3 cp": lambda to: _s3.aws(
+            "cp", "--recursive", "--quiet", f"{bucket}/small/", f"{bucket}/{to}",
+            chunk=_CHUNK, endpoint=at,
+        ),
+    }  # fmt: skip
+    rates: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(_ROUNDS):
+        for name, command in commands.items():
+            to = f"{name.split()[0]}-{turn}/"
+            rates[name].append(count / seconds(lambda c=command, t=to: _s3.run(c(t))))  # type: ignore[misc]
+            if _s3.count(to) != count:
+                raise SystemExit(f"{name} copied {_s3.count(to)} of {count}")
+    ours = statistics.median(rates.pop("calque"))
+    return [
+        _rate(f"{count} small objects", ours, name, statistics.median(each))
+        for name, each in rates.items()
+    ]
+
+
+def _rate(what: str, ours: float, peer: str, theirs: float) -> Row:
+    ratio = ours / theirs
+    return Row(what, f"{ours:.0f}/s", f"{peer} {theirs:.0f}/s", ratio, "over 1", ratio > 1)
+
+
+def large_object(server: S3Server, parts: int) -> list[Row]:
+    """One large object in parts of 8 MiB, 16 at a time."""
+    with Operator.from_uri(f"s3://{_s3.BUCKET}") as op:
+        block = os.urandom(_CHUNK)
+        op.write("large", (block for _ in range(parts)))
+    at = server.endpoint
+    commands: dict[str, Callable[[str], list[str]]] = {
+        "calque": lambda to: _s3.ours("large", "large", to, str(_CHUNK)),
+        "rclone": lambda to: _s3.rclone(
+            "copyto", f"W:{_s3.BUCKET}/large", f"W:{_s3.BUCKET}/{to}",
+            server=server, chunk=_CHUNK, endpoint=at,
+        ),
+        "aws s3 cp": lambda to: _s3.aws(
+            "cp", "--quiet", f"s3://{_s3.BUCKET}/large", f"s3://{_s3.BUCKET}/{to}",
+            chunk=_CHUNK, endpoint=at,
+        ),
+    }  # fmt: skip
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(_ROUNDS):
+        for name, command in commands.items():
+            to = f"big-{name.split()[0]}-{turn}"
+            taken[name].append(seconds(lambda c=command, t=to: _s3.run(c(t))))  # type: ignore[misc]
+    size = parts * _CHUNK / MIB
+    speed = {name: size / statistics.median(each) for name, each in taken.items()}
+    ours = speed.pop("calque")
+    return [
+        Row(
+            f"one object of {size:.0f} MiB in parts",
+            f"{ours:.0f} MiB/s",
+            f"{name} {theirs:.0f} MiB/s",
+            ours / theirs,
+            "over 1",
+            ours > theirs,
+        )
+        for name, theirs in speed.items()
+    ]
+
+
+def delayed_parts(server: S3Server, *, parts: int = 32, latency: float = 2.0) -> Row:
+    """Every part is delayed on its way: what the delay adds to the copy, against
+    parts x latency / concurrency. The server's own work is the same copy without delay."""
+    chunk = 5 * MIB
+    with Operator.from_uri(f"s3://{_s3.BUCKET}") as op:
+        block = os.urandom(chunk)
+        op.write("delayed", (block for _ in range(parts)))
+    with (
+        FaultProxy(server.endpoint) as proxy,
+        Operator.from_uri(f"s3://{_s3.BUCKET}", endpoint_url=proxy.endpoint, threshold=chunk) as op,
+    ):
+
+        def copy() -> None:
+            op.copy("delayed", "delayed-to", concurrent=_s3.CONCURRENT, chunk=chunk)
+
+        own = min(seconds(copy) for _ in range(_ROUNDS))
+        proxy.add(Fault(header="x-amz-copy-source", times=None, delay=latency))
+        taken = seconds(copy)
+    ideal = parts * latency / _s3.CONCURRENT
+    ratio = (taken - own) / ideal
+    what = f"{parts} parts delayed by {latency:g} s, {_s3.CONCURRENT} at a time"
+    ours = f"{taken:.2f} s, {own:.2f} s without delay"
+    return Row(what, ours, f"the limit {ideal:.2f} s", ratio, "under 1.2", ratio < 1.2)
+
+
+def main() -> None:
+    scale = float(sys.argv[1]) if len(sys.argv) > 1 else float(os.environ.get("SCALE", "1"))
+    show("S3 copies", run(scale))
+
+
+if __name__ == "__main__":
+    main()
