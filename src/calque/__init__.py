@@ -6,6 +6,8 @@ Names are imported when they are first used: a command that needs one layer does
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from calque._version import __version__
+
 if TYPE_CHECKING:
     from calque.load.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
@@ -17,6 +19,7 @@ __all__ = [
     "Checkpoint",
     "Copier",
     "Operator",
+    "__version__",
     "load",
     "open_project",
     "sql",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from calque.errors import CalqueError
 from calque.ledger import open_ledger
 from calque.load.engines import engine_for
 from calque.load.flow import Statement
+from calque.load.report import Report
 from calque.load.statement import LoadRequest
+from calque.load.work import Engine
 
 LEASE = 0.6
 FORKS = multiprocessing.get_context("forkserver")
@@ -39,13 +42,24 @@ class Place:
         lake = self.folder / "lake" / "t"
         return str(lake) if self.kind == "delta" else f"iceberg:{lake}"
 
-    def statement(self, **options: Any) -> Statement:
+    def statement(
+        self,
+        *,
+        engine: Engine | None = None,
+        clock: Callable[[], int] | None = None,
+        **options: Any,
+    ) -> Statement:
         """A statement over this place, ready to be run in this process."""
         request = LoadRequest(
             **{"stage": f"{self.stage}/", "into": self.table, "lease_seconds": LEASE, **options}
         )
-        ledger = open_ledger(self.ledger)
-        return Statement(request, Settings(), ledger, lambda _size, _sql: engine_for(spark="local"))
+        ledger = open_ledger(self.ledger, clock=clock)
+        chosen = engine or engine_for(spark="local")
+        return Statement(request, Settings(), ledger, lambda _size, _sql: chosen)
+
+    def load(self, **options: Any) -> Report:
+        """Run a statement in this process."""
+        return self.statement(**options).run()
 
 
 def start(place: Place, name: str, fault: str = "", **options: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from calque.errors import FailedPrecondition, ResourceExhausted
@@ -25,9 +23,10 @@ from tests.store.world import (
 
 
 @pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS.keys())
-def layout(request: pytest.FixtureRequest) -> Iterator[Layout]:
+def layout(request: pytest.FixtureRequest) -> Layout:
     """Every size class."""
-    yield request.param
+    result: Layout = request.param
+    return result
 
 
 def _segments(world: World, record: ObjectRecord) -> list[SegmentRecord]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from calque.errors import IntegrityError, InvalidInput, PermissionDenied
+from calque.errors import IntegrityError, InvalidInput, NotFound, PermissionDenied
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.uplink.access import EncryptionAccess, Prefix
@@ -236,11 +236,27 @@ def test_passphrases(tmp_path: Path) -> None:
             assert not any(form in content for form in forms), file
 
 
-def test_a_needless_passphrase_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_needless_passphrase_is_said_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A store without a passphrase does not silently ignore one."""
     open_project(tmp_path / "store").close()
     with pytest.raises(PermissionDenied, match="without a passphrase"):
         open_project(tmp_path / "store", passphrase="x")
+    monkeypatch.setenv("CALQUE_PASSPHRASE", "of another store")
+    open_project(tmp_path / "store").close()
+
+
+def test_the_passphrase_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CALQUE_PASSPHRASE makes and opens a store as the argument does."""
+    monkeypatch.setenv("CALQUE_PASSPHRASE", "from outside")
+    open_project(tmp_path / "store").close()
+    monkeypatch.delenv("CALQUE_PASSPHRASE")
+    with pytest.raises(PermissionDenied, match="made with a passphrase"):
+        open_project(tmp_path / "store")
+    open_project(tmp_path / "store", passphrase="from outside").close()
+    with pytest.raises(NotFound, match="no store"):
+        open_project(tmp_path / "elsewhere", create=False)
 
 
 def test_the_satellite_knows_nothing_plain(filled: World) -> None:

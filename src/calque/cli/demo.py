@@ -49,7 +49,7 @@ def demo(
     """
     started = time.monotonic()
     tour = Tour(_fresh(folder))
-    for chapter in (a_copy_stopped_and_resumed,):
+    for chapter in (files_into_a_table, copies_in_the_store, a_copy_stopped_and_resumed):
         chapter(tour)
     tour.heading("Summary")
     table(["what", "seen"], tour.seen)
@@ -99,8 +99,9 @@ class Tour:
 
     @property
     def _environment(self) -> dict[str, str]:
-        # What calque remembers stays in the demo's own folder, too.
-        return os.environ | {"XDG_STATE_HOME": str(self.folder.resolve() / "state")}
+        # What calque remembers stays in the demo's own folder, and calque:// means its store.
+        state = str(self.folder.resolve() / "state")
+        return os.environ | {"XDG_STATE_HOME": state, "CALQUE_PROJECT": "store"}
 
 
 def say(line: str) -> None:
@@ -143,15 +144,17 @@ def files_into_a_table(tour: Tour) -> None:
 def copies_in_the_store(tour: Tour) -> None:
     """Upload, copy, delete the original, read the copy."""
     tour.heading("A store in which a copy is one transaction")
+    say("calque:// means the store in the folder that CALQUE_PROJECT names: here, store/.")
     original = random.Random(7).randbytes(96 * MIB)
     (tour.folder / "film.bin").write_bytes(original)
     tour.run("store", "init", "store")
-    tour.run("cp", "film.bin", "calque://films/a.bin?project=store", "--stream")
+    tour.run("store", "mkbucket", "films")
+    tour.run("cp", "film.bin", "calque://films/a.bin", "--stream")
     started = time.monotonic()
-    tour.run("cp", "calque://films/a.bin?project=store", "calque://films/2026/b.bin?project=store")
+    tour.run("cp", "calque://films/a.bin", "calque://films/2026/b.bin")
     took = time.monotonic() - started
-    tour.run("rm", "calque://films/a.bin?project=store")
-    tour.run("cp", "calque://films/2026/b.bin?project=store", "back.bin", "--stream")
+    tour.run("rm", "calque://films/a.bin")
+    tour.run("cp", "calque://films/2026/b.bin", "back.bin", "--stream")
     same = (tour.folder / "back.bin").read_bytes() == original
     tour.note("96 MiB copied in the store", f"{took:.1f} s with the command's start", True)
     tour.note("the original deleted, the copy read back", "the same bytes", same)

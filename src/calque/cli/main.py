@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "errors": ("calque.cli.errors", "The rows that a load rejected, with their places."),
     "ledger": ("calque.cli.ledger", "What is remembered of a table: show, forget, rebuild."),
     "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
+    "store": ("calque.cli.store", "Make a store in a folder, show its access, check it."),
+    "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""

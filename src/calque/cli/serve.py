@@ -46,7 +46,7 @@ def serve(
         with serve_store(store, f"{host}:{port}") as served:
             grant = None
             if new:
-                grant = replace(store.grant(passphrase), address=served.address).serialize()
+                grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             _announce(served.address, grant, json)
             _wait_for_the_end()
     finally:

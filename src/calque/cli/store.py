@@ -1,19 +1,23 @@
-"""``calque store``: make a store, show its access, check it."""
+"""``calque store``: make a store and buckets, show its access, check it."""
 
 from __future__ import annotations
 
 import typer
 
 from calque.cli.store_access import access
+from calque.cli.store_expire import expire
 from calque.cli.store_fsck import fsck
 from calque.cli.store_init import init
+from calque.cli.store_mkbucket import mkbucket
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 app.command()(init)
+app.command()(mkbucket)
 app.command()(access)
+app.command()(expire)
 app.command()(fsck)
 
 
 @app.callback()
 def store() -> None:
-    """Make a store in a folder, show its access, check it."""
+    """Make a store and buckets in it, show its access, check it."""

@@ -41,7 +41,7 @@ def access(
     """
     store = EmbeddedStore.open(folder)
     try:
-        grant = store.grant(passphrase)
+        grant = store.grant(passphrase if store.has_passphrase else None)
     finally:
         store.close()
     prefixes = [_prefix(text) for text in prefix or ()]

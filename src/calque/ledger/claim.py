@@ -123,7 +123,7 @@ def _sort(
             claims.c.table_number == table.number,
             claims.c.location.in_([one.identity.location for one in chunk]),
         )
-        holders.update(connection.execute(query).tuples().all())
+        holders.update((row[0], row[1]) for row in connection.execute(query))
     granted = [one for one in wanted if holders.get(one.identity.location) == start.load_id]
     held = {place: load for place, load in holders.items() if load != start.load_id}
     return granted, held

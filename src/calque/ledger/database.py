@@ -24,7 +24,7 @@ from calque.errors import (
     Unexpected,
 )
 from calque.ledger.identity import DAY
-from calque.ledger.schema import migrate
+from calque.ledger.schema import is_current, migrate
 
 DEFAULT_LIFE = 64 * DAY
 """How long a record lives, in microseconds: the seed's 64 days."""
@@ -92,8 +92,11 @@ def open_ledger(
     text = str(where)
     engine = _postgres(text) if text.startswith("postgres") else _sqlite(text)
     ledger = Ledger(engine, tenant=tenant, life=life, clock=clock)
-    with ledger.write() as connection:
-        migrate(connection)
+    with ledger.read() as connection:
+        current = is_current(connection)
+    if not current:
+        with ledger.write() as connection:
+            migrate(connection)
     return ledger
 
 
@@ -123,6 +126,7 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
     _use_wal(cursor)
     # A load that was told to be committed must stay so after a power cut.
     cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
 
 

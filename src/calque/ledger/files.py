@@ -121,7 +121,7 @@ def parts_of(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> dict[
                 files.c.table_number == table.number,
                 files.c.location.in_(locations[start : start + GET]),
             )
-            found.update(connection.execute(query).tuples().all())
+            found.update((row[0], row[1]) for row in connection.execute(query))
     return found
 
 
@@ -131,7 +131,7 @@ def parts_of_load(ledger: Ledger, table: TableRow, load_id: str) -> dict[str, st
         files.c.table_number == table.number, files.c.load_id == load_id
     )
     with ledger.read() as connection:
-        return dict(connection.execute(query).tuples().all())
+        return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def after_prefix(prefix: str) -> str | None:

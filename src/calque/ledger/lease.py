@@ -64,7 +64,7 @@ def open_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
             )
             .where(loads.c.table_number == table.number, loads.c.state.in_(OPEN))
             .order_by(loads.c.started_at, loads.c.load_id)
-        ).tuples()
+        )
         return [OpenLoad(*row) for row in rows]
 
 

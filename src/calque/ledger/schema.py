@@ -20,6 +20,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     insert,
+    inspect,
     select,
     text,
     update,
@@ -168,6 +169,13 @@ def _first(connection: Connection) -> None:
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
 """Step n brings a ledger from version n to n + 1; a step that was released never changes."""
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether the ledger has this version; a look that locks nobody out."""
+    if not inspect(connection).has_table(version.name):
+        return False
+    return connection.execute(select(version.c.version)).scalar() == len(MIGRATIONS)
 
 
 def migrate(connection: Connection) -> None:

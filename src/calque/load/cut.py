@@ -26,10 +26,10 @@ SMALL_FILE = 1 * MIB
 TASKS_PER_CORE = 4
 
 
-def cut(plan: WritePlan, cores: int) -> tuple[WriteTask, ...]:
-    """The plan's files as tasks of about equal bytes, in their order."""
+def cut(plan: WritePlan, cores: int, size: int | None = None) -> tuple[WriteTask, ...]:
+    """The plan's files as tasks of about equal bytes (``size``, if told), in their order."""
     files = list(plan.files)
-    size = task_bytes(files, cores)
+    size = size or task_bytes(files, cores)
     divisible = not _counts_rows(plan)
     pieces = (
         piece for file in files for piece in _pieces(file, plan.format, size, divisible=divisible)
@@ -37,6 +37,14 @@ def cut(plan: WritePlan, cores: int) -> tuple[WriteTask, ...]:
     return tuple(
         WriteTask(number, tuple(group)) for number, group in enumerate(_grouped(pieces, size))
     )
+
+
+def pack(
+    files: Sequence[StagedFile], size: int = SMALLEST_TASK
+) -> Iterator[tuple[StagedFile, ...]]:
+    """Whole files in groups of about ``size`` bytes."""
+    for group in _grouped((Piece(file) for file in files), size):
+        yield tuple(piece.file for piece in group)
 
 
 def task_bytes(files: Sequence[StagedFile], cores: int) -> int:

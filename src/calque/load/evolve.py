@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -39,7 +39,11 @@ WIDER = {
 
 
 def schema_for_new_table(
-    request: LoadRequest, engine: Engine, files: Sequence[StagedFile], format: FormatOptions
+    request: LoadRequest,
+    engine: Engine,
+    files: Sequence[StagedFile],
+    format: FormatOptions,
+    source_options: Mapping[str, object],
 ) -> pa.Schema:
     """The given schema, or what the first files have; with the columns that calque fills."""
     schema = request.schema
@@ -49,7 +53,7 @@ def schema_for_new_table(
                 "the table is not there and a SELECT does not tell its types",
                 hint="Make the table first, or give its schema.",
             )
-        schema = engine.infer(files[:SAMPLE], format)
+        schema = engine.infer(files[:SAMPLE], format, source_options)
     for extra in request.metadata_columns:
         if extra.column not in schema.names:
             schema = schema.append(pa.field(extra.column, METADATA_TYPES[extra.kind]))
@@ -72,11 +76,12 @@ def evolve_table(
     files: Sequence[StagedFile],
     format: FormatOptions,
     match: ColumnMatch,
+    source_options: Mapping[str, object],
 ) -> Snapshot:
     """Let the table take in the columns that the files have and it has not; the table after it."""
     if match == "position":
         raise StatementInvalid("a schema can only evolve where columns are matched by name")
-    inferred = engine.infer(files, format)
+    inferred = engine.infer(files, format, source_options)
     for _ in range(10):
         grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)
         if grown.equals(snapshot.target.schema):

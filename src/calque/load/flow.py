@@ -216,15 +216,9 @@ class Statement:
         message = one.message
         if message is None and one.known is not None:
             message = f"loaded before, by load {one.known.load_id}"
-        self.report.files.add(
-            FileResult(
-                one.file.location,
-                one.file.name,
-                one.status or Status.FAILED,
-                bytes=one.file.identity.size,
-                message=message,
-            )
-        )
+        status = (one.status or Status.FAILED)._value_
+        file = one.file
+        self.report.files.skip(file.location, file.name, status, file.identity.size, message)
 
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         for one in Comparison(stage, self.request, self.ledger, table, look_only=True):
@@ -242,7 +236,7 @@ class Statement:
         if not files:
             return
         format = choose_format(self.request, files)
-        target = self._target(snapshot, files, format)
+        target = self._target(stage, snapshot, files, format)
         root = self.lake.root if snapshot is not None else ""
         plan = make_plan(
             self.request,
@@ -265,11 +259,16 @@ class Statement:
             )
 
     def _target(
-        self, snapshot: Snapshot | None, files: Sequence[StagedFile], format: FormatOptions
+        self,
+        stage: Stage,
+        snapshot: Snapshot | None,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
     ) -> TargetSchema:
         if snapshot is not None:
             return snapshot.target
-        schema = schema_for_new_table(self.request, self._engine_for(0), files, format)
+        engine = self._engine_for(0)
+        schema = schema_for_new_table(self.request, engine, files, format, stage.options)
         return TargetSchema(schema=schema, partition_columns=self.request.partition_by)
 
     def _load(
@@ -284,7 +283,7 @@ class Statement:
             format = choose_format(self.request, files)
             size = sum(file.identity.size for file in files)
             engine = self._engine_for(size)
-            snapshot = self._ready(snapshot, engine, files, format)
+            snapshot = self._ready(stage, snapshot, engine, files, format)
             table = table or self._table(snapshot)
             assert table is not None, "a table that is there is registered"
             batch = Batch(
@@ -305,6 +304,7 @@ class Statement:
 
     def _ready(
         self,
+        stage: Stage,
         snapshot: Snapshot | None,
         engine: Engine,
         files: Sequence[StagedFile],
@@ -312,7 +312,7 @@ class Statement:
     ) -> Snapshot:
         """The table, made or grown if need be."""
         if snapshot is None:
-            schema = schema_for_new_table(self.request, engine, files, format)
+            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
             self.lake.create(schema, self.request.partition_by)
             if self.request.schema is None:
                 seen = min(len(files), SAMPLE)
@@ -322,7 +322,9 @@ class Statement:
             return self.lake.open()
         if self.request.evolve:
             match = choose_match(self.request, format)
-            return evolve_table(self.request, engine, self.lake, snapshot, files, format, match)
+            return evolve_table(
+                self.request, engine, self.lake, snapshot, files, format, match, stage.options
+            )
         return snapshot
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:

@@ -104,7 +104,8 @@ class _Run:
         began = time.monotonic()
         source = Source(*self.operators.at(piece.file.location), piece)
         result = self._guarded(source, piece)
-        self.errors += result.outcome.error_count
+        if source.is_whole:
+            self.errors += result.outcome.error_count
         timed = replace(result.outcome, bytes=source.bytes_read, seconds=time.monotonic() - began)
         return replace(result, outcome=timed)
 
@@ -117,7 +118,7 @@ class _Run:
         except FileRefused as error:
             outcome = _failed(location, error.message, (error.row_error,))
         except ConditionNotMatch as error:
-            outcome = replace(_failed(location, error.message), status=Status.CHANGED)
+            outcome = FileOutcome(location, Status.CHANGED, message=error.message)
         except NotFound:
             why = "the file has vanished since it was listed"
             outcome = _failed(location, why)
@@ -152,7 +153,7 @@ class _Run:
         return PieceOutcome(piece, outcome, Extent(records=rows), None, files)
 
     def _parsed(self, source: Source, piece: Piece) -> PieceOutcome:
-        tally = _Tally(self)
+        tally = _Tally(self, source.is_whole)
         reader = open_reader(source, ReadSpec.of(self.plan))
         for parsed in reader.read():
             tally.add(parsed)
@@ -164,16 +165,21 @@ class _Run:
         faults.point("task.read")
         hashes = source.hashes()
         outcome = tally.outcome(source, join(hashes) if hashes and source.is_whole else None)
-        if outcome.status is Status.FAILED:
+        if outcome.message is not None or not outcome.rows_loaded:
             self.writer.discard()
             return PieceOutcome(piece, outcome, reader.extent, hashes)
         return PieceOutcome(piece, outcome, reader.extent, hashes, self.writer.keep())
 
 
 class _Tally:
-    """Counts of one piece, and what the error policy makes of them."""
+    """Counts of one piece, and what the error policy makes of them.
 
-    def __init__(self, run: _Run) -> None:
+    Errors in a part of a file decide nothing here: the part may begin inside of quotes, which shows
+    only when the pieces are joined.
+    """
+
+    def __init__(self, run: _Run, whole: bool) -> None:
+        self._whole = whole
         self._policy = run.plan.on_error
         self._before = run.errors
         self._records = 0
@@ -190,7 +196,7 @@ class _Tally:
         """Nothing more needs to be read: the whole load is given up."""
         policy = self._policy
         errors = self._before + self._rejected
-        return policy.mode is ErrorMode.ABORT and errors >= policy.limit
+        return self._whole and policy.mode is ErrorMode.ABORT and errors >= policy.limit
 
     @property
     def takes_rows(self) -> bool:
@@ -198,8 +204,7 @@ class _Tally:
         return not self.stops and not self._is_over(final=False)
 
     def outcome(self, source: Source, content_hash: str | None) -> FileOutcome:
-        whole = source.is_whole
-        lost = self.stops or (whole and self._is_over(final=True))
+        lost = self.stops or self._is_over(final=True)
         loaded = 0 if lost else self._records - self._rejected
         status = Status.FAILED if lost else status_of(self._records, self._rejected, loaded)
         return FileOutcome(
@@ -214,7 +219,7 @@ class _Tally:
         )
 
     def _is_over(self, *, final: bool) -> bool:
-        return over_limit(self._policy, self._rejected, self._records, final=final)
+        return self._whole and over_limit(self._policy, self._rejected, self._records, final=final)
 
 
 def _failed(location: str, why: str, errors: tuple[RowError, ...] = ()) -> FileOutcome:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from calque.errors import InvalidInput
 
-Data = bytes | bytearray | memoryview | Iterable[bytes] | BinaryIO
+Data = bytes | bytearray | memoryview | Iterable[bytes] | Iterable[bytes | memoryview] | BinaryIO
 """What can be uploaded: bytes, chunks, or an open binary file."""
 
 Buffer = bytes | memoryview
@@ -54,6 +54,14 @@ class ChunkReader:
             if not passed:
                 return
             count -= passed
+
+    def rest(self) -> Iterator[bytes]:
+        """Everything that is left, in the chunks in which it comes."""
+        while self._buffered:
+            held = self._buffered.popleft()
+            self._size -= held.nbytes
+            yield bytes(held)
+        yield from map(bytes, self._source)
 
     def close(self) -> None:
         """Close the source, where it can be closed: a generator then runs its cleanup."""

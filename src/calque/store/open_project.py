@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from calque.errors import AlreadyExists, InvalidInput
@@ -24,47 +25,51 @@ def open_project(
     passphrase: str | None = None,
     settings: UplinkSettings | None = None,
     options: StoreOptions | None = None,
+    create: bool = True,
 ) -> Project:
     """Open a project; close it when done, or use it in a ``with`` block.
 
     ``where`` is a folder or ``grpc://host:port``. A folder without a store becomes one, with
-    ``options``. A satellite is reached with an ``access`` grant, which CALQUE_ACCESS may hold too;
-    in a folder the default access is used unless another is given. ``passphrase`` (or
-    CALQUE_PASSPHRASE) is that of a store made with one.
+    ``options``, unless ``create`` is False. A satellite is reached with an ``access`` grant, which
+    CALQUE_ACCESS may hold too; in a folder the default access is used unless another is given.
+    ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store made with one.
     """
     grant = AccessGrant.parse(access) if isinstance(access, str) else access
     if isinstance(where, str) and where.startswith(_GRPC):
         return _remote(where, grant or _grant_of_environment(where), settings)
-    return _embedded(Path(where), grant, passphrase, settings, options)
-
-
-def _embedded(
-    folder: Path,
-    grant: AccessGrant | None,
-    passphrase: str | None,
-    settings: UplinkSettings | None,
-    options: StoreOptions | None,
-) -> Project:
-    passphrase = passphrase or os.environ.get(PASSPHRASE) or None
-    store = _opened(folder, passphrase, options)
+    store = _opened(Path(where), passphrase, options, create)
     try:
-        grant = grant or store.grant(passphrase)
-        session = Session(
-            store.endpoint,
-            bytes(grant.api_key),
-            grant.encryption,
-            nodes=store.nodes,
-            settings=settings,
-        )
+        return _embedded(store, grant or _default_grant(store, passphrase), settings)
     except BaseException:
         store.close()
         raise
+
+
+def _embedded(store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings | None) -> Project:
+    session = Session(
+        store.endpoint,
+        bytes(grant.api_key),
+        grant.encryption,
+        nodes=store.nodes,
+        settings=settings,
+    )
     return Project(session, grant, owns=store)
 
 
-def _opened(folder: Path, passphrase: str | None, options: StoreOptions | None) -> EmbeddedStore:
-    if not EmbeddedStore.exists(folder):
-        chosen = options or StoreOptions(passphrase=passphrase)
+def _default_grant(store: EmbeddedStore, passphrase: str | None) -> AccessGrant:
+    """The environment's passphrase is for stores that have one; a given one must be right."""
+    if passphrase is None and store.has_passphrase:
+        passphrase = os.environ.get(PASSPHRASE) or None
+    return store.grant(passphrase)
+
+
+def _opened(
+    folder: Path, passphrase: str | None, options: StoreOptions | None, create: bool
+) -> EmbeddedStore:
+    if create and not EmbeddedStore.exists(folder):
+        chosen = options or StoreOptions()
+        if chosen.passphrase is None:
+            chosen = replace(chosen, passphrase=passphrase or os.environ.get(PASSPHRASE) or None)
         try:
             return EmbeddedStore.create(folder, chosen)
         except AlreadyExists:  # another process was quicker

@@ -17,7 +17,7 @@ from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.uri import ServiceUri, refuse_unknown
-from calque.store.open_project import open_project
+from calque.store.open_project import ACCESS, open_project
 from calque.store.project import Project
 from calque.store.service_copy import StoreCopyDriver
 from calque.store.service_errors import as_operator_errors
@@ -59,7 +59,10 @@ def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> Store
             hint=f"Set {PROJECT} to its folder or grpc://host:port, or give the option project.",
         )
     project = open_project(
-        where, access=_text(options, "access"), passphrase=_text(options, "passphrase")
+        where,
+        access=_text(options, "access") or os.environ.get(ACCESS) or None,
+        passphrase=_text(options, "passphrase"),
+        create=False,
     )
     return StoreService(project, where, uri.host, uri.path.strip("/"), chain)
 

@@ -54,12 +54,69 @@ class Metadata:
         """What ``if_match`` accepts to be sure of the same bytes: the etag, else the token."""
         return self.etag or self.token
 
+    @classmethod
+    def listed(
+        cls,
+        path: str,
+        size: int,
+        last_modified: datetime | None = None,
+        *,
+        etag: str | None = None,
+        token: str | None = None,
+        storage_class: str | None = None,
+    ) -> Metadata:
+        """An object as listings report it; everything else is unknown.
+
+        Equal to what the constructor makes, in a quarter of its time: a frozen dataclass sets each
+        field by the slow way round, and listings make millions of these.
+        """
+        made = object.__new__(cls)
+        _set_path(made, path)
+        _set_size(made, size)
+        _set_is_dir(made, False)
+        _set_etag(made, etag)
+        _set_version(made, None)
+        _set_last_modified(made, last_modified)
+        _set_token(made, token)
+        _set_content_type(made, None)
+        _set_content_encoding(made, None)
+        _set_content_language(made, None)
+        _set_content_disposition(made, None)
+        _set_cache_control(made, None)
+        _set_expires(made, None)
+        _set_user(made, EMPTY)
+        _set_tags(made, None)
+        _set_storage_class(made, storage_class)
+        _set_checksum(made, None)
+        return made
+
     def __getstate__(self) -> tuple[Any, ...]:
         return tuple(_plain(getattr(self, name)) for name in self.__slots__)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         for name, value in zip(self.__slots__, state, strict=True):
             object.__setattr__(self, name, value)
+
+
+(
+    _set_path,
+    _set_size,
+    _set_is_dir,
+    _set_etag,
+    _set_version,
+    _set_last_modified,
+    _set_token,
+    _set_content_type,
+    _set_content_encoding,
+    _set_content_language,
+    _set_content_disposition,
+    _set_cache_control,
+    _set_expires,
+    _set_user,
+    _set_tags,
+    _set_storage_class,
+    _set_checksum,
+) = (getattr(Metadata, name).__set__ for name in Metadata.__slots__)
 
 
 def _plain(value: Any) -> Any:

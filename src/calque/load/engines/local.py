@@ -24,16 +24,21 @@ IN_PROCESS = 32 * MIB
 
 
 class LocalEngine:
-    """Runs plans on this machine; as many worker processes as there are cores."""
+    """Runs plans on this machine; as many worker processes as there are cores.
+
+    ``task_bytes``: how much one task reads, where the engine's own choice does not suit.
+    """
 
     name = "local"
 
-    def __init__(self, cores: int | None = None) -> None:
+    def __init__(self, cores: int | None = None, task_bytes: int | None = None) -> None:
         self._cores = cores or len(os.sched_getaffinity(0))
+        self._task_bytes = task_bytes
 
     def run(self, plan: WritePlan) -> Iterator[TaskResult]:
-        here = plan.bytes <= IN_PROCESS or self._cores == 1
-        return run_plan(plan, self._cores, _here if here else self._in_processes)
+        small = plan.bytes <= IN_PROCESS and self._task_bytes is None
+        run = _here if small or self._cores == 1 else self._in_processes
+        return run_plan(plan, self._cores, run, self._task_bytes)
 
     def infer(
         self,

@@ -15,9 +15,11 @@ from calque.load.work import Piece, WritePlan, WriteTask
 RunTasks = Callable[[WritePlan, Sequence[WriteTask]], Iterator[TaskOutput]]
 
 
-def run_plan(plan: WritePlan, cores: int, run_tasks: RunTasks) -> Iterator[TaskResult]:
+def run_plan(
+    plan: WritePlan, cores: int, run_tasks: RunTasks, task_bytes: int | None = None
+) -> Iterator[TaskResult]:
     """Results as tasks end. ``run_tasks`` gives each task's output exactly once."""
-    tasks = cut(plan, cores)
+    tasks = cut(plan, cores, task_bytes)
     counts = Counter(piece.file.location for task in tasks for piece in task.pieces)
     joiner = Joiner(plan, counts)
     bare = replace(plan, tasks=())

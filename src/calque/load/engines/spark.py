@@ -27,12 +27,18 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """Runs plans on the caller's session, or on one that starts with the first plan."""
+    """Runs plans on the caller's session, or on one that starts with the first plan.
+
+    ``task_bytes``: how much one task reads, where the engine's own choice does not suit.
+    """
 
     name = "spark"
 
-    def __init__(self, spark: SparkSession | SparkOptions | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession | SparkOptions | None = None, task_bytes: int | None = None
+    ) -> None:
         self._given = spark
+        self._task_bytes = task_bytes
 
     def run(self, plan: WritePlan) -> Iterator[TaskResult]:
         spark = self._session()
@@ -40,7 +46,7 @@ class SparkEngine:
             from calque.load.engines.transform import run_transformation
 
             return run_transformation(spark, plan)
-        return run_plan(plan, cores_of(spark), self._on_executors)
+        return run_plan(plan, cores_of(spark), self._on_executors, self._task_bytes)
 
     def infer(
         self,

@@ -25,6 +25,8 @@ SQLITE_KINDS: dict[int, type[CalqueError]] = {
     sqlite3.SQLITE_PERM: PermissionDenied,
     sqlite3.SQLITE_READONLY: PermissionDenied,
     sqlite3.SQLITE_AUTH: PermissionDenied,
+    sqlite3.SQLITE_BUSY: Unavailable,
+    sqlite3.SQLITE_LOCKED: Unavailable,
     sqlite3.SQLITE_CANTOPEN: Unavailable,
     sqlite3.SQLITE_IOERR: Unavailable,
     sqlite3.SQLITE_PROTOCOL: Unavailable,

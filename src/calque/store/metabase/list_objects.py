@@ -76,7 +76,7 @@ class ListObjects:
     project_id: bytes
     bucket: str
     prefix: bytes = b""
-    cursor: bytes = b""
+    cursor: bytes | None = None
     limit: int = MAX_PAGE
     recursive: bool = True
     status: int = COMMITTED
@@ -92,7 +92,7 @@ class ListObjects:
             raise InvalidInput(f"object status {self.status} is unknown")
         if not self.delimiter:
             raise InvalidInput("delimiter is empty")
-        if len(self.prefix) + len(self.cursor) > 2 * verify.MAX_KEY_SIZE:
+        if len(self.prefix) + len(self.cursor or b"") > 2 * verify.MAX_KEY_SIZE:
             raise InvalidInput("prefix or cursor is longer than a key can be")
 
 
@@ -139,7 +139,7 @@ def _items(transaction: Transaction, request: ListObjects) -> Iterator[ListItem]
 
 
 def _start(request: ListObjects) -> tuple[bytes, int]:
-    if not request.cursor:
+    if request.cursor is None:
         return request.prefix, -1
     absolute = request.prefix + request.cursor
     if not request.recursive and request.cursor.endswith(request.delimiter):

@@ -6,6 +6,7 @@ newer than the code is refused rather than guessed at.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from alembic import command
@@ -20,6 +21,9 @@ from calque.store.metabase.database import Database
 from calque.store.metabase.faults import database_error
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+# Alembic keeps what it works on in module globals; other processes queue in the database.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def migrate(database: Database, revision: str = "head") -> None:
@@ -60,4 +64,5 @@ def _apply(connection: Connection, revision: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
-    command.upgrade(config, revision)
+    with _ONE_AT_A_TIME:
+        command.upgrade(config, revision)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calque.errors import ConditionNotMatch, InvalidInput
+from calque.store.chunks import ChunkReader
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
@@ -38,13 +39,16 @@ class Download:
         self.size: int = max(0, end - offset)
         """How many bytes will come."""
         self._chunks = self._read(page, end)
+        self._reader = ChunkReader(self._chunks)
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._chunks
+        return self._reader.rest()
 
-    def read(self) -> bytes:
-        """What is left, as one piece."""
-        return b"".join(self._chunks)
+    def read(self, size: int = -1) -> bytes:
+        """As of a file: up to ``size`` bytes, or all that is left; empty at the end."""
+        if size < 0:
+            return b"".join(self._reader.rest())
+        return bytes(self._reader.read(size))
 
     def close(self) -> None:
         """Stop reading from the nodes."""

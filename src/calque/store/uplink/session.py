@@ -28,6 +28,8 @@ class UplinkSettings:
     segment_size: int = 64 * MIB
     inline_size: int = 4096
     encryption: EncryptionParameters = field(default_factory=EncryptionParameters)
+    segments_in_flight: int = 4
+    """Segments of one upload that may be on their way to the nodes at the same time."""
     upload_patience: Patience = field(default_factory=Patience)
     download_patience: float = PATIENCE
     list_page: int = 1000
@@ -39,6 +41,10 @@ class UplinkSettings:
     def __post_init__(self) -> None:
         if self.segment_size < 1:
             raise InvalidInput(f"a segment needs at least one byte, not {self.segment_size}")
+        if self.segments_in_flight < 1:
+            raise InvalidInput(
+                f"at least one segment must be in flight, not {self.segments_in_flight}"
+            )
         if self.inline_size < 0:
             raise InvalidInput(f"the inline size cannot be negative: {self.inline_size}")
 

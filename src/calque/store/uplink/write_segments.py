@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from calque.store.nodes.upload import Target, discard_pieces, upload_pieces
 from calque.store.uplink.access import Located
 from calque.store.uplink.blocks import BlockCipher, EncryptionParameters, SegmentEncryption
 from calque.store.uplink.cipher import Sealed
+from calque.store.uplink.in_flight import InFlight
 from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.part_etag import seal_etag
 from calque.store.uplink.segment_keys import Position, new_segment_key, wrap_segment_key
@@ -49,18 +51,24 @@ def write_segments(
 ) -> Written:
     """Read a source to its end into the segments of one part.
 
-    Memory is bounded by a few blocks (one node) or by the coded segment (several nodes). The
-    ``etag`` is kept, encrypted, with every segment of the part. A part of no bytes has one empty
-    segment, an object of no bytes (part 0) none.
+    Memory is bounded: some MiB for each segment in flight on one node, its coded bytes at most
+    on several. The ``etag`` is kept, encrypted, with every segment of the part. A part of no
+    bytes has one empty segment, an object of no bytes (part 0) none.
     """
+    flight = InFlight(session.settings.segments_in_flight)
     written, index = 0, 0
-    while source.fill(1) or (part > 0 and index == 0):
-        segment = _new_segment(upload, Position(part, index), etag)
-        if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
-            written += _inline(session, upload, segment, source)
-        else:
-            written += _remote(session, upload, segment, source)
-        index += 1
+    try:
+        while source.fill(1) or (part > 0 and index == 0):
+            segment = _new_segment(upload, Position(part, index), etag)
+            if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
+                written += _inline(session, upload, segment, source)
+            else:
+                written += _remote(session, upload, segment, source, flight)
+            index += 1
+        flight.finish()
+    except BaseException:
+        flight.stop()
+        raise
     return Written(written, index)
 
 
@@ -97,7 +105,9 @@ def _inline(session: Session, upload: Upload, segment: _Segment, source: ChunkRe
     return len(plain)
 
 
-def _remote(session: Session, upload: Upload, segment: _Segment, source: ChunkReader) -> int:
+def _remote(
+    session: Session, upload: Upload, segment: _Segment, source: ChunkReader, flight: InFlight
+) -> int:
     begun = session.metainfo.begin_segment(
         pb.SegmentBeginRequest(
             header=session.header,
@@ -111,11 +121,28 @@ def _remote(session: Session, upload: Upload, segment: _Segment, source: ChunkRe
         session.limits.segment_size,
         upload.parameters.plain_block,
     )
+
+    def store(encrypted: Iterator[bytes]) -> None:
+        _store(session, upload, segment, begun, blocks, encrypted)
+
+    flight.store(store, blocks)
+    return blocks.plain_size
+
+
+def _store(
+    session: Session,
+    upload: Upload,
+    segment: _Segment,
+    begun: pb.SegmentBeginResponse,
+    blocks: SegmentEncryption,
+    encrypted: Iterator[bytes],
+) -> None:
+    """Pieces onto nodes, then the segment's row; ``blocks`` knows its size once all have come."""
     held = upload_pieces(
         [Target(piece.number, session.node(piece.node)) for piece in begun.pieces],
         Coder(redundancy_of(begun.redundancy)),
         begun.root_piece_id,
-        blocks,
+        encrypted,
         expires=upload.expires,
         patience=session.settings.upload_patience,
     )
@@ -124,7 +151,6 @@ def _remote(session: Session, upload: Upload, segment: _Segment, source: ChunkRe
     except BaseException:
         discard_pieces(held, begun.root_piece_id)
         raise
-    return blocks.plain_size
 
 
 def _commit(

@@ -1,5 +1,6 @@
 """Copies within GCS: calls, conditions, metadata."""
 
+import gzip
 import json
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,6 +15,7 @@ from calque.errors import (
     Unsupported,
 )
 from calque.operator import Operator
+from calque.operator.layers import Chain, ConcurrencyLimit
 from calque.testing.gcs_fake import GcsFake
 from calque.testing.proxy import Fault, FaultProxy, Reply
 from calque.values import MIB
@@ -157,6 +159,22 @@ def test_a_lost_answer_is_no_lost_race(
         shaky.copy("x", "y", into=shaky_far, if_not_exists=True)
 
 
+def test_one_place_is_enough(shaky: Operator, shaky_far: Operator, proxy: FaultProxy) -> None:
+    """No request waits for another of the same copy, even when answers are lost."""
+    limit = ConcurrencyLimit(1)
+    near, far = (
+        Operator(each.service.layered(Chain((*each.service.chain.layers, limit))))
+        for each in (shaky, shaky_far)
+    )
+    proxy.add(Fault(method="POST", times=2, drop=True, acted=True))
+    near.write("x", b"1", if_not_exists=True)
+    near.copy("x", "y", into=far, if_not_exists=True)
+    copier = near.copier("x", "z", into=far)
+    near.write("x", b"2")
+    with pytest.raises(ConditionNotMatch):
+        copier.run()
+
+
 def test_calls_that_fail_are_repeated_and_counted_once(
     shaky: Operator, shaky_far: Operator, proxy: FaultProxy
 ) -> None:
@@ -253,3 +271,42 @@ def test_an_old_token_is_refused(near: Operator, far: Operator, fake: GcsFake) -
     with pytest.raises(CheckpointInvalid, match="token"):
         near.resume(checkpoint, into=far).run()
     assert not far.exists("y")
+
+
+def test_what_is_stored_packed_is_read_packed(near: Operator) -> None:
+    """GCS would unpack it for who does not take gzip, and break ranges and sizes."""
+    packed = gzip.compress(b"plain" * 100)
+    near.write("z", packed, content_encoding="gzip")
+    assert near.read("z") == packed
+    assert near.read("z", offset=3, length=5) == packed[3:8]
+    near.copy("z", "z2")
+    assert (near.read("z2"), near.stat("z2").content_encoding) == (packed, "gzip")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"[]",
+        b"null",
+        b'{"generation": "abc"}',
+        b'{"generation": "1", "size": "many"}',
+        b'{"generation": "1", "updated": "yesterday"}',
+        b"\xff\xfe",
+    ],
+)
+def test_answers_that_cannot_be_read(shaky: Operator, proxy: FaultProxy, reply: bytes) -> None:
+    """A captive portal or a broken server: an error of ours, not a crash or a guess."""
+    proxy.add(Fault(method="GET", times=None, reply=Reply(200, {}, reply)))
+    with pytest.raises(Unexpected):
+        shaky.stat("x")
+
+
+def test_the_error_says_which_condition_failed(near: Operator) -> None:
+    """In words of what was asked."""
+    near.write("x", b"1")
+    near.write("y", b"2")
+    for write in (near.copy, lambda _, to, **how: near.write(to, b"3", **how)):
+        with pytest.raises(ConditionNotMatch, match="exists already"):
+            write("x", "y", if_not_exists=True)
+        with pytest.raises(ConditionNotMatch, match="if_match"):
+            write("x", "y", if_match="12345")

@@ -93,9 +93,7 @@ def test_a_write_in_parts_keeps_little_in_memory(op: Operator) -> None:
     assert made.etag == op.stat("big").etag
 
 
-def test_what_a_write_in_parts_sends(
-    op: Operator, through: Operator, proxy: FaultProxy
-) -> None:
+def test_what_a_write_in_parts_sends(op: Operator, through: Operator, proxy: FaultProxy) -> None:
     """A checksum on each part and on the whole; the condition on the commit."""
     data = content(20 * MIB)
     through.write("big", [data[:3], data[3:]], if_not_exists=True, tags={"a": "b"})
@@ -227,9 +225,7 @@ def test_a_key_that_is_too_long(op: Operator) -> None:
         op.write("é" * 600, b"1")
 
 
-def test_tags_that_may_not_be_read(
-    op: Operator, through: Operator, proxy: FaultProxy
-) -> None:
+def test_tags_that_may_not_be_read(op: Operator, through: Operator, proxy: FaultProxy) -> None:
     """A stat is not refused for the sake of tags; they are unknown then."""
     op.write("x", b"1", tags={"a": "b"})
     denied = Reply(403, {}, b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>")

@@ -24,13 +24,13 @@ from calque.errors import (
 )
 from calque.operator.drivers.blocks import BlocksDriver
 from calque.operator.drivers.one_shot import OneShotDriver
-from calque.operator.drivers.verbs import Part
+from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
 from calque.operator.services.azblob import blocks, marker, resource
 from calque.operator.services.azblob.blocks import Block
-from calque.operator.services.azblob.errors import code_of, refusal
+from calque.operator.services.azblob.errors import not_met
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.staging import Staging
 from calque.operator.services.azblob.upload import condition_headers
@@ -75,25 +75,35 @@ class AzblobCopy:
         """The whole blob in one synchronous request; one that answers pending is waited for."""
         if not self.carries_as_one:
             return self.commit(())  # an empty blob, with what is wished beside its bytes
-        headers, mark = self._whole_headers(), self.write
-        failed_before = False
+        headers, attempts = self._whole_headers(), 0
 
-        def request(call: Call) -> Answer | None:
-            nonlocal failed_before
-            again, failed_before = failed_before, True
-            answer = self.into.client.exchange(
-                call, "PUT", self.into.key(self.target), headers={**headers, **self._source()}
+        def request(call: Call) -> Answer:
+            nonlocal attempts
+            attempts += 1
+            return self.into.client.ask(
+                call,
+                self._location,
+                "PUT",
+                self.into.key(self.target),
+                headers={**headers, **self._source()},
             )
-            if answer.status in (201, 202):
-                return answer
-            if again and marker.made_by(self.into, self.target, mark) is not None:
-                return None
-            raise self._refusal(answer)
 
-        answer = self.into.run("copy", self.target, request, slow=True)
-        if answer is not None:
-            self._await(answer.headers)
-        return resource.metadata_of(self.target, self.into.head(self.target))
+        try:
+            answer = self.into.run("copy", self.target, request, slow=True)
+        except CalqueError as error:
+            # The answer of an earlier attempt may have been lost after it had made the target.
+            made = marker.made_by(self.into, self.target, self.write) if attempts > 1 else None
+            if made is not None:
+                return made
+            if (changed := self._changed_behind(error)) is not None:
+                raise changed from error
+            if isinstance(error, ConditionNotMatch):
+                fresh = self.options.if_not_exists
+                raise not_met(self._location, if_not_exists=fresh) from error
+            raise
+        if self._await(answer.headers):
+            return resource.metadata_of(self.target, self.into.head(self.target))
+        return self.into.made(self.target, answer, self.source.size)
 
     def _whole_headers(self) -> dict[str, str]:
         options, source = self.options, self.source
@@ -116,19 +126,23 @@ class AzblobCopy:
             headers["x-ms-source-if-match"] = resource.quoted(self.source.etag)
         return headers
 
-    def _await(self, headers: Mapping[str, str]) -> None:
-        """Return once the copy is a success; raise where it failed or was aborted."""
-        wait, limit = _POLL[0], time.monotonic() + PENDING_SECONDS
+    def _await(self, headers: Mapping[str, str]) -> bool:
+        """Return once the copy is a success: whether it had to be waited for.
+
+        Raises where it failed or was aborted.
+        """
+        waited, wait, limit = False, _POLL[0], time.monotonic() + PENDING_SECONDS
         status = headers.get("x-ms-copy-status", "success")
         while status == "pending":
             if time.monotonic() > limit:
                 raise TimedOut(f"the copy to {self._location} is still pending")
             time.sleep(wait)
+            waited = True
             wait = min(wait * 2, _POLL[1])
             headers = self.into.head(self.target)
             status = headers.get("x-ms-copy-status", "")
         if status == "success":
-            return
+            return waited
         why = headers.get("x-ms-copy-status-description", "no reason was given")
         if status == "aborted":
             raise Aborted(f"the copy to {self._location} was aborted by another: {why}")
@@ -140,18 +154,22 @@ class AzblobCopy:
         query = {"comp": "block", "blockid": block.id}
         ranged = {"x-ms-source-range": f"bytes={span.offset}-{span.last}"}
 
-        def request(call: Call) -> None:
-            answer = self.into.client.exchange(
+        def request(call: Call) -> Answer:
+            return self.into.client.ask(
                 call,
+                self._location,
                 "PUT",
                 self.into.key(self.target),
                 query,
                 headers={**ranged, **self._source()},
             )
-            if answer.status != 201:
-                raise self._refusal(answer)
 
-        self.into.run("copy_part", self.target, request)
+        try:
+            self.into.run("copy_part", self.target, request)
+        except CalqueError as error:
+            if (changed := self._changed_behind(error)) is not None:
+                raise changed from error
+            raise
         return Part(number, block.id, span.length or 0)
 
     def staged(self) -> Mapping[int, Part]:
@@ -175,7 +193,22 @@ class AzblobCopy:
         }
         if options.carry_metadata and source.checksum is not None:
             headers["x-ms-blob-content-md5"] = source.checksum.value
-        return self._staging.commit(len(parts), headers)
+        self._compare(parts)
+        return self._staging.commit(len(parts), source.size, headers)
+
+    def _compare(self, parts: Sequence[Part]) -> None:
+        """What the service holds must be what was staged, before it becomes the blob."""
+        held = self.staged() if parts else {}
+        for part in parts:
+            found = held.get(part.number)
+            if found is None:
+                raise CommitConflict(f"staged blocks of {self._location} were thrown away")
+            if found.size != part.size:
+                raise IntegrityError(
+                    f"block {part.number} of {self._location} holds {found.size} bytes "
+                    f"where {part.size} were to be copied",
+                    hint="The target is untouched. Copy again.",
+                )
 
     def committed(self, parts: Sequence[Part]) -> Metadata | None:
         return self._staging.committed()
@@ -183,23 +216,20 @@ class AzblobCopy:
     def discard(self) -> None:
         self._staging.discard()
 
-    def _refusal(self, answer: Answer) -> CalqueError:
-        """Why a request that reads the source was refused: because of the source, or the target?
+    def _changed_behind(self, error: CalqueError) -> CalqueError | None:
+        """What became of the source, where a request that reads it was refused for that.
 
-        The codes do not tell reliably, so the source is looked at.
+        The codes do not tell reliably whether it is source or target, so the source is looked at.
         """
-        if answer.status in (404, 412) or code_of(answer) == "CannotVerifyCopySource":
-            changed = self._source_changed()
-            if changed is not None:
-                return changed
-        return refusal(answer, self._location, "copy to")
-
-    def _source_changed(self) -> CalqueError | None:
+        if not isinstance(error, NotFound | ConditionNotMatch | PermissionDenied):
+            return None
         where = self.origin.location(self.source.path)
         try:
             now = self.origin.head(self.source.path)
         except NotFound:
             return NotFound(f"the source {where} was deleted before it was copied")
+        except CalqueError:
+            return None  # the first error tells more than one of looking for its reason
         if resource.plain(now.get("etag")) == self.source.etag:
             return None
         return ConditionNotMatch(

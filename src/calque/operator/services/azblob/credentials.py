@@ -138,8 +138,16 @@ def _string_to_sign(
     lower = {name.lower(): value for name, value in headers.items()}
     lower["content-length"] = str(length) if length else ""
     standard = [lower.get(name, "") for name in _SIGNED_HEADERS]
-    own = sorted((name, value) for name, value in lower.items() if name.startswith("x-ms-"))
-    listed = [f"{name}:{value}" for name, value in own]
+    own = sorted((name for name in lower if name.startswith("x-ms-")), key=service_order)
+    listed = [f"{name}:{lower[name]}" for name in own]
     resource = [f"/{account}{path}"]
     resource += [f"{name.lower()}:{query[name]}" for name in sorted(query, key=str.lower)]
     return "\n".join([method, *standard, *listed, *resource])
+
+
+def service_order(name: str) -> str:
+    """The key by which the service orders header names before it signs them.
+
+    It is not the order of their bytes: hyphens do not count and ``_`` comes before digits.
+    """
+    return name.replace("-", "").replace("_", "\x01")

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from calque.errors import InvalidInput, NotFound, PermissionDenied
+from calque.errors import (
+    ConditionNotMatch,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    Unexpected,
+)
 from calque.operator import paths
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.azblob import resource
@@ -74,9 +80,23 @@ class Requests:
 
         return self.run(verb, path, request, slow=slow)
 
-    def head(self, path: str) -> Mapping[str, str]:
-        """The headers that describe a blob."""
-        return self.about("stat", path, "HEAD").headers
+    def head(self, path: str, etag: str | None = None) -> Mapping[str, str]:
+        """The headers that describe a blob, of this etag where one is given."""
+        headers = {} if etag is None else {"If-Match": resource.quoted(etag)}
+        return self.about("stat", path, "HEAD", headers=headers).headers
+
+    def made(self, path: str, answer: Answer, size: int) -> Metadata:
+        """The blob that an answer says was made, looked at by its etag.
+
+        Where another writer has replaced it since, what the answer tells: never another's blob.
+        """
+        etag = resource.plain(answer.headers.get("etag"))
+        if etag is None:
+            raise Unexpected(f"Azure answered for {self.location(path)} without an etag")
+        try:
+            return resource.metadata_of(path, self.head(path, etag))
+        except (ConditionNotMatch, NotFound):
+            return Metadata(path=path, size=size, etag=etag)
 
     def stat(self, path: str) -> Metadata:
         found = resource.metadata_of(path, self.head(path))

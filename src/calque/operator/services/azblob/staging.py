@@ -10,8 +10,9 @@ from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.layers.chain import Call
 from calque.operator.services.azblob import resource
 from calque.operator.services.azblob.blocks import Block
-from calque.operator.services.azblob.errors import code_of, refusal
+from calque.operator.services.azblob.errors import CODES, code_of, not_met, refusal
 from calque.operator.services.azblob.requests import Requests
+from calque.operator.services.wire import Answer
 from calque.values import Metadata
 
 _LONG_AGO = "Thu, 01 Jan 1970 00:00:00 GMT"
@@ -29,32 +30,42 @@ class Staging:
         """Our blocks that the service holds uncommitted, by number."""
         return _ours(self.requests.block_list(self.path).uncommitted, self.write)
 
-    def commit(self, count: int, headers: Mapping[str, str]) -> Metadata:
-        """Make the blocks 1 to ``count`` the blob, with its headers, under its conditions.
+    def commit(self, count: int, size: int, headers: Mapping[str, str]) -> Metadata:
+        """Make the blocks 1 to ``count``, ``size`` bytes, the blob, under its conditions.
 
         A repeat after a lost answer finds the blob made of its own blocks and is a success.
         """
         body = resource.latest([Block(self.write, each + 1).id for each in range(count)])
-        query, failed_before = {"comp": "blocklist"}, False
+        client, key, attempts = self.requests.client, self.requests.key(self.path), 0
 
-        def request(call: Call) -> None:
-            nonlocal failed_before
-            again, failed_before = failed_before, True
-            client, key = self.requests.client, self.requests.key(self.path)
-            answer = client.exchange(call, "PUT", key, query, headers=headers, body=body)
-            if answer.status == 201 or (again and self.committed(count) is not None):
-                return
+        def request(call: Call) -> Answer:
+            nonlocal attempts
+            attempts += 1
+            answer = client.exchange(
+                call, "PUT", key, {"comp": "blocklist"}, headers=headers, body=body
+            )
+            if answer.status == 201:
+                return answer
             if code_of(answer) in ("InvalidBlockList", "InvalidBlobOrBlock"):
                 # Another write to the blob has thrown the staged blocks away.
                 raise CommitConflict(f"{self.requests.location(self.path)} was written meanwhile")
+            if answer.status in (409, 412) and CODES.get(code_of(answer)) is ConditionNotMatch:
+                fresh = headers.get("If-None-Match") == "*"
+                raise not_met(self.requests.location(self.path), if_not_exists=fresh)
             raise refusal(answer, self.requests.location(self.path), "commit")
 
-        self.requests.run("commit", self.path, request, slow=True)
-        return self._committed_metadata()
+        try:
+            answer = self.requests.run("commit", self.path, request, slow=True)
+        except (CalqueError, CommitConflict):
+            # The answer of an earlier attempt may have been lost after it had made the blob.
+            made = self.committed(count) if attempts > 1 else None
+            if made is None:
+                raise
+            return made
+        return self._described(self.requests.made(self.path, answer, size))
 
-    def _committed_metadata(self) -> Metadata:
-        # The blob's own MD5 was given by us and not computed: it proves nothing here.
-        found = resource.metadata_of(self.path, self.requests.head(self.path))
+    def _described(self, found: Metadata) -> Metadata:
+        # The blob's MD5 was given by us and not computed: it proves nothing here.
         return replace(found, checksum=None)
 
     def committed(self, count: int | None = None) -> Metadata | None:
@@ -63,7 +74,7 @@ class Staging:
         ours = _ours(held, self.write)
         if not held or len(ours) != len(held) or count not in (None, len(held)):
             return None
-        return self._committed_metadata()
+        return self._described(resource.metadata_of(self.path, self.requests.head(self.path)))
 
     def discard(self) -> None:
         """Drop what is staged where that touches nothing else.

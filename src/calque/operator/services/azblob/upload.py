@@ -16,9 +16,10 @@ from calque.operator.layers.chain import Call
 from calque.operator.options import WriteOptions
 from calque.operator.services.azblob import blocks, marker, resource
 from calque.operator.services.azblob.blocks import Block
-from calque.operator.services.azblob.errors import refusal
+from calque.operator.services.azblob.errors import not_met
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.staging import Staging
+from calque.operator.services.wire import Answer
 from calque.values import MIB, Metadata
 
 PIECE = 8 * MIB
@@ -66,30 +67,31 @@ class Upload:
     def _whole(self, data: bytes) -> Metadata:
         digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
         headers = {**self._headers(), "x-ms-blob-type": "BlockBlob", "Content-MD5": digest}
-        failed_before = False
+        client, key, attempts = self.requests.client, self.requests.key(self.path), 0
 
-        def request(call: Call) -> None:
-            nonlocal failed_before
-            again, failed_before = failed_before, True
-            client, key = self.requests.client, self.requests.key(self.path)
-            answer = client.exchange(call, "PUT", key, headers=headers, body=data)
-            if answer.status == 201 or (again and self._is_made()):
-                return
-            raise refusal(answer, self.requests.location(self.path), "write")
+        def request(call: Call) -> Answer:
+            nonlocal attempts
+            attempts += 1
+            location = self.requests.location(self.path)
+            return client.ask(call, location, "PUT", key, headers=headers, body=data)
 
-        self.requests.run("write", self.path, request)
-        return resource.metadata_of(self.path, self.requests.head(self.path))
-
-    def _is_made(self) -> bool:
-        """Whether an earlier attempt, whose answer was lost, has made the blob."""
-        return marker.made_by(self.requests, self.path, self._mark) is not None
+        try:
+            answer = self.requests.run("write", self.path, request)
+        except ConditionNotMatch as error:
+            # The answer of an earlier attempt may have been lost after it had made the blob.
+            made = marker.made_by(self.requests, self.path, self._mark) if attempts > 1 else None
+            if made is not None:
+                return made
+            where, fresh = self.requests.location(self.path), self.options.if_not_exists
+            raise not_met(where, if_not_exists=fresh) from error
+        return self.requests.made(self.path, answer, len(data))
 
     def _in_blocks(self, pieces: Iterator[bytes]) -> Metadata:
         staging = Staging(self.requests, self.path, blocks.fresh())
         headers = self._headers()
         try:
-            count = self._stage(staging, pieces)
-            return staging.commit(count, headers)
+            count, size = self._stage(staging, pieces)
+            return staging.commit(count, size, headers)
         except CommitConflict as error:
             # The chunks are spent: they cannot be staged again.
             raise self._lost(error) from error
@@ -102,13 +104,13 @@ class Upload:
             return ConditionNotMatch(str(conflict), hint="The other write stands.")
         return Unavailable(str(conflict), hint="The other write stands. Write again.")
 
-    def _stage(self, staging: Staging, pieces: Iterator[bytes]) -> int:
+    def _stage(self, staging: Staging, pieces: Iterator[bytes]) -> tuple[int, int]:
         """Stage all pieces, ``concurrent`` at a time, no more than one read ahead of them."""
-        count, pending = 0, deque[Future[None]]()
+        count, size, pending = 0, 0, deque[Future[None]]()
         with ThreadPoolExecutor(self.options.concurrent, thread_name_prefix="calque-put") as pool:
             try:
                 for piece in pieces:
-                    count += 1
+                    count, size = count + 1, size + len(piece)
                     if count > blocks.LIMITS.most:
                         raise ResourceExhausted(
                             f"{self.requests.location(self.path)} is more than "
@@ -124,7 +126,7 @@ class Upload:
             finally:
                 for future in pending:
                     future.cancel()
-        return count
+        return count, size
 
     def _put_block(self, block: Block, data: bytes) -> None:
         digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()

@@ -69,14 +69,14 @@ class _Walk:
 
     def _level(self, level: _Level) -> Generator[Metadata, None, str | None]:
         """The files of a level up to its next directory, which is returned; None at the end."""
-        names = level.names
+        names, prefix, status = level.names, level.prefix, self._status
         while names:
             name = names.pop()
-            key = level.prefix + name
+            key = prefix + name
             if self._after is not None and self._is_before(key):
                 continue
             if name[-1] != "/":
-                if (found := self._status(level, name)) is not None:
+                if (found := status(level, name)) is not None:
                     yield describe(key, found)
             elif self._recursive:
                 return key

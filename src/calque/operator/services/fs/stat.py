@@ -45,12 +45,8 @@ def check_regular(found: os.stat_result, path: str) -> None:
 
 def describe(key: str, found: os.stat_result) -> Metadata:
     """A file as :class:`Metadata`."""
-    return Metadata(
-        path=key,
-        size=found.st_size,
-        last_modified=datetime.fromtimestamp(found.st_mtime_ns / 1e9, UTC),
-        token=token(found),
-    )
+    modified = datetime.fromtimestamp(found.st_mtime, UTC)
+    return Metadata.listed(key, found.st_size, modified, token=token(found))
 
 
 def token(found: os.stat_result) -> str:

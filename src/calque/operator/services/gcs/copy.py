@@ -13,7 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from calque.errors import CheckpointInvalid, ConditionNotMatch, NotFound, Unexpected
+from calque.errors import (
+    CalqueError,
+    CheckpointInvalid,
+    ConditionNotMatch,
+    NotFound,
+    Unexpected,
+)
 from calque.operator.drivers.rewrite import RewriteDriver
 from calque.operator.drivers.verbs import Rewritten
 from calque.operator.layers.chain import Call
@@ -21,11 +27,15 @@ from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
 from calque.operator.services.gcs import marker
 from calque.operator.services.gcs.client import document, object_path
-from calque.operator.services.gcs.errors import is_missing_bucket, refusal
+from calque.operator.services.gcs.errors import is_missing_bucket, not_met, refusal
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import body_of, metadata_of
 from calque.operator.services.wire import Answer
 from calque.values import MIB, Metadata
+
+
+class SourceGone(NotFound):
+    """The pinned generation is not there; why, is looked up when the request is over."""
 
 
 @dataclass(slots=True)
@@ -46,22 +56,28 @@ class GcsCopy:
 
     def rewrite(self, token: str | None) -> Rewritten:
         """One call. Parameters and body are the same in each, as the service demands."""
-        url, body = self._url(token), self._body()
-        failed_before = False
+        url, body, attempts = self._url(token), self._body(), 0
 
         def request(call: Call) -> Rewritten:
-            nonlocal failed_before
-            again, failed_before = failed_before, True
+            nonlocal attempts
+            attempts += 1
             answer = self.into.client.exchange(
                 call, "POST", url, headers={"Content-Type": "application/json"}, body=body
             )
-            if answer.status == 412 and again and (made := self.committed()) is not None:
-                return Rewritten(self.source.size, self.source.size, None, made)
             if answer.status != 200:
                 raise self._refusal(answer, token)
             return self._reply(document(answer, self._location))
 
-        return self.into.run("rewrite", self.target, request, slow=True)
+        try:
+            return self.into.run("rewrite", self.target, request, slow=True)
+        except ConditionNotMatch:
+            # The answer of an earlier attempt may have been lost after it had made the target.
+            made = self.committed() if attempts > 1 else None
+            if made is None:
+                raise
+            return Rewritten(self.source.size, self.source.size, None, made)
+        except SourceGone as error:
+            raise self._source_gone() from error
 
     def committed(self) -> Metadata | None:
         """The target, if it bears this copy's mark."""
@@ -121,17 +137,19 @@ class GcsCopy:
             ) from error
         return Rewritten(copied, total, None if done else reply.get("rewriteToken"), made)
 
-    def _refusal(self, answer: Answer, token: str | None) -> Exception:
+    def _refusal(self, answer: Answer, token: str | None) -> CalqueError:
         if token is not None and answer.status in (400, 410):
             return CheckpointInvalid(
                 f"GCS no longer takes the token of the copy to {self._location}",
                 hint="Tokens live for a week and belong to one copy. Copy anew.",
             )
+        if answer.status == 412:
+            return not_met(self._location, if_not_exists=self.options.if_not_exists)
         if answer.status == 404 and not is_missing_bucket(answer):
-            return self._source_gone()
+            return SourceGone(f"the source of {self._location} is not there any more")
         return refusal(answer, self._location, "copy to")
 
-    def _source_gone(self) -> Exception:
+    def _source_gone(self) -> CalqueError:
         """The pinned generation is not there any more: replaced, or deleted?"""
         where = self.origin.location(self.source.path)
         try:

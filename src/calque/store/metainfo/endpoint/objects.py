@@ -123,7 +123,7 @@ def list_(
         caller.project_id,
         request.bucket,
         request.encrypted_prefix,
-        request.encrypted_cursor,
+        request.encrypted_cursor if request.HasField("encrypted_cursor") else None,
         page_limit(request.limit, listing.MAX_PAGE),
         request.recursive,
         status,

@@ -1,0 +1,62 @@
+"""A ledger of each kind, and a table in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from calque.ledger import Ledger, TableKey, TableRow, open_ledger
+from calque.ledger.tables import register_table
+from calque.testing.postgres import PostgresServer
+
+KEY = TableKey("delta", "file:///lake/t", "id-1")
+
+
+class Clock:
+    """A clock that tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all; every test gets a database of its own."""
+    server = PostgresServer.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=("sqlite", "postgres"))
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where the ledger lives."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "ledger.db")
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    made = server.database()
+    yield made
+    server.drop(made)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ledger(url: str, clock: Clock) -> Iterator[Ledger]:
+    """An empty ledger of each kind."""
+    with open_ledger(url, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def table(ledger: Ledger) -> TableRow:
+    """A table the ledger knows."""
+    return register_table(ledger, KEY)

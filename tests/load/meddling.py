@@ -1,0 +1,47 @@
+"""An engine that lets the world change before or after the real one reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from calque.load.engines import engine_for
+from calque.load.manifest import StagedFile, TaskResult
+from calque.load.work import FormatOptions, WritePlan
+
+
+def nothing() -> None:
+    """No meddling."""
+
+
+class Meddling:
+    """The real engine, with something happening beside it."""
+
+    name = "local"
+
+    def __init__(
+        self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing
+    ) -> None:
+        self._inner = engine_for(spark="local")
+        self._before = before
+        self._after = after
+
+    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+        self._before()
+        yield from self._inner.run(plan)
+        self._after()
+
+    def infer(
+        self,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+        source_options: Mapping[str, object] | None = None,
+    ) -> pa.Schema:
+        return self._inner.infer(files, format, source_options)
+
+    def sample(self, plan: WritePlan, rows: int) -> pa.Table:
+        return self._inner.sample(plan, rows)
+
+    def close(self) -> None:
+        self._inner.close()

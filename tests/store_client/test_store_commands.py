@@ -1,0 +1,76 @@
+"""The commands of the store, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def calque(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "calque.cli", *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("commands") / "data"
+    assert calque("store", "init", place).returncode == 0
+    assert calque("store", "mkbucket", "photos", "--project", place).returncode == 0
+    return place
+
+
+def test_files_go_in_and_out(folder: Path, tmp_path: Path) -> None:
+    """cp, ls, cat and rm work on calque:// as on any other location."""
+    content = os.urandom(100_000)
+    (tmp_path / "file").write_bytes(content)
+    project = {"CALQUE_PROJECT": str(folder)}
+    assert calque("cp", tmp_path / "file", "calque://photos/a/b", **project).returncode == 0
+    assert calque("cp", "calque://photos/a/b", "calque://photos/c", **project).returncode == 0
+    assert calque("rm", "calque://photos/a/b", **project).returncode == 0
+    assert calque("cat", "calque://photos/c", **project).stdout == content
+    assert calque("ls", "calque://photos/", **project).stdout.split() == [b"c"]
+    assert calque("store", "fsck", folder, "--young").returncode == 0
+
+
+def test_a_store_is_not_made_twice(folder: Path) -> None:
+    """init refuses a folder that holds a store, and says so in JSON too."""
+    again = calque("store", "init", folder, "--json")
+    assert again.returncode == 1
+    assert json.loads(again.stdout)["error"]["kind"] == "AlreadyExists"
+    assert calque("store", "init", folder, "--pieces", "six").returncode == 2
+    assert calque("store", "fsck", folder / "nowhere").returncode == 1
+
+
+def test_a_narrowed_access(folder: Path) -> None:
+    """The printed grant is narrowed; the whole one is not in it."""
+    whole = calque("store", "access", folder).stdout.decode().strip()
+    narrow = calque("store", "access", folder, "photos/in/", "--no-write", "--no-delete", "--json")
+    text = json.loads(narrow.stdout)["access"]
+    assert text.startswith("calque1-")
+    assert text != whole
+    refused = calque(
+        "rm", "calque://photos/in/x", "--force", CALQUE_PROJECT=str(folder), CALQUE_ACCESS=text
+    )
+    assert refused.returncode == 1
+    assert b"may not delete" in refused.stderr
+
+
+def test_the_project_must_be_known(tmp_path: Path) -> None:
+    """Without a project the error says how to name one; an empty folder becomes no store."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CALQUE")}
+    done = subprocess.run(
+        [sys.executable, "-m", "calque.cli", "ls", "calque://photos/"],
+        check=False, capture_output=True, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert b"CALQUE_PROJECT" in done.stderr
+    assert list(tmp_path.iterdir()) == []
