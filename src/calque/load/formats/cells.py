@@ -75,6 +75,23 @@ def where_false(mask: pa.Array) -> list[int]:
     return rows
 
 
+def is_beyond(column: pa.ChunkedArray) -> bool:
+    """Whether pyarrow let a number through that its column cannot hold.
+
+    It makes infinity of a float that is too large, and checks the digits of a decimal before it
+    moves the point.
+    """
+    if pa.types.is_floating(column.type):
+        return bool(pc.any(pc.is_inf(column)).as_py())
+    if not pa.types.is_decimal(column.type):
+        return False
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return True
+    return False
+
+
 def shown(cell: pa.Scalar) -> str | None:
     """A cell as a report shows it."""
     value = cell.as_py()

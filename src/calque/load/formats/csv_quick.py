@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from calque.load.formats.blocks import Block
+from calque.load.formats.cells import is_beyond
 from calque.load.formats.csv_exact import width_message
 from calque.load.formats.locate import Locator
 from calque.load.formats.mapping import ColumnMap
@@ -127,7 +128,7 @@ class QuickParser:
                 if not self._give_way(str(error)):
                     return None
                 continue
-            beyond = [name for name in self._float_names() if _has_infinity(table[name])]
+            beyond = [name for name in self._types if is_beyond(table[name])]
             if not beyond:
                 return table
             self._types.update(dict.fromkeys(beyond, pa.string()))
@@ -254,9 +255,6 @@ class QuickParser:
         typed = any(kind != pa.string() for kind in self._types.values())
         return plain and typed and "" not in self._nulls
 
-    def _float_names(self) -> list[str]:
-        return [name for name, kind in self._types.items() if pa.types.is_floating(kind)]
-
 
 def _origin(records: int, invalid: Sequence[arrow_csv.InvalidRow]) -> Sequence[int]:
     """For each row that was parsed its number among the records, those set apart included."""
@@ -273,10 +271,6 @@ def _stray_quote(dialect: Dialect) -> re.Pattern[bytes] | None:
     quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
     inside = rb"[^" + delimiter + rb"\n\r" + quote + rb"]"
     return re.compile(quote + rb"(?<=" + inside + quote + rb")(?=" + inside + rb")")
-
-
-def _has_infinity(column: pa.ChunkedArray) -> bool:
-    return bool(pc.any(pc.is_inf(column)).as_py())
 
 
 def _is_utf8(data: bytes) -> bool:
