@@ -22,6 +22,7 @@ import botocore.httpsession
 import botocore.session
 import botocore.utils
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
 from calque.errors import CalqueError, ConfigInvalid, PermissionDenied, Unavailable, Unsupported
@@ -178,7 +179,7 @@ def _what_would_be_asked(client: Any, bucket: str) -> Any:
 
     def keep(request: Any, **_: Any) -> Any:
         caught.append(request)
-        return AWSResponse(request.url, 200, {}, _Nothing())
+        return AWSResponse(request.url, 200, HTTPHeaders(), _Nothing())
 
     client.meta.events.register("before-send.s3.HeadObject", keep)
     client.head_object(Bucket=bucket, Key=_PROBE)
