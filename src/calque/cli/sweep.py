@@ -51,12 +51,22 @@ def sweep(
     """
     place = Place.of(location, option)
     before = datetime.now(UTC) - parse_duration(older_than)
-    swept = [_sweep(place, found, dry_run) for found in _old(place, before)]
+    swept: list[Swept] = []
+    failure: CalqueError | None = None
+    try:
+        for found in _old(place, before):
+            swept.append(_sweep(place, found, dry_run))  # noqa: PERF401 - kept when it breaks off
+    except CalqueError as error:
+        if not swept:
+            raise
+        failure = error
     if json:
         as_json([_plain(one) for one in swept])
     else:
         _show(swept, dry_run)
-    if any(one.error for one in swept):
+    if failure is not None:
+        say(f"error: not all of it could be looked at: {failure}")
+    if failure is not None or any(one.error for one in swept):
         raise typer.Exit(PARTLY)
 
 
