@@ -154,23 +154,28 @@ def large_object(server: S3Server, parts: int) -> list[Row]:
 
 
 def delayed_parts(server: S3Server, *, parts: int = 32, latency: float = 2.0) -> Row:
-    """Every part is delayed on its way: how near is the whole to parts x latency / concurrency."""
+    """Every part is delayed on its way: what the delay adds to the copy, against
+    parts x latency / concurrency. The server's own work is the same copy without delay."""
     chunk = 5 * MIB
     with Operator.from_uri(f"s3://{_s3.BUCKET}") as op:
         block = os.urandom(chunk)
         op.write("delayed", (block for _ in range(parts)))
-    with FaultProxy(server.endpoint) as proxy:
+    with (
+        FaultProxy(server.endpoint) as proxy,
+        Operator.from_uri(f"s3://{_s3.BUCKET}", endpoint_url=proxy.endpoint, threshold=chunk) as op,
+    ):
+
+        def copy() -> None:
+            op.copy("delayed", "delayed-to", concurrent=_s3.CONCURRENT, chunk=chunk)
+
+        own = min(seconds(copy) for _ in range(_ROUNDS))
         proxy.add(Fault(header="x-amz-copy-source", times=None, delay=latency))
-        with Operator.from_uri(
-            f"s3://{_s3.BUCKET}", endpoint_url=proxy.endpoint, threshold=chunk
-        ) as op:
-            taken = seconds(
-                lambda: op.copy("delayed", "delayed-to", concurrent=_s3.CONCURRENT, chunk=chunk)
-            )
+        taken = seconds(copy)
     ideal = parts * latency / _s3.CONCURRENT
-    ratio = taken / ideal
-    what = f"{parts} parts of {latency:g} s each, {_s3.CONCURRENT} at a time"
-    return Row(what, f"{taken:.2f} s", f"the limit {ideal:.2f} s", ratio, "under 1.4", ratio < 1.4)
+    ratio = (taken - own) / ideal
+    what = f"{parts} parts delayed by {latency:g} s, {_s3.CONCURRENT} at a time"
+    ours = f"{taken:.2f} s, {own:.2f} s without delay"
+    return Row(what, ours, f"the limit {ideal:.2f} s", ratio, "under 1.2", ratio < 1.2)
 
 
 def main() -> None:

@@ -216,15 +216,9 @@ class Statement:
         message = one.message
         if message is None and one.known is not None:
             message = f"loaded before, by load {one.known.load_id}"
-        self.report.files.add(
-            FileResult(
-                one.file.location,
-                one.file.name,
-                one.status or Status.FAILED,
-                bytes=one.file.identity.size,
-                message=message,
-            )
-        )
+        status = (one.status or Status.FAILED)._value_
+        file = one.file
+        self.report.files.skip(file.location, file.name, status, file.identity.size, message)
 
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         for one in Comparison(stage, self.request, self.ledger, table, look_only=True):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
@@ -172,11 +172,11 @@ class DeltaSnapshot:
         for action in change.actions:
             if "remove" in action:
                 size, partition = known[action["remove"]]
-                actions.append(RemoveAction(_encoded(action["remove"]), True, now, size, partition))
+                actions.append(RemoveAction(action["remove"], True, now, size, partition))
             else:
                 actions.append(
                     AddAction(
-                        _encoded(action["add"]),
+                        action["add"],
                         action["size"],
                         action["partition"],
                         now,
@@ -200,7 +200,7 @@ class DeltaSnapshot:
     def _found(self, wanted: set[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
         found = {}
         for row in pa.table(self._table.get_add_actions(flatten=False)).to_pylist():
-            path = unquote(row["path"])
+            path = unquote(row["path"])  # the library encodes on its way into the log only
             if path in wanted:
                 partition = row.get("partition") or row.get("partition_values") or {}
                 found[path] = (row["size_bytes"], _texts(partition))
@@ -277,9 +277,9 @@ def _description(change: Change) -> dict[str, str]:
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: None if value is None else str(value) for name, value in values.items()}
+    """Partition values as the log spells them."""
+    return {name: None if value is None else _text(value) for name, value in values.items()}
 
 
-def _encoded(path: str) -> str:
-    """A path as the Delta log wants it: percent-encoded, ``/`` and ``=`` kept."""
-    return quote(path, safe="/=!*'()~-_.")
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

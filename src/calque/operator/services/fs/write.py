@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol, TypeVar
 
-from calque.errors import IsADirectory, Unsupported
+from calque.errors import Unsupported
 from calque.operator.options import WriteOptions
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.stat import describe
+from calque.operator.services.fs.stat import check_regular, describe
 from calque.operator.services.fs.temporary import Temporary, refuse_reserved
 from calque.values import Metadata
 
@@ -70,18 +70,26 @@ def check_conditions(path: str, if_match: str | None) -> None:
 
 
 def target_status(root: Root, key: str) -> os.stat_result | None:
-    """What stands at the target now; None when nothing does.
+    """The regular file that stands at the target now; None when nothing does, or a symlink.
 
-    Asked before anything is written, so that a bad name or a directory is refused at once.
+    Asked before anything is written, so that a bad name is refused at once, and so that neither a
+    directory nor a device (``/dev/null``) is ever replaced by a file.
     """
     try:
         with root.opened(key, os.O_PATH | os.O_NOFOLLOW) as descriptor:
             found = os.fstat(descriptor)
     except FileNotFoundError:
         return None
-    if modes.S_ISDIR(found.st_mode):
-        raise IsADirectory(f"{root.absolute(key)!r} is a directory; no file can replace it")
-    return found if modes.S_ISREG(found.st_mode) else None
+    if not modes.S_ISLNK(found.st_mode):
+        check_regular(found, root.absolute(key))
+        return found
+    try:
+        with root.opened(key, os.O_PATH) as descriptor:
+            behind = os.fstat(descriptor)
+    except OSError:
+        return None  # it dangles, loops or leads out: it will be replaced, not followed
+    check_regular(behind, root.absolute(key))
+    return None
 
 
 def _write_at(descriptor: int, chunk: bytes, offset: int) -> None:
