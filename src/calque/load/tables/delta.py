@@ -6,6 +6,7 @@ version that was read. A commit that carries our app id stays findable through c
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -45,7 +46,7 @@ class DeltaLake:
         operator, path = locate(location.rstrip("/") + "/_delta_log")
         self.root = operator.location(path).removesuffix("/_delta_log")
         self.display = display or location
-        self._options = dict(options or {})
+        self._options = {**_endpoint(self.root), **(options or {})}
 
     @property
     def uri(self) -> str:
@@ -267,6 +268,14 @@ class DeltaSnapshot:
             if isinstance(ours, ConditionNotMatch):
                 raise ours from error
             raise DataError(f"table {self._display}: cannot add columns: {error}") from error
+
+
+def _endpoint(root: str) -> dict[str, str]:
+    """Where S3 is another server, in the words of deltalake, which reads fewer variables."""
+    place = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if not root.startswith("s3://") or not place:
+        return {}
+    return {"AWS_ENDPOINT_URL": place, "AWS_ALLOW_HTTP": str(place.startswith("http://")).lower()}
 
 
 def _description(change: Change) -> dict[str, str]:
