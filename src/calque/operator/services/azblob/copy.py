@@ -30,6 +30,7 @@ from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
 from calque.operator.services.azblob import blocks, marker, resource
 from calque.operator.services.azblob.blocks import Block
+from calque.operator.services.azblob.errors import not_met
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.staging import Staging
 from calque.operator.services.azblob.upload import condition_headers
@@ -96,6 +97,9 @@ class AzblobCopy:
                 return made
             if (changed := self._changed_behind(error)) is not None:
                 raise changed from error
+            if isinstance(error, ConditionNotMatch):
+                fresh = self.options.if_not_exists
+                raise not_met(self._location, if_not_exists=fresh) from error
             raise
         if self._await(answer.headers):
             return resource.metadata_of(self.target, self.into.head(self.target))

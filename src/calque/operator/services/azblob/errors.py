@@ -159,3 +159,13 @@ def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
         retryable=False if code in LEASED else None,
         retry_after=retry_after(answer.headers),
     )
+
+
+def not_met(location: str, *, if_not_exists: bool) -> ConditionNotMatch:
+    """The error for a condition on a target that was false."""
+    if if_not_exists:
+        return ConditionNotMatch(f"{location} exists already", hint="It was left as it is.")
+    return ConditionNotMatch(
+        f"{location} is not the blob that if_match names",
+        hint="It was created, replaced or deleted since; nothing was changed.",
+    )
