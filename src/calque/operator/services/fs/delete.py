@@ -36,4 +36,6 @@ def _unlink(directory: int, name: str, shown: str) -> None:
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if modes.S_ISDIR(found.st_mode):
         raise IsADirectory(f"{shown!r} is a directory; only files are deleted")
+    if not (modes.S_ISREG(found.st_mode) or modes.S_ISLNK(found.st_mode)):
+        raise Unsupported(f"{shown!r} is a pipe, socket or device; only files are deleted")
     os.unlink(name, dir_fd=directory)
