@@ -273,9 +273,7 @@ def test_garbage_in_the_place_of_a_checkpoint(
     assert not list(state.glob("*.json"))
 
 
-def test_a_checkpoint_that_cannot_be_written(
-    calque: Calque, folder: Path, tmp_path: Path
-) -> None:
+def test_a_checkpoint_that_cannot_be_written(calque: Calque, folder: Path, tmp_path: Path) -> None:
     """It ends the copy with a message that says what to do; nothing is left."""
     (folder / "a").write_bytes(b"data")
     kept = CheckpointFile.of(f"file://{folder}/a", f"file://{folder}/b").path

@@ -8,7 +8,7 @@ from contextlib import suppress
 from calque.errors import CalqueError, NotFound
 from calque.ledger.finish import Manifest
 from calque.load.tables import Lake
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 
 def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
@@ -17,7 +17,7 @@ def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
     Only a load that is over may be cleaned. Cleaning is a courtesy: what cannot be removed now is
     left for the table's own vacuum, since no reader ever sees it.
     """
-    operator, base = locate(lake.root.rstrip("/") + "/")
+    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
     kept = set(keep)
     folders = {path.rpartition("/")[0] for path in kept} | {lake.data_prefix.rstrip("/")}
     removed = 0
@@ -33,7 +33,7 @@ def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
 
 def data_files_exist(lake: Lake, manifest: Manifest) -> bool:
     """Whether every data file of a prepared load is still there, whole."""
-    operator, base = locate(lake.root.rstrip("/") + "/")
+    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
     for action in manifest.actions:
         if "add" not in action:
             continue
