@@ -10,20 +10,25 @@ from sqlalchemy import bindparam, select
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import verify
 from calque.store.metabase.database import Database, Transaction
-from calque.store.metabase.get_object import require_object
+from calque.store.metabase.get_object import require_found
 from calque.store.metabase.list_segments import BEFORE_ALL
-from calque.store.metabase.lookup import BUCKET_EXISTS, at, require_bucket
-from calque.store.metabase.schema import segments
+from calque.store.metabase.lookup import (
+    AT_KEY,
+    BUCKET_EXISTS,
+    COMMITTED_AT,
+    IS_COMMITTED,
+    at,
+    require_bucket,
+)
+from calque.store.metabase.schema import objects, segments
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, Position, SegmentKey
 
-KEYS_AFTER = Statement(
-    "segment keys after a position",
+KEYS_AT = Statement(
+    "segment keys of the object at a key",
     select(segments.c.position, segments.c.encrypted_key_nonce, segments.c.encrypted_key)
-    .where(
-        segments.c.stream_id == bindparam("of_stream"),
-        segments.c.position > bindparam("after"),
-    )
+    .select_from(segments.join(objects, objects.c.stream_id == segments.c.stream_id))
+    .where(*AT_KEY, IS_COMMITTED, segments.c.position > bindparam("after"))
     .order_by(segments.c.position)
     .limit(bindparam("page")),
 )
@@ -64,17 +69,21 @@ def begin_copy(database: Database, request: BeginCopy) -> CopyPage:
     """What Finish will need; ``NotFound`` names the source's or the destination's bucket."""
 
     def work(transaction: Transaction) -> CopyPage:
-        source = require_object(transaction, request.source, "source").object
-        if request.stream_id is not None and source.stream_id != request.stream_id:
-            raise FailedPrecondition("the source was replaced since the operation began")
-        parameters = {
-            "of_stream": source.stream_id,
+        page = {
+            **at(request.source),
             "after": request.cursor.encode() if request.cursor else BEFORE_ALL,
             "page": request.limit + 1,
         }
-        bucket, rows = transaction.batch(
-            [(BUCKET_EXISTS, at(request.target)), (KEYS_AFTER, parameters)]
+        sources, bucket, rows = transaction.batch(
+            [
+                (COMMITTED_AT, at(request.source)),
+                (BUCKET_EXISTS, at(request.target)),
+                (KEYS_AT, page),
+            ]
         )
+        source = require_found(transaction, sources, request.source, "source").object
+        if request.stream_id is not None and source.stream_id != request.stream_id:
+            raise FailedPrecondition("the source was replaced since the operation began")
         require_bucket(bucket, request.target.bucket, "destination")
         keys = [SegmentKey(*row) for row in rows[: request.limit]]
         return CopyPage(source, keys, len(rows) > request.limit)

@@ -36,6 +36,7 @@ Parameters = Mapping[str, Any]
 MAX_TRIES = 12
 BUSY_TIMEOUT_MS = 10_000
 POOL_SIZE = 16
+OVERFLOW = 4
 
 
 class Transaction:
@@ -91,9 +92,17 @@ class Transaction:
 class Database:
     """A metabase's database: an engine, the pool behind it and the rules above."""
 
-    def __init__(self, engine: Engine, *, clock: Callable[[], int] = now_us) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        readers: Engine | None = None,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
         self.engine = engine
         self.dialect = engine.dialect.name
+        # PostgreSQL connections that only ever read one snapshot at a time.
+        self._readers = readers or engine
         self.clock = clock
         # Writers of one process queue here rather than in SQLite's sleeping busy handler.
         self._writer = threading.Lock() if self.dialect == SQLITE else None
@@ -101,11 +110,15 @@ class Database:
     @classmethod
     def open(cls, url: str, *, clock: Callable[[], int] = now_us) -> Database:
         """Connect to ``sqlite:///path`` or ``postgresql://…``; does not migrate."""
-        return cls(_engine(url), clock=clock)
+        engine = _engine(url)
+        if engine.dialect.name == SQLITE:
+            return cls(engine, clock=clock)
+        return cls(engine, readers=_postgres_readers(engine), clock=clock)
 
     def close(self) -> None:
         """Close every pooled connection."""
         self.engine.dispose()
+        self._readers.dispose()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` in one read-only snapshot."""
@@ -133,32 +146,29 @@ class Database:
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
-        with self._connection() as connection:
+        with self._connection(self._readers) as connection:
             if self.dialect == SQLITE:
                 connection.execute("BEGIN")
-            else:
-                _postgres_mode(connection, read_only=True)
             yield Transaction(connection, self.dialect, self.clock())
             connection.commit()
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
         if self._writer is None:
-            with self._connection() as connection:
-                _postgres_mode(connection, read_only=False)
+            with self._connection(self.engine) as connection:
                 yield Transaction(connection, self.dialect, self.clock())
                 connection.commit()
         else:
-            with self._writer, self._connection() as connection:
+            with self._writer, self._connection(self.engine) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 yield Transaction(connection, self.dialect, self.clock())
                 connection.commit()
 
     @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def _connection(self, engine: Engine) -> Iterator[Any]:
         """A pooled driver connection; rolled back and mapped on the way out of an error."""
         try:
-            pooled = self.engine.raw_connection()
+            pooled = engine.raw_connection()
         except DBAPIError as error:
             raise database_error(error.orig or error) from error
         except Exception as error:
@@ -187,14 +197,18 @@ def _roll_back(connection: Any) -> None:
         connection.close()
 
 
-def _postgres_mode(connection: Any, *, read_only: bool) -> None:
-    """Set what the next implicit BEGIN will say; costs nothing when it is set already."""
-    if connection.read_only is not read_only:
+def _postgres_readers(engine: Engine) -> Engine:
+    """A second pool whose connections read one snapshot a transaction, and cannot write."""
+    readers = create_engine(engine.url, pool_size=POOL_SIZE, max_overflow=OVERFLOW)
+
+    @event.listens_for(readers, "connect")
+    def prepare(connection: Any, _record: object) -> None:
         from psycopg import IsolationLevel
 
-        level = IsolationLevel.REPEATABLE_READ if read_only else IsolationLevel.READ_COMMITTED
-        connection.isolation_level = level
-        connection.read_only = read_only
+        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+
+    return readers
 
 
 def _engine(url: str) -> Engine:
@@ -206,7 +220,7 @@ def _engine(url: str) -> Engine:
             raise ConfigInvalid(f"a metabase cannot live in {parsed.get_backend_name()!r}")
         if parsed.get_backend_name() == SQLITE:
             return _sqlite_engine(str(parsed.database or ""))
-        return create_engine(parsed, pool_size=POOL_SIZE, max_overflow=POOL_SIZE)
+        return create_engine(parsed, pool_size=POOL_SIZE, max_overflow=OVERFLOW)
     except (ArgumentError, NoSuchModuleError) as error:
         raise ConfigInvalid("the metabase URL cannot be read") from error
     except ImportError as error:

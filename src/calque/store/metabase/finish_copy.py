@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import LargeBinary, and_, bindparam, func, insert, null, select
 
@@ -13,28 +13,22 @@ from calque.store.metabase.begin_object import INSERT_OBJECT
 from calque.store.metabase.commit_object import Committed
 from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
 from calque.store.metabase.database import Database, Parameters, Transaction
-from calque.store.metabase.locks import ancestor_of, key_locks, lock_families
+from calque.store.metabase.locks import ancestor_of, copy_locks, lock_families
 from calque.store.metabase.lookup import (
-    BUCKET_PLACEMENT,
-    COMMITTED_AT,
-    NEXT_VERSION,
     Found,
-    at,
-    found,
     live,
     object_by_stream,
-    require_bucket,
+    require_placement_of,
 )
 from calque.store.metabase.operations import (
     DROP_CHUNKS,
-    OPERATION,
     Operation,
     OperationRecord,
     finishing,
-    operation_record,
     stored_keys,
 )
 from calque.store.metabase.promotion import FreedSegment, remove
+from calque.store.metabase.scene import Scene, looking, scene
 from calque.store.metabase.schema import COMMITTED, segment_copies, segments
 from calque.store.metabase.segment_keys import PackedKeys, key_of_row, nonce_of_row
 from calque.store.metabase.statement import Statement
@@ -114,17 +108,6 @@ class FinishCopy:
             raise InvalidInput("source and destination belong to different projects")
 
 
-class _Scene(NamedTuple):
-    """Everything that one look at the database says about a copy."""
-
-    done: OperationRecord | None
-    placement: list[Any]
-    source: Found | None
-    existing: Found | None
-    version: int
-    segments: list[Any]
-
-
 def finish_copy(database: Database, request: FinishCopy) -> Committed:
     """Commit the copy; a repeat of one that succeeded returns the same object.
 
@@ -135,47 +118,36 @@ def finish_copy(database: Database, request: FinishCopy) -> Committed:
 
 
 def _finish(transaction: Transaction, request: FinishCopy) -> Committed:
-    scene = _look(transaction, request)
-    if scene.done is not None and scene.done.finished:
-        return Committed(repeated(transaction, scene.done, request.target), [])
+    ends, segment_rows = _look(transaction, request)
+    if ends.operation is not None and ends.operation.finished:
+        return Committed(repeated(transaction, ends.operation, request.target), [])
     request.operation.check_time(transaction.now)
-    placement = require_bucket(scene.placement, request.target.bucket, "destination")
-    source = require_source(scene.source, request.source_stream_id, transaction.now)
+    placement = require_placement_of(ends.placement, request.target.bucket, "destination")
+    source = require_source(ends.source, request.source_stream_id, transaction.now)
     request.conditions.check_source(source.object)
     if request.source == request.target:
-        return _onto_itself(transaction, request, scene, source.object)
-    visible = live(scene.existing, transaction.now)
+        return _onto_itself(transaction, request, ends, source.object)
+    visible = live(ends.existing, transaction.now)
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite
     )
-    keys = stored_keys(transaction, scene.done, request.keys)
-    keys.must_match([row[0] for row in scene.segments])
+    keys = stored_keys(transaction, ends.operation, request.keys)
+    keys.must_match([row[0] for row in segment_rows])
     metadata = copied_metadata(source.object, request)
-    remote = require_placement(scene.segments, placement)
-    return _store(transaction, request, scene, source, keys, metadata, remote=remote)
+    remote = require_placement(segment_rows, placement)
+    return _store(transaction, request, ends, source, keys, metadata, remote=remote)
 
 
-def _look(transaction: Transaction, request: FinishCopy) -> _Scene:
-    locks = key_locks(transaction, exclusive=[request.target], shared=[request.source])
-    answers = transaction.batch(
+def _look(transaction: Transaction, request: FinishCopy) -> tuple[Scene, list[Any]]:
+    """Lock the keys, then see both ends and the source's segments."""
+    rows, positions = transaction.batch(
         [
-            *locks,
-            (OPERATION, {"operation_id": request.operation.operation_id}),
-            (BUCKET_PLACEMENT, at(request.target)),
-            (COMMITTED_AT, at(request.source)),
-            (COMMITTED_AT, at(request.target)),
-            (NEXT_VERSION, at(request.target)),
+            *copy_locks(transaction, request.source, request.target),
+            looking(request.operation.operation_id, request.source, request.target),
             (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
         ]
-    )[len(locks) :]
-    return _Scene(
-        operation_record(answers[0]),
-        answers[1],
-        found(answers[2]),
-        found(answers[3]),
-        answers[4][0][0],
-        answers[5],
-    )
+    )[-2:]
+    return scene(rows), positions
 
 
 def repeated(
@@ -229,51 +201,62 @@ def require_placement(rows: list[Any], placement: int) -> bool:
 def _store(
     transaction: Transaction,
     request: FinishCopy,
-    scene: _Scene,
+    ends: Scene,
     source: Found,
     keys: PackedKeys,
     metadata: WrappedMetadata,
     *,
     remote: bool,
 ) -> Committed:
-    touched = [source] if remote else []
-    touched += [scene.existing] if scene.existing else []
-    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
-    usage, freed = quota.Usage(), list[FreedSegment]()
-    if scene.existing is not None:
-        freed = remove(transaction, scene.existing)
-        usage = usage.minus(scene.existing.object)
-        # The removal may have promoted the source, or the ancestor it had.
-        source = Found(source.object, ancestor_of(transaction, source.object.stream_id))
-    copy = _copy_of(source.object, request.target, metadata, scene.version, transaction.now)
-    work: list[tuple[Statement, Parameters]] = []
-    if remote:
-        work.append(_reference(transaction, source, copy.stream_id))
-    work.append((INSERT_OBJECT, copy._asdict()))
+    source, usage, freed = _make_room(transaction, ends, source, remote=remote)
+    copy = _copy_of(source.object, request.target, metadata, ends.version, transaction.now)
+    usage = usage.plus(copy)
+    charging = quota.charging(transaction, request.target.project_id, usage)
+    work: list[tuple[Statement, Parameters]] = [(INSERT_OBJECT, copy._asdict())]
     if len(keys):
         work.append((COPY_SEGMENTS, _copying(source.object, copy, keys)))
-    if scene.done is not None:
+    if remote:
+        ancestor = source.ancestor or source.object.stream_id
+        reference = {"stream_id": copy.stream_id, "ancestor_stream_id": ancestor}
+        work.append((INSERT_COPY, reference))
+    if ends.operation is not None:
         work.append((DROP_CHUNKS, {"of_operation": request.operation.operation_id}))
     work.append(finishing(request.operation, copy.stream_id))
-    usage = usage.plus(copy)
-    work.append(quota.charging(transaction, request.target.project_id, usage))
-    *_, charged = transaction.run_batch(work)
+    *_, charged = transaction.run_batch([*work, charging])
     quota.settle(transaction, request.target.project_id, usage, charged)
     return Committed(copy, freed)
 
 
-def _reference(
-    transaction: Transaction, source: Found, stream_id: bytes
-) -> tuple[Statement, Parameters]:
-    """The reference to the root original, if it may have one more copy."""
-    ancestor = source.ancestor or source.object.stream_id
-    live_copies = transaction.rows(COUNT_COPIES, {"ancestor": ancestor})[0][0]
+def _make_room(
+    transaction: Transaction, ends: Scene, source: Found, *, remote: bool
+) -> tuple[Found, quota.Usage, list[FreedSegment]]:
+    """Lock the families, remove what is at the destination, see that one more copy may be."""
+    touched = [source] if remote else []
+    touched += [ends.existing] if ends.existing else []
+    families = [(each.object.stream_id, each.ancestor) for each in touched]
+    if ends.existing is None:
+        counted = lock_families(transaction, families, [_counting(source)] if remote else [])
+        _require_room(counted[0][0][0] if remote else 0)
+        return source, quota.Usage(), []
+    lock_families(transaction, families)
+    freed = remove(transaction, ends.existing)
+    # The removal may have promoted the source, or the ancestor it had.
+    source = Found(source.object, ancestor_of(transaction, source.object.stream_id))
+    if remote:
+        _require_room(transaction.rows(*_counting(source))[0][0])
+    return source, quota.Usage().minus(ends.existing.object), freed
+
+
+def _counting(source: Found) -> tuple[Statement, Parameters]:
+    return COUNT_COPIES, {"ancestor": source.ancestor or source.object.stream_id}
+
+
+def _require_room(live_copies: int) -> None:
     if live_copies >= verify.MAX_LIVE_COPIES:
         raise ResourceExhausted(
             f"the original has {live_copies} copies, the limit is {verify.MAX_LIVE_COPIES}",
             hint="Delete a copy, or upload the object anew.",
         )
-    return INSERT_COPY, {"stream_id": stream_id, "ancestor_stream_id": ancestor}
 
 
 def _copy_of(
@@ -308,7 +291,7 @@ def _copying(source: ObjectRecord, copy: ObjectRecord, keys: PackedKeys) -> Para
 
 
 def _onto_itself(
-    transaction: Transaction, request: FinishCopy, scene: _Scene, source: ObjectRecord
+    transaction: Transaction, request: FinishCopy, ends: Scene, source: ObjectRecord
 ) -> Committed:
     """Without new metadata nothing changes; with it only the metadata does."""
     if not request.override_metadata:
@@ -316,7 +299,7 @@ def _onto_itself(
         return Committed(source, [])
     request.conditions.check_target(source, may_overwrite=request.may_overwrite)
     transaction.run(SET_METADATA, metadata_parameters(source, request.metadata))
-    if scene.done is not None:
+    if ends.operation is not None:
         transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
     transaction.run(*finishing(request.operation, source.stream_id))
     changed = source._replace(

@@ -19,25 +19,15 @@ from calque.store.metabase.finish_copy import (
     require_source,
 )
 from calque.store.metabase.locks import key_locks, lock_families
-from calque.store.metabase.lookup import (
-    BUCKET_PLACEMENT,
-    COMMITTED_AT,
-    NEXT_VERSION,
-    Found,
-    at,
-    found,
-    live,
-    require_bucket,
-)
+from calque.store.metabase.lookup import Found, live, require_placement_of
 from calque.store.metabase.operations import (
     DROP_CHUNKS,
-    OPERATION,
     Operation,
     finishing,
-    operation_record,
     stored_keys,
 )
 from calque.store.metabase.promotion import FreedSegment, remove
+from calque.store.metabase.scene import looking, scene
 from calque.store.metabase.schema import objects, segments
 from calque.store.metabase.segment_keys import PackedKeys, numbered_keys
 from calque.store.metabase.statement import Statement
@@ -98,38 +88,33 @@ def finish_move(database: Database, request: FinishMove) -> Committed:
 
 
 def _finish(transaction: Transaction, request: FinishMove) -> Committed:
-    locks = key_locks(transaction, exclusive=[request.source, request.target])
-    done_rows, bucket, source_rows, target_rows, version, rows = transaction.batch(
+    looks, rows = transaction.batch(
         [
-            *locks,
-            (OPERATION, {"operation_id": request.operation.operation_id}),
-            (BUCKET_PLACEMENT, at(request.target)),
-            (COMMITTED_AT, at(request.source)),
-            (COMMITTED_AT, at(request.target)),
-            (NEXT_VERSION, at(request.target)),
+            *key_locks(transaction, exclusive=[request.source, request.target]),
+            looking(request.operation.operation_id, request.source, request.target),
             (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
         ]
-    )[len(locks) :]
-    done = operation_record(done_rows)
-    if done is not None and done.finished:
-        return Committed(repeated(transaction, done, request.target), [])
+    )[-2:]
+    ends = scene(looks)
+    if ends.operation is not None and ends.operation.finished:
+        return Committed(repeated(transaction, ends.operation, request.target), [])
     request.operation.check_time(transaction.now)
-    placement = require_bucket(bucket, request.target.bucket, "destination")
-    source = require_source(found(source_rows), request.source_stream_id, transaction.now)
+    placement = require_placement_of(ends.placement, request.target.bucket, "destination")
+    source = require_source(ends.source, request.source_stream_id, transaction.now)
     request.conditions.check_source(source.object)
-    existing = found(target_rows)
+    existing = ends.existing
     visible = live(existing, transaction.now)
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite
     )
-    keys = stored_keys(transaction, done, request.keys)
+    keys = stored_keys(transaction, ends.operation, request.keys)
     keys.must_match([row[0] for row in rows])
     require_placement(rows, placement)
     given = WrappedMetadata(request.metadata_key_nonce, None, request.metadata_key)
     require_rewrapped(source.object, given)
     freed = _clear_target(transaction, request, source, existing)
-    moved = _move(transaction, request, source.object, version[0][0], keys)
-    if done is not None:
+    moved = _move(transaction, request, source.object, ends.version, keys)
+    if ends.operation is not None:
         transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
     transaction.run(*finishing(request.operation, moved.stream_id))
     return Committed(moved, freed)

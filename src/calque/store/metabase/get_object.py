@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from calque.errors import NotFound
 from calque.store.metabase import verify
 from calque.store.metabase.database import Database, Transaction
@@ -17,7 +19,14 @@ def get_object(database: Database, location: ObjectLocation) -> ObjectRecord:
 
 def require_object(transaction: Transaction, location: ObjectLocation, which: str = "") -> Found:
     """The live object at ``location`` inside a transaction, or ``NotFound``."""
-    object_ = live(found(transaction.rows(COMMITTED_AT, at(location))), transaction.now)
+    return require_found(transaction, transaction.rows(COMMITTED_AT, at(location)), location, which)
+
+
+def require_found(
+    transaction: Transaction, rows: list[Any], location: ObjectLocation, which: str = ""
+) -> Found:
+    """The live object in rows of ``COMMITTED_AT``, or ``NotFound``."""
+    object_ = live(found(rows), transaction.now)
     if object_ is None:
         lead = f"{which} " if which else ""
         if not transaction.rows(BUCKET_EXISTS, at(location)):

@@ -15,8 +15,9 @@ The rows of the children follow their ancestor's lock, so nobody else touches th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, LargeBinary, any_, bindparam, func, select
 
@@ -32,12 +33,10 @@ LOCK_KEYS = Statement(
         func.pg_advisory_xact_lock(func.unnest(bindparam("hashes", type_=ARRAY(BigInteger))))
     ),
 )
-LOCK_KEYS_SHARED = Statement(
-    "lock keys shared",
-    postgres=select(
-        func.pg_advisory_xact_lock_shared(func.unnest(bindparam("hashes", type_=ARRAY(BigInteger))))
-    ),
-)
+_strong = func.pg_advisory_xact_lock(bindparam("strong", type_=BigInteger))
+_weak = func.pg_advisory_xact_lock_shared(bindparam("weak", type_=BigInteger))
+LOCK_STRONG_THEN_WEAK = Statement("lock a key, then one shared", postgres=select(_strong, _weak))
+LOCK_WEAK_THEN_STRONG = Statement("lock a key shared, then one", postgres=select(_weak, _strong))
 LOCK_FAMILIES = Statement(
     "lock families",
     postgres=select(objects.c.stream_id)
@@ -54,20 +53,25 @@ ANCESTOR_OF = Statement(
 
 
 def key_locks(
-    transaction: Transaction,
-    exclusive: Iterable[ObjectLocation] = (),
-    shared: Iterable[ObjectLocation] = (),
+    transaction: Transaction, exclusive: Iterable[ObjectLocation]
 ) -> list[tuple[Statement, Parameters]]:
-    """The statements that lock keys, to be the first of a transaction's first batch."""
+    """The statement that locks keys, to be the first of a transaction's first batch."""
     if transaction.dialect != POSTGRES:
         return []
-    strong = {_hash(location) for location in exclusive}
-    weak = {_hash(location) for location in shared} - strong
-    # One statement a key: a single rising order over both strengths.
-    return [
-        (LOCK_KEYS if number in strong else LOCK_KEYS_SHARED, {"hashes": [number]})
-        for number in sorted(strong | weak)
-    ]
+    return [(LOCK_KEYS, {"hashes": sorted({_hash(location) for location in exclusive})})]
+
+
+def copy_locks(
+    transaction: Transaction, source: ObjectLocation, target: ObjectLocation
+) -> list[tuple[Statement, Parameters]]:
+    """The statement that locks a copy's keys: the target, and the source only shared."""
+    if transaction.dialect != POSTGRES:
+        return []
+    weak, strong = _hash(source), _hash(target)
+    if weak == strong:
+        return [(LOCK_KEYS, {"hashes": [strong]})]
+    order = LOCK_STRONG_THEN_WEAK if strong < weak else LOCK_WEAK_THEN_STRONG
+    return [(order, {"strong": strong, "weak": weak})]
 
 
 def lock_keys(transaction: Transaction, exclusive: Iterable[ObjectLocation]) -> None:
@@ -77,24 +81,36 @@ def lock_keys(transaction: Transaction, exclusive: Iterable[ObjectLocation]) -> 
         transaction.rows(LOCK_KEYS, {"hashes": hashes})
 
 
-def lock_families(transaction: Transaction, streams: Iterable[tuple[bytes, bytes | None]]) -> None:
+def lock_families(
+    transaction: Transaction,
+    streams: Iterable[tuple[bytes, bytes | None]],
+    then: Sequence[tuple[Statement, Parameters]] = (),
+) -> list[list[Any]]:
     """Lock the families of ``streams``, given as pairs of stream and ancestor (or none).
 
     The ancestors were read before the lock was held; when one has changed meanwhile the
-    transaction is disturbed and starts again.
+    transaction is disturbed and starts again. ``then`` is executed under the locks, in
+    the same trip; its rows are returned.
     """
-    if transaction.dialect != POSTGRES:
-        return
     pairs = list(streams)
+    if transaction.dialect != POSTGRES or not pairs:
+        return transaction.batch(then) if then else []
     roots = sorted({ancestor or stream for stream, ancestor in pairs})
-    if not roots:
-        return
-    if len(transaction.rows(LOCK_FAMILIES, {"streams": roots})) != len(roots):
+    # An original never becomes a copy, so only copies can have another ancestor by now.
+    copies = [(stream, ancestor) for stream, ancestor in pairs if ancestor is not None]
+    locked, *answers = transaction.batch(
+        [
+            (LOCK_FAMILIES, {"streams": roots}),
+            *((ANCESTOR_OF, {"stream_id": stream}) for stream, _ in copies),
+            *then,
+        ]
+    )
+    if len(locked) != len(roots):
         raise Disturbed("an ancestor went away while waiting for it")
-    for stream, ancestor in pairs:
-        # An original never becomes a copy, so only copies can have changed.
-        if ancestor is not None and ancestor_of(transaction, stream) != ancestor:
+    for (_, ancestor), rows in zip(copies, answers, strict=False):
+        if not rows or rows[0][0] != ancestor:
             raise Disturbed("a copy was promoted while waiting for its ancestor")
+    return answers[len(copies) :]
 
 
 def ancestor_of(transaction: Transaction, stream_id: bytes) -> bytes | None:

@@ -18,20 +18,20 @@ IS_COMMITTED = objects.c.status == literal_column("3")
 _WITH_ANCESTOR = select(objects, segment_copies.c.ancestor_stream_id).select_from(
     objects.outerjoin(segment_copies, segment_copies.c.stream_id == objects.c.stream_id)
 )
-_AT_KEY = (
+AT_KEY = (
     objects.c.project_id == bindparam("project_id"),
     objects.c.bucket_name == bindparam("bucket"),
     objects.c.object_key == bindparam("key"),
 )
 
-COMMITTED_AT = Statement("committed object at a key", _WITH_ANCESTOR.where(*_AT_KEY, IS_COMMITTED))
+COMMITTED_AT = Statement("committed object at a key", _WITH_ANCESTOR.where(*AT_KEY, IS_COMMITTED))
 OBJECT_BY_STREAM = Statement(
     "object by stream",
     _WITH_ANCESTOR.where(objects.c.stream_id == bindparam("stream_id")),
 )
 NEXT_VERSION = Statement(
     "next version at a key",
-    select(func.coalesce(func.max(objects.c.version), 0) + 1).where(*_AT_KEY),
+    select(func.coalesce(func.max(objects.c.version), 0) + 1).where(*AT_KEY),
 )
 BUCKET_PLACEMENT = Statement(
     "placement of a bucket",
@@ -79,7 +79,12 @@ def object_by_stream(transaction: Transaction, stream_id: bytes) -> Found | None
 
 def require_bucket(rows: list[Any], name: str, which: str = "") -> int:
     """The placement in the rows of a bucket statement, or ``NotFound`` naming the bucket."""
-    if not rows:
+    return require_placement_of(rows[0][0] if rows else None, name, which)
+
+
+def require_placement_of(placement: int | None, name: str, which: str = "") -> int:
+    """``placement``, or ``NotFound`` naming the bucket that has none because it is not there."""
+    if placement is None:
         lead = f"{which} " if which else ""
         raise NotFound(f"{lead}bucket {name!r} does not exist")
-    return int(rows[0][0])
+    return placement

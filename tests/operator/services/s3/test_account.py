@@ -75,6 +75,49 @@ def test_the_endpoint_of_the_environment(monkeypatch: pytest.MonkeyPatch, name: 
     assert place(endpoint_url="http://127.0.0.1:8888")[0] == "http://127.0.0.1:8888"
 
 
+@pytest.mark.parametrize(
+    ("url", "region", "bucket", "addressing"),
+    [
+        ("http://127.0.0.1:9000", None, "abc", "auto"),
+        ("http://127.0.0.1:9000", "eu-west-3", "with-dash", "path"),
+        ("https://s3.lab", "home", "dotted.name", "auto"),
+        ("https://s3.lab:8443", "us-east-1", "0numbers9", "path"),
+        ("http://h:1/deep/er/", "us-west-2", "abc", "auto"),
+        ("http://[::1]:9000", None, "abc", "auto"),
+    ],
+)
+def test_what_is_plain_to_see_is_what_botocore_says(
+    url: str, region: str | None, bucket: str, addressing: str
+) -> None:
+    """A named endpoint is not asked for; the answer would be the same."""
+    config = S3Config(bucket=bucket, endpoint_url=url, region=region, addressing=addressing)  # type: ignore[arg-type]
+    account = Account(config)
+    assert account._named_endpoint() == account.resolved()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"endpoint_url": "https://s3.eu-west-1.amazonaws.com"},
+        {"endpoint_url": "http://h", "addressing": "virtual"},
+        {"endpoint_url": "http://h", "bucket": "Upper_Case"},
+        {"endpoint_url": "ftp://h"},
+        {"region": "eu-west-1"},
+    ],
+)
+def test_what_is_not_plain_is_asked_for(options: dict[str, object]) -> None:
+    """Amazon's own hosts, other styles and odd names are left to botocore's rules."""
+    config = S3Config(**{"bucket": "my-bucket", **options})  # type: ignore[arg-type]
+    assert Account(config)._named_endpoint() is None
+
+
+def test_configured_endpoints_may_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is obeyed."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:7777")
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    assert place()[0] == "https://my-bucket.s3.amazonaws.com"
+
+
 @pytest.fixture
 def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A configuration file with profiles; the credentials file stands beside it."""

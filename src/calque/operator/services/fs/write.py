@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol, TypeVar
 
-from calque.errors import IsADirectory, Unsupported
+from calque.errors import Unsupported
 from calque.operator.options import WriteOptions
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.stat import describe
+from calque.operator.services.fs.stat import check_regular, describe
 from calque.operator.services.fs.temporary import Temporary, refuse_reserved
 from calque.values import Metadata
 
@@ -70,42 +70,26 @@ def check_conditions(path: str, if_match: str | None) -> None:
 
 
 def target_status(root: Root, key: str) -> os.stat_result | None:
-    """The file that stands at the target now; None when nothing does, or a symlink.
+    """The regular file that stands at the target now; None when nothing does, or a symlink.
 
-    Asked before anything is written, so that a bad name, a directory or a device (``/dev/null``,
-    which a rename would turn into a plain file) is refused at once. A symlink is replaced itself,
-    so it is refused only where it stands for one of those (``/dev/stdout``).
+    Asked before anything is written, so that a bad name is refused at once, and so that neither a
+    directory nor a device (``/dev/null``) is ever replaced by a file.
     """
     try:
         with root.opened(key, os.O_PATH | os.O_NOFOLLOW) as descriptor:
             found = os.fstat(descriptor)
     except FileNotFoundError:
         return None
-    if modes.S_ISREG(found.st_mode):
+    if not modes.S_ISLNK(found.st_mode):
+        check_regular(found, root.absolute(key))
         return found
-    _refuse_replacing(_behind(root, key) if modes.S_ISLNK(found.st_mode) else found, root, key)
-    return None
-
-
-def _behind(root: Root, key: str) -> os.stat_result | None:
-    """What a symlink leads to; None where that is nothing, or nothing beneath the root."""
     try:
         with root.opened(key, os.O_PATH) as descriptor:
-            return os.fstat(descriptor)
+            behind = os.fstat(descriptor)
     except OSError:
-        return None
-
-
-def _refuse_replacing(found: os.stat_result | None, root: Root, key: str) -> None:
-    if found is None or modes.S_ISREG(found.st_mode):
-        return
-    shown = root.absolute(key)
-    if modes.S_ISDIR(found.st_mode):
-        raise IsADirectory(f"{shown!r} is a directory; no file can replace it")
-    raise Unsupported(
-        f"{shown!r} is a pipe, socket or device; no file may replace it",
-        hint="To write to a pipe or a terminal use `calque cat`.",
-    )
+        return None  # it dangles, loops or leads out: it will be replaced, not followed
+    check_regular(behind, root.absolute(key))
+    return None
 
 
 def _write_at(descriptor: int, chunk: bytes, offset: int) -> None:

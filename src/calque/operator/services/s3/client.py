@@ -239,10 +239,10 @@ def lost(error: WireError, location: str, origin: str = "") -> CalqueError:
     if error.timed_out:
         return TimedOut(f"{location}: no reply in time ({error})")
     if not error.sent:
-        unreached = Unavailable(
-            f"{location}: {origin} cannot be reached ({error})",
-            hint="Check the endpoint, the region, the network and the proxy settings.",
-        )
+        hint = "Check the endpoint, the region, the network and the proxy settings."
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            hint = "Its certificate is not trusted: name one with ca_bundle or AWS_CA_BUNDLE."
+        unreached = Unavailable(f"{location}: {origin} cannot be reached ({error})", hint=hint)
         unreached.surely_not_acted = True
         return unreached
     return Unavailable(f"{location}: the connection was lost ({error})")

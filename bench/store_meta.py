@@ -1,0 +1,347 @@
+"""The store's metadata against the databases themselves.
+
+Every figure is a ratio of one run: copies per second against the rate at which the same
+database durably commits the bare rows of a copy; a 10,000-segment copy against the two
+INSERT … SELECT statements alone; deletes with and without copies; copies of segments of
+different sizes. ``python -m bench.store_meta [scale]``.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import insert, text
+
+from bench.table import Row, seconds, show
+from calque.store.metabase.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.begin_object import INSERT_OBJECT, BeginObject, begin_object
+from calque.store.metabase.commit_object import CommitObject, commit_object
+from calque.store.metabase.commit_segment import INSERT_SEGMENT, CommitSegment, commit_segment
+from calque.store.metabase.create_bucket import CreateBucket, create_bucket
+from calque.store.metabase.database import Database
+from calque.store.metabase.delete_object import DeleteObject, delete_object
+from calque.store.metabase.finish_copy import INSERT_COPY, FinishCopy, finish_copy
+from calque.store.metabase.list_segments import ListSegments, list_segments
+from calque.store.metabase.migrate import migrate
+from calque.store.metabase.nodes import Nodes
+from calque.store.metabase.operations import Operation
+from calque.store.metabase.projects import create_project
+from calque.store.metabase.schema import segments
+from calque.store.metabase.segment_keys import PackedKeys
+from calque.store.metabase.values import (
+    NO_METADATA,
+    Encryption,
+    ObjectLocation,
+    ObjectRecord,
+    Position,
+    Redundancy,
+    SegmentKey,
+    SegmentRecord,
+    new_stream_id,
+    now_us,
+)
+from calque.testing.postgres import running_postgres
+
+NODE = b"n" * 32
+MIB = 1024 * 1024
+
+
+class Store:
+    """A metabase with one project, one bucket and one node."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database.open(url)
+        migrate(self.database)
+        self.project = create_project(self.database, os.urandom(4).hex()).project_id
+        create_bucket(self.database, CreateBucket(self.project, "bucket"))
+        self.nodes = Nodes(self.database)
+        self.nodes.register(NODE, "memory:///")
+        self.pieces = self.nodes.pack([(0, NODE)])
+
+    def at(self, key: str) -> ObjectLocation:
+        return ObjectLocation(self.project, "bucket", key.encode())
+
+    def upload(self, key: str, count: int = 1, size: int = MIB) -> ObjectRecord:
+        """An object of ``count`` remote segments; only the first row goes the long way."""
+        location = self.at(key)
+        pending = begin_object(self.database, BeginObject(location, Encryption(2, 4096)))
+        commit_segment(
+            self.database,
+            CommitSegment(
+                pending.stream_id,
+                Position(0, 0),
+                os.urandom(12),
+                os.urandom(48),
+                size + 16,
+                size,
+                root_piece_id=os.urandom(32),
+                redundancy=Redundancy(256, 1, 1, 1, 1),
+                alias_pieces=self.pieces,
+            ),
+        )
+        self._more_segments(pending, count, size)
+        return commit_object(self.database, CommitObject(location, pending.stream_id)).object
+
+    def _more_segments(self, pending: ObjectRecord, count: int, size: int) -> None:
+        if count == 1:
+            return
+        rows = [
+            SegmentRecord(
+                pending.stream_id,
+                number,
+                now_us(),
+                None,
+                None,
+                os.urandom(32),
+                os.urandom(12),
+                os.urandom(48),
+                size + 16,
+                size,
+                0,
+                None,
+                Redundancy(256, 1, 1, 1, 1).encode(),
+                None,
+                self.pieces,
+                0,
+            )._asdict()
+            for number in range(1, count)
+        ]
+        with self.database.engine.begin() as connection:
+            connection.execute(insert(segments), rows)
+
+    def copy(self, source: str, target: str) -> ObjectRecord:
+        """Begin and Finish, with keys made up."""
+        here, there = self.at(source), self.at(target)
+        page = begin_copy(self.database, BeginCopy(here, there))
+        nonce, key = os.urandom(12), os.urandom(48)
+        keys = PackedKeys.of([SegmentKey(each.position, nonce, key) for each in page.keys])
+        operation = Operation(os.urandom(16), self.project, now_us() + 3_600_000_000)
+        request = FinishCopy(operation, here, page.source.stream_id, there, keys, NO_METADATA)
+        return finish_copy(self.database, request).object
+
+    def bare_rows(self, record: ObjectRecord, segment: SegmentRecord, key: str) -> None:
+        """The least a copy must write: an object, a segment, a reference; one durable commit."""
+        stream_id = new_stream_id(now_us())
+        fresh = record._replace(object_key=key.encode(), stream_id=stream_id)
+        borrowed = segment._replace(stream_id=stream_id, remote_alias_pieces=None)
+        reference = {"stream_id": stream_id, "ancestor_stream_id": record.stream_id}
+
+        def work(transaction: Any) -> None:
+            transaction.run(INSERT_OBJECT, fresh._asdict())
+            transaction.run(INSERT_SEGMENT, borrowed._asdict())
+            transaction.run(INSERT_COPY, reference)
+
+        self.database.write(work)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+@contextmanager
+def stores() -> Iterator[list[Store]]:
+    """A store on each database, both with fsync on."""
+    with tempfile.TemporaryDirectory() as directory, running_postgres() as server:
+        both = [Store(f"sqlite:///{directory}/meta.db"), Store(server.database())]
+        try:
+            yield both
+        finally:
+            for store in both:
+                store.close()
+
+
+def in_threads(callers: int, action: Callable[[int], object]) -> float:
+    """Seconds until ``callers`` threads have each run ``action``."""
+    threads = [threading.Thread(target=action, args=(number,)) for number in range(callers)]
+
+    def together() -> None:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return seconds(together)
+
+
+def small_copies(store: Store, callers: int, each: int) -> Row:
+    """Copies of one-segment objects against bare durable commits, in turns."""
+    tag = os.urandom(3).hex()
+    per_source = 50
+    for number in range(callers):
+        for part in range(-(-each * 4 // per_source)):
+            store.upload(f"{tag}-source-{number}-{part}")
+    model = store.upload(f"{tag}-model")
+    segment = list_segments(store.database, ListSegments(store.at(f"{tag}-model"))).segments[0]
+
+    def copies(turn: int) -> Callable[[int], None]:
+        def run(number: int) -> None:
+            for count in range(turn * each, (turn + 1) * each):
+                source = f"{tag}-source-{number}-{count // per_source}"
+                store.copy(source, f"{tag}-copy-{number}-{count}")
+
+        return run
+
+    def bare(turn: int) -> Callable[[int], None]:
+        def run(number: int) -> None:
+            for count in range(each):
+                store.bare_rows(model, segment, f"{tag}-bare-{turn}-{number}-{count}")
+
+        return run
+
+    ours, peer = [], []
+    for turn in range(4):
+        peer.append(in_threads(callers, bare(turn)))
+        ours.append(in_threads(callers, copies(turn)))
+    total = callers * each
+    our_rate, bare_rate = total / statistics.median(ours), total / statistics.median(peer)
+    return Row(
+        f"small copies, {callers} caller(s), {store.database.dialect}",
+        f"{our_rate:,.0f}/s",
+        f"bare commits {bare_rate:,.0f}/s",
+        our_rate / bare_rate,
+        "at least 0.5",
+        our_rate / bare_rate >= 0.5,
+    )
+
+
+def large_copy(store: Store, count: int) -> Row:
+    """A copy with many segments against the two INSERT … SELECT alone."""
+    tag = os.urandom(3).hex()
+    store.upload(f"{tag}-large", count)
+    columns = [column.name for column in segments.columns]
+    chosen = ", ".join(
+        ":new" if name == "stream_id" else "NULL" if name == "remote_alias_pieces" else name
+        for name in columns
+    )
+    source = begin_copy(
+        store.database, BeginCopy(store.at(f"{tag}-large"), store.at("x"), limit=1)
+    ).source
+
+    def statements() -> None:
+        with store.database.engine.begin() as connection:
+            new = {"new": os.urandom(16), "old": source.stream_id}
+            connection.execute(
+                text(
+                    f"INSERT INTO segments ({', '.join(columns)}) "
+                    f"SELECT {chosen} FROM segments WHERE stream_id = :old"
+                ),
+                new,
+            )
+            connection.execute(
+                text(
+                    "INSERT INTO segment_copies (stream_id, ancestor_stream_id) "
+                    "SELECT :new, stream_id FROM objects WHERE stream_id = :old"
+                ),
+                new,
+            )
+
+    peer, ours = [], []
+    for turn in range(3):
+        peer.append(seconds(statements))
+        ours.append(seconds(lambda turn=turn: store.copy(f"{tag}-large", f"{tag}-{turn}")))  # type: ignore[misc]
+    ratio = statistics.median(ours) / statistics.median(peer)
+    return Row(
+        f"copy of {count:,} segments, {store.database.dialect}",
+        f"{statistics.median(ours) * 1000:.0f} ms",
+        f"two INSERT … SELECT {statistics.median(peer) * 1000:.0f} ms",
+        ratio,
+        "under 5",
+        ratio < 5,
+    )
+
+
+def sizes_do_not_matter(store: Store, count: int) -> Row:
+    """Equal counts of 1 MiB and of 64 MiB segments."""
+    tag = os.urandom(3).hex()
+    store.upload(f"{tag}-small", count, MIB)
+    store.upload(f"{tag}-big", count, 64 * MIB)
+    small, big = [], []
+    for turn in range(20):
+        small.append(seconds(lambda t=turn: store.copy(f"{tag}-small", f"{tag}-s{t}")))  # type: ignore[misc]
+        big.append(seconds(lambda t=turn: store.copy(f"{tag}-big", f"{tag}-b{t}")))  # type: ignore[misc]
+    return Row(
+        f"copy of {count} × 64 MiB, {store.database.dialect}",
+        f"{min(big) * 1000:.1f} ms",
+        f"as many of 1 MiB {min(small) * 1000:.1f} ms",
+        min(big) / min(small),
+        "at most 1.2",
+        min(big) / min(small) <= 1.2,
+    )
+
+
+def deletes(store: Store, rounds: int) -> Row:
+    """Deleting an original with 100 copies against one with none."""
+    tag = os.urandom(3).hex()
+    alone, family = [], []
+    for turn in range(rounds):
+        store.upload(f"{tag}-alone-{turn}")
+        store.upload(f"{tag}-family-{turn}")
+        for number in range(100):
+            store.copy(f"{tag}-family-{turn}", f"{tag}-child-{turn}-{number}")
+        alone.append(seconds(lambda t=turn: _delete(store, f"{tag}-alone-{t}")))  # type: ignore[misc]
+        family.append(seconds(lambda t=turn: _delete(store, f"{tag}-family-{t}")))  # type: ignore[misc]
+    return Row(
+        f"delete an original of 100 copies, {store.database.dialect}",
+        f"{statistics.median(family) * 1000:.2f} ms",
+        f"without copies {statistics.median(alone) * 1000:.2f} ms",
+        statistics.median(family) / statistics.median(alone),
+        "at most 3",
+        statistics.median(family) / statistics.median(alone) <= 3,
+    )
+
+
+def _delete(store: Store, key: str) -> None:
+    delete_object(store.database, DeleteObject(store.at(key)))
+
+
+def reads_of_an_original(store: Store, reads: int) -> Row:
+    """Listing the segments of an original that has 100 copies against one that has none."""
+    tag = os.urandom(3).hex()
+    store.upload(f"{tag}-alone")
+    store.upload(f"{tag}-family")
+    for number in range(100):
+        store.copy(f"{tag}-family", f"{tag}-child-{number}")
+
+    def read(key: str) -> float:
+        request = ListSegments(store.at(key))
+        return seconds(lambda: [list_segments(store.database, request) for _ in range(reads)])
+
+    pairs = [(read(f"{tag}-family"), read(f"{tag}-alone")) for _ in range(5)]
+    ours, peer = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+    return Row(
+        f"read an original of 100 copies, {store.database.dialect}",
+        f"{ours / reads * 1e6:.0f} µs",
+        f"without copies {peer / reads * 1e6:.0f} µs",
+        ours / peer,
+        "at most 1.2",
+        ours / peer <= 1.2,
+    )
+
+
+def run(scale: float = 1.0) -> list[Row]:
+    """All measurements; ``scale`` shortens or lengthens the run."""
+    rows: list[Row] = []
+    with stores() as both:
+        for store in both:
+            rows.append(small_copies(store, 1, max(int(100 * scale), 10)))
+            rows.append(small_copies(store, 8, max(int(40 * scale), 5)))
+            rows.append(large_copy(store, max(int(10_000 * scale), 1000)))
+            rows.append(sizes_do_not_matter(store, max(int(200 * scale), 50)))
+            rows.append(deletes(store, max(int(5 * scale), 2)))
+            rows.append(reads_of_an_original(store, max(int(200 * scale), 50)))
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    show("Store metadata", run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+
+
+if __name__ == "__main__":
+    main()
