@@ -8,12 +8,13 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from calque.errors import IsADirectory, ResourceExhausted, Unavailable, Unsupported
 from calque.operator import Operator
-from calque.operator.layers import Fault, FaultInjection
+from calque.operator.layers import Fault, FaultInjection, Retry
 from tests.operator.recorder import Hook, failing
 from tests.operator.services.fs.conftest import finish, names, start
 
@@ -143,6 +144,29 @@ def test_any_request_may_fail(op: Operator, folder: Path, verb: str, after: bool
         layered.copy("from", "to")
     done = verb == "copy_commit" and after
     assert op.read("to") == (b"new" if done else b"old")
+    assert names(folder) == ["from", "to"]
+
+
+@pytest.mark.parametrize("verb", ["copy_begin", "copy_chunk"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_lost_answer_is_asked_for_again(
+    op: Operator, folder: Path, verb: str, when: Literal["before", "after"], resumed: bool
+) -> None:
+    """What happened already is not counted twice and leaves no second temporary file."""
+    data = os.urandom(5000)
+    op.write("from", data)
+    fault = FaultInjection(Fault(verb=verb, when=when, times=2, error=Unavailable("lost")))
+    flaky = op.layer(fault).layer(Retry(first=0.001))
+    if resumed:
+        begun = op.copier("from", "to", chunk=1000)
+        next(begun)
+        copier = flaky.resume(begun.pause())
+    else:
+        copier = flaky.copier("from", "to", chunk=1000)
+    steps = list(copier)
+    assert steps == [1000] * 5
+    assert op.read("to") == data
     assert names(folder) == ["from", "to"]
 
 

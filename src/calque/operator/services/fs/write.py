@@ -70,7 +70,7 @@ def check_conditions(path: str, if_match: str | None) -> None:
 
 
 def target_status(root: Root, key: str) -> os.stat_result | None:
-    """The regular file that stands at the target now; None when nothing does, or a symlink.
+    """The regular file that a reader finds at the target now; None when there is none.
 
     Asked before anything is written, so that a bad name is refused at once, and so that neither a
     directory nor a device (``/dev/null``) is ever replaced by a file.
@@ -89,7 +89,7 @@ def target_status(root: Root, key: str) -> os.stat_result | None:
     except OSError:
         return None  # it dangles, loops or leads out: it will be replaced, not followed
     check_regular(behind, root.absolute(key))
-    return None
+    return behind
 
 
 def _write_at(descriptor: int, chunk: bytes, offset: int) -> None:
