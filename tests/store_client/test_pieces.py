@@ -101,7 +101,7 @@ def test_bytes_come_back(tmp_path: Path, coder: Coder, size: int) -> None:
 
 def test_one_of_one_costs_only_the_hashes(tmp_path: Path) -> None:
     """With one node a piece is the encrypted bytes, with 16 bytes a stripe beside them."""
-    coder = Coder(Redundancy())
+    coder = Coder(Redundancy.of(1, 1, share_size=65536))
     data = os.urandom(200_000)
     upload_pieces(targets(nodes_at(tmp_path, 1)), coder, ROOT_PIECE, [data])
     content = piece_file(tmp_path, 0).read_bytes()
