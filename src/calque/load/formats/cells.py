@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -64,9 +64,15 @@ def without(values: pa.Array, rows: list[int]) -> pa.Array:
     """The column with the cells of these rows set to null."""
     if not rows:
         return values
-    bad = set(rows)
-    keep = pa.array([row not in bad for row in range(len(values))], pa.bool_())
-    return pc.if_else(keep, values, pa.scalar(None, values.type))
+    return pc.if_else(all_but(rows, len(values)), values, pa.scalar(None, values.type))
+
+
+def all_but(rows: Iterable[int], count: int) -> pa.Array:
+    """A mask that is False at these rows."""
+    mask = bytearray(b"\1") * count
+    for row in rows:
+        mask[row] = 0
+    return pc.cast(pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(mask)]), pa.bool_())
 
 
 def where_false(mask: pa.Array) -> list[int]:

@@ -28,11 +28,18 @@ _DELIMITER = b"\x1f"
 
 
 class QuickParser:
-    """Parses blocks of one file; remembers which columns must be read as text."""
+    """Parses blocks of one file; ``learned`` are columns that must be read as text."""
 
     def __init__(
-        self, format: CsvFormat, dialect: Dialect, mapped: ColumnMap, shaper: Shaper, file: str
+        self,
+        format: CsvFormat,
+        dialect: Dialect,
+        mapped: ColumnMap,
+        shaper: Shaper,
+        file: str,
+        learned: set[str] | None = None,
     ) -> None:
+        self._learned = set() if learned is None else learned
         self._format = format
         self._dialect = dialect
         self._mapped = mapped
@@ -131,20 +138,28 @@ class QuickParser:
             beyond = [name for name in self._types if is_beyond(table[name])]
             if not beyond:
                 return table
-            self._types.update(dict.fromkeys(beyond, pa.string()))
+            for name in beyond:
+                self._read_as_text(name)
         return None
 
     def _give_way(self, why: str) -> bool:
-        """After a failure: let blank lines be, then read the column that failed as text."""
-        if self._counts_rows:
+        """After a failure: let blank lines be, or read the column that failed as text."""
+        if self._counts_rows and "invalid value ''" in why:
             self._counts_rows = False
             return True
         found = _FAILED_COLUMN.search(why)
         name = self._names[int(found.group(1))] if found else ""
         if self._types.get(name, pa.string()) == pa.string():
             return False
-        self._types[name] = pa.string()
+        self._read_as_text(name)
         return True
+
+    def _read_as_text(self, name: str) -> None:
+        """From now on, and in the files that follow."""
+        self._types[name] = pa.string()
+        self._counts_rows = self._counts_rows and self._blank_lines_fail()
+        source = self._names.index(name)
+        self._learned.add(self._mapped.schema.names[self._mapped.sources.index(source)])
 
     def _read(self, data: pa.Buffer, invalid: list[arrow_csv.InvalidRow]) -> pa.Table:
         if data.size == 0:
@@ -236,7 +251,8 @@ class QuickParser:
         types: dict[str, pa.DataType] = {}
         for field, source in zip(self._mapped.schema, self._mapped.sources, strict=True):
             if source is not None:
-                types[self._names[source]] = self._quick_type(field.type)
+                known = pa.string() if field.name in self._learned else None
+                types[self._names[source]] = known or self._quick_type(field.type)
         return types
 
     def _quick_type(self, kind: pa.DataType) -> pa.DataType:

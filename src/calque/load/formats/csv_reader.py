@@ -50,7 +50,9 @@ class CsvReader:
         mapped = self._map(names, dialect)
         shaper = Shaper(mapped.schema, CastRules.of(self._format), self._spec.rescue)
         exact = ExactParser(self._format, dialect, mapped, shaper, self._source.location)
-        quick = QuickParser(self._format, dialect, mapped, shaper, self._source.location)
+        quick = QuickParser(
+            self._format, dialect, mapped, shaper, self._source.location, self._spec.learned
+        )
         self.extent.start = self.extent.end = feed.base
         stop = None if self._source.end == self._source.size else self._source.end
         for block in blocks(feed, dialect, stop):
