@@ -101,7 +101,7 @@ def duckdb(stage: str, out: str, kind: str) -> tuple[float, int]:
         "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT)"
     )
     taken = time.perf_counter() - began
-    (rows,) = connection.execute(f"SELECT count(*) FROM '{out}/*'").fetchone()
+    (rows,) = connection.execute(f"SELECT count(*) FROM read_parquet('{out}/*')").fetchone()
     return taken, rows
 
 

@@ -312,20 +312,36 @@ class Statement:
     ) -> Snapshot:
         """The table, made or grown if need be."""
         if snapshot is None:
-            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
-            self.lake.create(schema, self.request.partition_by)
-            if self.request.schema is None:
-                seen = min(len(files), SAMPLE)
-                self.report.notes.append(
-                    f"the table was made; its schema was inferred from {seen} files"
-                )
-            return self.lake.open()
+            return self._made(stage, engine, files, format)
         if self.request.evolve:
             match = choose_match(self.request, format)
             return evolve_table(
                 self.request, engine, self.lake, snapshot, files, format, match, stage.options
             )
         return snapshot
+
+    def _made(
+        self,
+        stage: Stage,
+        engine: Engine,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+    ) -> Snapshot:
+        try:
+            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
+        except NotFound:
+            # Another loader may have made the table, loaded these files and purged them.
+            found = self._find()
+            if found is None:
+                raise
+            return found
+        self.lake.create(schema, self.request.partition_by)
+        if self.request.schema is None:
+            seen = min(len(files), SAMPLE)
+            self.report.notes.append(
+                f"the table was made; its schema was inferred from {seen} files"
+            )
+        return self.lake.open()
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
         return LoadStart(

@@ -19,10 +19,12 @@ def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
     """
     operator, base = Operator.locate(lake.root.rstrip("/") + "/")
     kept = set(keep)
+    # By name alone: names are unique, while one object may be listed under several spellings.
+    names = {path.rpartition("/")[2] for path in kept}
     removed = 0
     with suppress(CalqueError):
         for found in _candidates(operator, base + lake.data_prefix, load_id, kept, base):
-            if found[len(base) :] not in kept:
+            if found.rpartition("/")[2] not in names:
                 operator.delete(found)
                 removed += 1
     return removed
@@ -39,7 +41,7 @@ def _candidates(
     for found in operator.list(f"{folder}{load_id}-", recursive=False):
         yield found.path
     if kept:
-        below = sorted({base + path.rpartition("/")[0] + "/" for path in kept} - {folder})
+        below = sorted({base + path[: path.rfind("/") + 1] for path in kept} - {folder})
         for partition in below:
             for found in operator.list(f"{partition}{load_id}-", recursive=False):
                 yield found.path

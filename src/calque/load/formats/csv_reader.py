@@ -79,9 +79,7 @@ class CsvReader:
         location, format = self._source.location, self._format
         if not self._source.is_whole:
             return Feed(self._source.stream(), max(self._source.start - 1, 0))
-        head = self._source.head(compression.MAGIC_LENGTH)
-        kind = compression.detect(location, head, format.compression)
-        plain = compression.decompressed(location, self._source.stream(), kind)
+        plain = compression.opened(location, self._source.stream(), format.compression)
         replace = format.replace_invalid_characters
         return Feed(as_utf8(location, plain, format.encoding, replace=replace))
 
