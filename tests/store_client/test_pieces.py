@@ -300,6 +300,25 @@ def test_deletions_wait_for_a_dead_node(tmp_path: Path) -> None:
     assert list(gone.pieces()) == []
 
 
+def test_a_damaged_note_stands_in_nobodys_way(tmp_path: Path) -> None:
+    """A note that cannot be read is passed over; a silent node is asked once."""
+    asked: list[str] = []
+
+    def silent(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        asked.append(call.verb)
+        raise Unavailable("no answer")
+
+    notes = Operator.from_uri(str(tmp_path / "notes"))
+    node = node_at(tmp_path, 0, silent)
+    deletions = Deletions(notes, NodeDirectory([node]))
+    doomed = [Doomed(bytes([n]) * 32, node.id, "nowhere") for n in range(5)]
+    assert deletions.delete(doomed) == 0
+    assert asked == ["delete"]
+    notes.write("damaged.json", b"{")
+    assert deletions.waiting() == doomed
+    assert deletions.retry() == 0
+
+
 def test_only_pieces_are_pieces(tmp_path: Path) -> None:
     """Files that somebody put beside the pieces are passed over."""
     node = node_at(tmp_path, 0)
