@@ -139,6 +139,7 @@ _HINTS: Mapping[str, str] = {
     "InvalidToken": "The session token is not valid: check AWS_SESSION_TOKEN.",
     "RequestTimeTooSkewed": "This machine's clock is wrong: set it.",
     "AccessDenied": "These credentials may not do this: ask for the permission, or use others.",
+    "PreconditionFailed": "The condition on source or target is false; nothing was changed.",
     "InvalidObjectState": "The object is archived: restore it first.",
 }
 
