@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 
-from calque.errors import IsADirectory, ResourceExhausted, Unavailable, Unsupported
+from calque.errors import ResourceExhausted, Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Fault, FaultInjection, Retry
 from tests.operator.recorder import Hook, failing
@@ -198,36 +198,6 @@ def test_a_broken_source_of_a_write(op: Operator, folder: Path) -> None:
         op.write("to", chunks())  # type: ignore[arg-type]
     assert op.read("to") == b"old"
     assert names(folder) == ["to"]
-
-
-def test_devices_and_pipes_are_never_replaced(op: Operator, folder: Path) -> None:
-    """A copy to ``/dev/null`` must not make a file of it, nor of what a link there leads to."""
-    op.write("from", b"x")
-    os.mkfifo(folder / "pipe")
-    (folder / "link").symlink_to("pipe")
-    (folder / "dir").mkdir()
-    (folder / "dirlink").symlink_to("dir")
-    for target, error in (
-        ("pipe", Unsupported),
-        ("link", Unsupported),
-        ("dir", IsADirectory),
-        ("dirlink", IsADirectory),
-    ):
-        with pytest.raises(error):
-            op.write(target, b"y")
-        with pytest.raises(error):
-            op.copy("from", target)
-        with pytest.raises(error):
-            op.service.rename(op.stat("from"), target)  # type: ignore[attr-defined]
-    for special in ("pipe", "dir"):
-        with pytest.raises((Unsupported, IsADirectory)):
-            op.delete(special)
-    whole = Operator.from_uri("file:///")
-    for target in ("dev/null", "dev/full"):
-        with pytest.raises(Unsupported, match="device"):
-            op.copy("from", target, into=whole)
-    assert names(folder) == ["dir", "dirlink", "from", "link", "pipe"]
-    assert not os.path.isfile("/dev/null")
 
 
 def test_readers_see_old_or_new(op: Operator, folder: Path) -> None:
