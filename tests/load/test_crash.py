@@ -104,9 +104,18 @@ def test_failed_then_run_again(tmp_path: Path, kind: str, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", KINDS)
+def test_failed_once(tmp_path: Path, kind: str, step: str) -> None:
+    """An error that does not come back on the way out harms nothing either."""
+    place, expected, code = _alone(tmp_path / "case", kind, f"{step}@1", "error")
+    assert code == 1
+    assert_settled(place, expected)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_failed_beside_another(tmp_path: Path, kind: str, step: str) -> None:
     """An error at any step of one loader does not disturb another."""
-    place, expected, _ = _beside(tmp_path / "case", kind, step, "error")
+    place, expected, _ = _beside(tmp_path / "case", kind, f"{step}@1", "error")
     assert_settled(place, expected)
 
 

@@ -18,6 +18,7 @@ from calque.errors import CalqueError, IntegrityError, NotFound, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.fsck import check_store
+from calque.store.nodes.erasure import Coder, share_hash
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_path
 from calque.store.open_project import open_project
@@ -110,6 +111,28 @@ def test_damaged_pieces_are_passed_over(spread: World) -> None:
     assert spread.project.download(BUCKET, "k").read() == content
     kinds = {finding.kind for finding in check_store(spread.store, young=True)}
     assert kinds == {"piece of the wrong size"}
+    for file, piece in saved.items():
+        file.write_bytes(piece)
+
+
+def test_a_lying_node_is_found_out(spread: World) -> None:
+    """A piece changed together with its hashes: the cipher notices, and other pieces are used."""
+    content = os.urandom(2 * SEGMENT + 300)
+    spread.project.upload(BUCKET, "k", content)
+    node = spread.store.nodes.direct()[0]
+    saved = {}
+    for stored in node.pieces():
+        file = spread.store.folder / "nodes" / "0" / piece_path(stored.piece)
+        saved[file] = file.read_bytes()
+        unit = Coder(TWO_OF_FOUR).unit_size(TWO_OF_FOUR.stripe_size)
+        share = bytearray(saved[file][: unit - 16])
+        share[-1] ^= 1
+        forged = bytes(share) + share_hash(stored.piece, 0, bytes(share))
+        file.write_bytes(forged + saved[file][unit:])
+    assert spread.project.download(BUCKET, "k").read() == content
+    assert (
+        spread.project.download(BUCKET, "k", offset=900, length=300).read() == (content[900:1200])
+    )
     for file, piece in saved.items():
         file.write_bytes(piece)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +23,7 @@ from hypothesis.stateful import (
 
 from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, ResourceExhausted
 from calque.store.nodes.erasure import Redundancy
+from calque.store.sweep import sweep_store
 from calque.testing.postgres import PostgresServer
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SIZES, World
 
@@ -30,8 +33,17 @@ metadata = st.dictionaries(st.sampled_from(["x", "y"]), st.text(max_size=5), max
 sizes = st.sampled_from([*SIZES.values(), 1, SEGMENT - 1])
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What the model knows of an object."""
+
+    content: bytes
+    metadata: dict[str, str]
+    expires: datetime | None = None
+
+
 class History(RuleBasedStateMachine):
-    """The model is a dictionary: place → (bytes, metadata). Copies are values, not references."""
+    """The model is a dictionary of values: what is copied there shares nothing."""
 
     redundancy: ClassVar[Redundancy] = Redundancy(share_size=100)
     server: ClassVar[PostgresServer | None] = None
@@ -41,13 +53,14 @@ class History(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="calque-history-"))
         self.url = self.server.database() if self.server else None
         self.world = World.make(self.folder / "store", self.redundancy, self.url)
-        self.model: dict[tuple[str, str], tuple[bytes, dict[str, str]]] = {}
+        self.model: dict[tuple[str, str], Kept] = {}
 
     def teardown(self) -> None:
         try:
             self.everything_downloads()
             for place in list(self.model):
                 self.world.project.delete_object(*place)
+            sweep_store(self.world.store)
             assert self.world.piece_count() == 0
             self.world.check()
         finally:
@@ -59,15 +72,26 @@ class History(RuleBasedStateMachine):
     def existing(self, data: st.DataObject) -> tuple[str, str]:
         return data.draw(st.sampled_from(sorted(self.model)))
 
-    @rule(place=places, size=sizes, kept=metadata, fresh=st.booleans())
-    def upload(self, place: Any, size: int, kept: dict[str, str], fresh: bool) -> None:
+    @rule(
+        place=places,
+        size=sizes,
+        kept=metadata,
+        fresh=st.booleans(),
+        hours=st.one_of(st.none(), st.integers(1, 5)),
+    )
+    def upload(
+        self, place: Any, size: int, kept: dict[str, str], fresh: bool, hours: int | None
+    ) -> None:
         content = os.urandom(size)
+        expires = None if hours is None else self.world.clock.now() + timedelta(hours=hours)
         if fresh and place in self.model:
             with pytest.raises((ConditionNotMatch, AlreadyExists)):
                 self.world.project.upload(*place, content, metadata=kept, if_not_exists=True)
             return
-        self.world.project.upload(*place, content, metadata=kept, if_not_exists=fresh)
-        self.model[place] = (content, kept)
+        self.world.project.upload(
+            *place, content, metadata=kept, if_not_exists=fresh, expires=expires
+        )
+        self.model[place] = Kept(content, kept, expires)
 
     @rule(place=places, parts=st.dictionaries(st.integers(1, 9), sizes, min_size=1, max_size=3))
     def upload_in_parts(self, place: Any, parts: dict[int, int]) -> None:
@@ -76,7 +100,7 @@ class History(RuleBasedStateMachine):
         for number in reversed(contents):
             upload.upload_part(number, contents[number])
         upload.commit()
-        self.model[place] = (b"".join(contents[n] for n in sorted(contents)), {})
+        self.model[place] = Kept(b"".join(contents[n] for n in sorted(contents)), {})
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), to=places, replaced=st.one_of(st.none(), metadata))
@@ -86,8 +110,8 @@ class History(RuleBasedStateMachine):
             self.world.project.copy_object(*source, *to, metadata=replaced)
         except ResourceExhausted:
             return
-        content, kept = self.model[source]
-        self.model[to] = (content, kept if replaced is None else replaced)
+        copied = self.model[source]
+        self.model[to] = copied if replaced is None else replace(copied, metadata=replaced)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), to=places)
@@ -107,11 +131,21 @@ class History(RuleBasedStateMachine):
         assert self.world.project.delete_object(*place)
         del self.model[place]
 
+    @rule(hours=st.integers(1, 3), swept=st.booleans())
+    def time_passes(self, hours: int, swept: bool) -> None:
+        self.world.clock.ahead += timedelta(hours=hours)
+        now = self.world.clock.now()
+        for place, kept in list(self.model.items()):
+            if kept.expires is not None and kept.expires <= now:
+                del self.model[place]
+        if swept:
+            sweep_store(self.world.store)
+
     @rule(bucket=st.sampled_from([BUCKET, OTHER]))
     def delete_bucket(self, bucket: str) -> None:
         gone = [place for place in self.model if place[0] == bucket]
         deleted = self.world.project.delete_bucket(bucket, with_objects=True)
-        assert deleted == len(gone)
+        assert deleted >= len(gone)  # expired ones that were not swept yet go too
         self.world.project.create_bucket(bucket)
         for place in gone:
             del self.model[place]
@@ -121,7 +155,7 @@ class History(RuleBasedStateMachine):
     def read_a_range(self, data: st.DataObject, offset: int, length: int) -> None:
         place = self.existing(data)
         got = self.world.project.download(*place, offset=offset, length=length).read()
-        assert got == self.model[place][0][offset : offset + length]
+        assert got == self.model[place].content[offset : offset + length]
 
     @invariant()
     def listings_agree(self) -> None:
@@ -133,10 +167,11 @@ class History(RuleBasedStateMachine):
         self.world.check()
 
     def everything_downloads(self) -> None:
-        for place, (content, kept) in self.model.items():
+        for place, kept in self.model.items():
             download = self.world.project.download(*place)
-            assert download.read() == content
-            assert dict(download.info.metadata) == kept
+            assert download.read() == kept.content
+            assert dict(download.info.metadata) == kept.metadata
+            assert download.info.expires == kept.expires
 
 
 def run(machine: type[History], examples: int, *, shrink: bool = False) -> None:

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +19,8 @@ from calque.errors import (
     InvalidInput,
     NotFound,
 )
+from calque.store.nodes.expire import collect_expired
+from calque.store.sweep import Swept, sweep_store
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.cipher import CipherSuite
 from tests.store_client.world import BUCKET, SEGMENT, SIZES, SMALL, World
@@ -187,13 +189,43 @@ def test_metadata_is_replaced_alone(plain_world: World) -> None:
     assert dict(plain_world.project.update_metadata(BUCKET, "k", {}).metadata) == {}
 
 
-def test_expired_objects_are_gone(plain_world: World) -> None:
-    """An object past its time is not found; its expiry is known to the node."""
-    soon = datetime.now(UTC) + timedelta(days=1)
-    made = plain_world.project.upload(BUCKET, "k", os.urandom(2000), expires=soon)
+def test_expired_objects_are_gone(world: World) -> None:
+    """Past its time an object and its copy are not found; a sweep removes rows and pieces."""
+    project, soon = world.project, world.clock.now() + timedelta(hours=1)
+    made = project.upload(BUCKET, "k", os.urandom(2 * SEGMENT), expires=soon)
     assert made.expires == soon
+    assert project.copy_object(BUCKET, "k", BUCKET, "copy").expires == soon
+    project.upload(BUCKET, "stays", os.urandom(SEGMENT))
+    upload = project.begin_multipart(BUCKET, "abandoned")
+    upload.upload_part(1, os.urandom(SEGMENT))
+    world.clock.ahead += timedelta(minutes=59)
+    assert sweep_store(world.store) == Swept(0, 0, 0, 0, 0)
+    world.clock.ahead += timedelta(minutes=2)
+    assert world.keys() == ["stays"]
+    for key in ("k", "copy"):
+        with pytest.raises(NotFound):
+            project.download(BUCKET, key)
+    with pytest.raises(NotFound):
+        project.copy_object(BUCKET, "k", BUCKET, "late")
+    assert sweep_store(world.store).expired_objects == 2
+    world.clock.ahead += timedelta(days=3)
+    swept = sweep_store(world.store)
+    nodes = world.store.nodes.direct()
+    assert (swept.abandoned_uploads, swept.expired_pieces) == (1, 2 * len(nodes))
+    assert world.piece_count() == len(nodes)
+    assert [list(node.root.list("expiries/")) for node in nodes] == [[] for _ in nodes]
+
+
+def test_a_node_forgets_before_the_satellite(plain_world: World) -> None:
+    """A node that collects by itself first leaves rows that fsck does not mistake for a loss."""
+    project, soon = plain_world.project, plain_world.clock.now() + timedelta(hours=1)
+    project.upload(BUCKET, "k", os.urandom(2 * SEGMENT), expires=soon)
     (node,) = plain_world.store.nodes.direct()
-    assert len(list(node.root.list("expiries/"))) == 2
+    plain_world.clock.ahead += timedelta(hours=5)
+    assert collect_expired(node, plain_world.clock.now()) == 2
+    assert plain_world.piece_count() == 0
+    plain_world.check()
+    assert sweep_store(plain_world.store).expired_objects == 1
 
 
 def test_damaged_bytes_are_never_returned(plain_world: World) -> None:

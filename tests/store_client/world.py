@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from calque.store.embedded import EmbeddedStore, StoreOptions
@@ -38,17 +39,31 @@ SIZES = {
 
 
 @dataclass
+class Clock:
+    """The satellite's clock, which tests may put forward."""
+
+    ahead: timedelta = timedelta(0)
+
+    def __call__(self) -> int:
+        return int(self.now().timestamp() * 1_000_000)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+
+@dataclass
 class World:
     """An opened store and a project in it with two buckets."""
 
     store: EmbeddedStore
     project: Project
+    clock: Clock
 
     @classmethod
     def make(cls, folder: Path, redundancy: Redundancy, database: str | None = None) -> World:
-        options = StoreOptions(redundancy=redundancy, database=database)
-        store = EmbeddedStore.create(folder, options)
-        world = cls(store, cls._open(store, store.grant(), SMALL))
+        options, clock = StoreOptions(redundancy=redundancy, database=database), Clock()
+        store = EmbeddedStore.create(folder, options, clock=clock)
+        world = cls(store, cls._open(store, store.grant(), SMALL), clock)
         for bucket in (BUCKET, OTHER):
             world.project.create_bucket(bucket)
         return world

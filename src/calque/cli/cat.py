@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.places import Location, Place
+from calque.cli.places import Location, Options, Place
 from calque.cli.quantities import parse_size
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -21,6 +21,7 @@ def cat(
         str | None, typer.Option(metavar="SIZE", help="No more than this many bytes.")
     ] = None,
     version: Annotated[str | None, typer.Option(metavar="ID", help="Of this version.")] = None,
+    option: Options = None,
 ) -> None:
     """Write an object's bytes to standard output, as they arrive.
 
@@ -30,7 +31,7 @@ def cat(
 
     - `calque cat s3://landing/a.parquet --length 4` shows its first four bytes
     """
-    place = Place.of(location).file()
+    place = Place.of(location, option).file()
     stream = place.operator.read_stream(
         place.path,
         offset=parse_size(offset),

@@ -16,7 +16,7 @@ import typer
 from calque.cli.checkpoints import CheckpointFile
 from calque.cli.output import byte_bar, say, size
 from calque.cli.places import Place
-from calque.errors import CheckpointInvalid, Unavailable
+from calque.errors import CheckpointInvalid, Unavailable, Unsupported
 from calque.operator import Copier
 from calque.operator.options import CopyKeywords
 from calque.values import Metadata
@@ -67,9 +67,14 @@ class CopyJob:
         return self.source.is_local and self.target.is_local
 
     def _start(self) -> Copier:
-        return self.source.operator.copier(
-            self.source.path, self.target.path, into=self.target.operator, **self.options
-        )
+        try:
+            return self.source.operator.copier(
+                self.source.path, self.target.path, into=self.target.operator, **self.options
+            )
+        except Unsupported as error:
+            if self.source.operator.scheme != self.target.operator.scheme:
+                error.hint = "With --stream the bytes pass through this machine instead."
+            raise
 
     def _run_resumable(self) -> Copied:
         kept = CheckpointFile.of(self.source.location, self.target.location)

@@ -8,7 +8,7 @@ import typer
 
 from calque.cli.copying import Copied, CopyJob
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.places import Place, Source, Target
+from calque.cli.places import Options, Place, Source, Target
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.verifying import compare
 from calque.errors import Unsupported
@@ -65,6 +65,7 @@ def cp(
         bool, typer.Option("--carry-class", help="Keep the source's storage class.")
     ] = False,
     timeout: TimeLimit = None,
+    option: Options = None,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", hidden=True)] = False,
     quiet: Quiet = False,
     json: JsonFlag = False,
@@ -87,8 +88,8 @@ def cp(
     layers = default_layers()
     if timeout is not None:
         layers = (Deadline.after(parse_duration(timeout).total_seconds()), *layers)
-    origin = Place.of(source, layers=layers).file()
-    goal = Place.of(target, layers=layers).receiving(origin)
+    origin = Place.of(source, option, layers=layers).file()
+    goal = Place.of(target, option, layers=layers).receiving(origin)
     options: CopyKeywords = {
         "if_not_exists": if_not_exists,
         "if_match": if_match,

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import JsonFlag, printable, size
-from calque.cli.places import Location, Place
+from calque.cli.places import Location, Options, Place
 from calque.errors import NotFound
 from calque.values import Metadata
 
@@ -29,6 +29,7 @@ def ls(
         str, typer.Option(metavar="NAME", help="Begin after this name (as it is shown).")
     ] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Show no more than this many.")] = None,
+    option: Options = None,
     json: JsonFlag = False,
 ) -> None:
     """List objects in key order, as they are found: the first line does not wait for the last.
@@ -39,7 +40,7 @@ def ls(
 
     - `calque ls -rl ./warehouse` shows every file below with size and time
     """
-    place = Place.of(location)
+    place = Place.of(location, option)
     base = place.prefix.rpartition("/")[0]
     base = f"{base}/" if base else ""
     entries = islice(_entries(place, base, start_after, recursive), limit)

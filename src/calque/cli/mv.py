@@ -9,7 +9,7 @@ import typer
 from calque.cli.copying import Copied, CopyJob
 from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, may_stream, summary
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.places import Place, Source, Target
+from calque.cli.places import Options, Place, Source, Target
 from calque.cli.quantities import parse_size
 from calque.errors import ConditionNotMatch, Unsupported
 from calque.operator.options import CopyKeywords
@@ -27,6 +27,7 @@ def mv(
     concurrent: Concurrent = 8,
     chunk: Chunk = None,
     stream: Stream = False,
+    option: Options = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
 ) -> None:
@@ -41,8 +42,8 @@ def mv(
 
     - `calque mv s3://landing/a.csv s3://archive/2026/` copies inside S3, then deletes
     """
-    origin = Place.of(source).file()
-    goal = Place.of(target).receiving(origin)
+    origin = Place.of(source, option).file()
+    goal = Place.of(target, option).receiving(origin)
     moved = _rename(origin, goal, if_not_exists)
     if moved is None:
         options: CopyKeywords = {

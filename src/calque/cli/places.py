@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from calque.errors import InvalidInput, IsADirectory
+from calque.errors import ConfigInvalid, InvalidInput, IsADirectory
 from calque.operator import Operator
 from calque.operator.layers import Layer
-from calque.operator.locate import locate
+from calque.operator.registry import secrets_of
+from calque.operator.uri import scheme_of
 
 Source = Annotated[str, typer.Argument(metavar="SRC", help="A URI or a local path.")]
 Target = Annotated[
@@ -20,7 +22,28 @@ Target = Annotated[
         metavar="DST", help="A URI or a local path; one that ends in / keeps the source's name."
     ),
 ]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE", help="An option of the service: -o region=eu-west-1"
+    ),
+]
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help="A URI or a local path.")]
+
+
+def _named(options: Sequence[str], scheme: str) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not name or not equals:
+            raise ConfigInvalid(f"{option!r} is no option", hint="Write -o NAME=VALUE.")
+        if name in secrets_of(scheme):
+            raise ConfigInvalid(
+                f"the secret {name!r} does not belong on a command line, where others can see it",
+                hint="Give it by the environment.",
+            )
+        named[name] = value
+    return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +54,19 @@ class Place:
     path: str
 
     @classmethod
-    def of(cls, location: str, *, layers: tuple[Layer, ...] | None = None) -> Place:
+    def of(
+        cls,
+        location: str,
+        options: Sequence[str] | None = None,
+        *,
+        layers: tuple[Layer, ...] | None = None,
+    ) -> Place:
+        """Open a location. Options (``NAME=VALUE``) are those of remote services, on both sides."""
         if not location:
             raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
-        return cls(*locate(location, layers=layers))
+        scheme = scheme_of(location)
+        given = {} if scheme in ("fs", "file") else _named(options or (), scheme)
+        return cls(*Operator.locate(location, layers=layers, **given))
 
     @property
     def location(self) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import PARTLY, JsonFlag, as_json, say
-from calque.cli.places import Place
+from calque.cli.places import Options, Place
 from calque.errors import CalqueError, NotFound, Unsupported
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -25,6 +25,7 @@ def rm(
         str | None, typer.Option(metavar="ETAG", help="Delete only if it is still this one.")
     ] = None,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", hidden=True)] = False,
+    option: Options = None,
     json: JsonFlag = False,
 ) -> None:
     """Delete objects. Each is tried; exit code 3 when some could not be deleted.
@@ -41,7 +42,7 @@ def rm(
     failed: list[tuple[str, CalqueError]] = []
     for location in locations:
         try:
-            _delete(location, force, if_match)
+            _delete(Place.of(location, option).file(), force, if_match)
             deleted.append(location)
         except CalqueError as error:
             failed.append((location, error))
@@ -55,8 +56,7 @@ def rm(
         raise typer.Exit(PARTLY)
 
 
-def _delete(location: str, force: bool, if_match: str | None) -> None:
-    place = Place.of(location).file()
+def _delete(place: Place, force: bool, if_match: str | None) -> None:
     if not force and not place.operator.exists(place.path):
         raise NotFound(f"{place.location} does not exist", hint="With --force this is no error.")
     place.operator.delete(place.path, if_match=if_match)

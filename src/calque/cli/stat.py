@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from calque.cli.output import JsonFlag, as_json, printable, record
-from calque.cli.places import Location, Place
+from calque.cli.places import Location, Options, Place
 from calque.values import Metadata
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -18,6 +18,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 def stat(
     location: Location,
     version: Annotated[str | None, typer.Option(metavar="ID", help="Of this version.")] = None,
+    option: Options = None,
     json: JsonFlag = False,
 ) -> None:
     """Show what is known of an object: size, time, etag, headers, metadata, tags.
@@ -28,7 +29,7 @@ def stat(
 
     - `calque stat report.csv --json`
     """
-    place = Place.of(location)
+    place = Place.of(location, option)
     path = place.prefix if place.is_local_directory else place.path
     known = _known(place.operator.stat(path, version=version))
     known = {"location": place.location, **known}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from calque.cli.store_access import access
+from calque.cli.store_expire import expire
 from calque.cli.store_fsck import fsck
 from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
@@ -13,6 +14,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="
 app.command()(init)
 app.command()(mkbucket)
 app.command()(access)
+app.command()(expire)
 app.command()(fsck)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import PARTLY, JsonFlag, as_json, printable, say, size, table
-from calque.cli.places import Location, Place
+from calque.cli.places import Location, Options, Place
 from calque.cli.quantities import parse_duration
 from calque.errors import CalqueError
 from calque.operator import Leftover
@@ -35,6 +35,7 @@ def sweep(
         typer.Option(metavar="TIME", help="Leave alone what is younger: it may still be resumed."),
     ] = "1d",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    option: Options = None,
     json: JsonFlag = False,
 ) -> None:
     """Remove what killed copies left: temporary files, multipart uploads, uncommitted blocks.
@@ -48,14 +49,24 @@ def sweep(
 
     - `calque sweep ./warehouse --older-than 0s` removes every abandoned temporary file
     """
-    place = Place.of(location)
+    place = Place.of(location, option)
     before = datetime.now(UTC) - parse_duration(older_than)
-    swept = [_sweep(place, found, dry_run) for found in _old(place, before)]
+    swept: list[Swept] = []
+    failure: CalqueError | None = None
+    try:
+        for found in _old(place, before):
+            swept.append(_sweep(place, found, dry_run))  # noqa: PERF401 - kept when it breaks off
+    except CalqueError as error:
+        if not swept:
+            raise
+        failure = error
     if json:
         as_json([_plain(one) for one in swept])
     else:
         _show(swept, dry_run)
-    if any(one.error for one in swept):
+    if failure is not None:
+        say(f"error: not all of it could be looked at: {failure}")
+    if failure is not None or any(one.error for one in swept):
         raise typer.Exit(PARTLY)
 
 

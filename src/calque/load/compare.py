@@ -74,8 +74,19 @@ class Comparison:
         if self._stage.named:
             yield from self._by_name()
             return
+        force, renew_before = self._request.force, self._now + self._ledger.life // 4
         for file, known in self._join(self._stage.list()):
-            yield self._decide(file, known)
+            # The common case of a stage that was loaded before, decided without a call.
+            if (
+                known is not None
+                and known.etag is not None
+                and known.etag == file.identity.etag
+                and known.expires_at >= renew_before
+                and not force
+            ):
+                yield Decision(file, Status.SKIPPED_LOADED, None, known)
+            else:
+                yield self._decide(file, known)
 
     def _by_name(self) -> Iterator[Decision | _Pair]:
         found = self._stage.listed() if self._request.files else self._stage.list()

@@ -39,6 +39,14 @@ def cut(plan: WritePlan, cores: int, size: int | None = None) -> tuple[WriteTask
     )
 
 
+def pack(
+    files: Sequence[StagedFile], size: int = SMALLEST_TASK
+) -> Iterator[tuple[StagedFile, ...]]:
+    """Whole files in groups of about ``size`` bytes."""
+    for group in _grouped((Piece(file) for file in files), size):
+        yield tuple(piece.file for piece in group)
+
+
 def task_bytes(files: Sequence[StagedFile], cores: int) -> int:
     """How much a task should read: enough for data files of a good size, little enough to share."""
     total = sum(file.identity.size for file in files)

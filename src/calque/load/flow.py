@@ -216,15 +216,9 @@ class Statement:
         message = one.message
         if message is None and one.known is not None:
             message = f"loaded before, by load {one.known.load_id}"
-        self.report.files.add(
-            FileResult(
-                one.file.location,
-                one.file.name,
-                one.status or Status.FAILED,
-                bytes=one.file.identity.size,
-                message=message,
-            )
-        )
+        status = (one.status or Status.FAILED)._value_
+        file = one.file
+        self.report.files.skip(file.location, file.name, status, file.identity.size, message)
 
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         for one in Comparison(stage, self.request, self.ledger, table, look_only=True):
@@ -318,20 +312,36 @@ class Statement:
     ) -> Snapshot:
         """The table, made or grown if need be."""
         if snapshot is None:
-            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
-            self.lake.create(schema, self.request.partition_by)
-            if self.request.schema is None:
-                seen = min(len(files), SAMPLE)
-                self.report.notes.append(
-                    f"the table was made; its schema was inferred from {seen} files"
-                )
-            return self.lake.open()
+            return self._made(stage, engine, files, format)
         if self.request.evolve:
             match = choose_match(self.request, format)
             return evolve_table(
                 self.request, engine, self.lake, snapshot, files, format, match, stage.options
             )
         return snapshot
+
+    def _made(
+        self,
+        stage: Stage,
+        engine: Engine,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+    ) -> Snapshot:
+        try:
+            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
+        except NotFound:
+            # Another loader may have made the table, loaded these files and purged them.
+            found = self._find()
+            if found is None:
+                raise
+            return found
+        self.lake.create(schema, self.request.partition_by)
+        if self.request.schema is None:
+            seen = min(len(files), SAMPLE)
+            self.report.notes.append(
+                f"the table was made; its schema was inferred from {seen} files"
+            )
+        return self.lake.open()
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
         return LoadStart(

@@ -269,13 +269,19 @@ def _missing(value: Any) -> str:
     return word
 
 
-_COLUMNAR: Options = {"MISSING_FIELD_AS": ("missing_field", _missing)}
+_COLUMNAR: Options = {
+    "MISSING_FIELD_AS": ("missing_field", _missing),
+    "TIME_ZONE": ("time_zone", text),
+}
 _XML: Options = {
     "COMPRESSION": ("compression", compression),
     "ROW_TAG": ("row_tag", text),
     "ROWTAG": ("row_tag", text),
     "ATTRIBUTE_PREFIX": ("attribute_prefix", text),
     "ATTRIBUTEPREFIX": ("attribute_prefix", text),
+    "DATE_FORMAT": ("date_format", strftime),
+    "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "TIME_ZONE": ("time_zone", text),
 }
 
 FORMATS: Mapping[str, tuple[type[Any], Options, Mapping[str, Any]]] = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from calque.errors import CalqueError, NotFound
 from calque.ledger.finish import Manifest
 from calque.load.tables import Lake
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 
 def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
@@ -17,23 +17,45 @@ def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
     Only a load that is over may be cleaned. Cleaning is a courtesy: what cannot be removed now is
     left for the table's own vacuum, since no reader ever sees it.
     """
-    operator, base = locate(lake.root.rstrip("/") + "/")
+    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
     kept = set(keep)
-    folders = {path.rpartition("/")[0] for path in kept} | {lake.data_prefix.rstrip("/")}
+    # By name alone: names are unique, while one object may be listed under several spellings.
+    names = {path.rpartition("/")[2] for path in kept}
     removed = 0
     with suppress(CalqueError):
-        for folder in sorted(folders):
-            start = f"{base}{folder}/{load_id}-" if folder else f"{base}{load_id}-"
-            for found in operator.list(start):
-                if found.path[len(base) :] not in kept:
-                    operator.delete(found.path)
-                    removed += 1
+        for found in _candidates(operator, base + lake.data_prefix, load_id, kept, base):
+            if found.rpartition("/")[2] not in names:
+                operator.delete(found)
+                removed += 1
     return removed
+
+
+def _candidates(
+    operator: Operator, folder: str, load_id: str, kept: set[str], base: str
+) -> Iterator[str]:
+    """Paths of the load's data files: in the folder itself, and in partitions below it.
+
+    A load that kept files is looked for where it kept them; one that was aborted may have written
+    into any partition.
+    """
+    for found in operator.list(f"{folder}{load_id}-", recursive=False):
+        yield found.path
+    if kept:
+        below = sorted({base + path[: path.rfind("/") + 1] for path in kept} - {folder})
+        for partition in below:
+            for found in operator.list(f"{partition}{load_id}-", recursive=False):
+                yield found.path
+        return
+    for entry in operator.list(folder, recursive=False):
+        if entry.is_dir and "=" in entry.path[len(folder) :]:
+            for found in operator.list(entry.path):
+                if found.path.rpartition("/")[2].startswith(f"{load_id}-"):
+                    yield found.path
 
 
 def data_files_exist(lake: Lake, manifest: Manifest) -> bool:
     """Whether every data file of a prepared load is still there, whole."""
-    operator, base = locate(lake.root.rstrip("/") + "/")
+    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
     for action in manifest.actions:
         if "add" not in action:
             continue

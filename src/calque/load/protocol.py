@@ -117,7 +117,7 @@ class LoadRun:
                 self.start.base_version,
                 self.table.number,
             )
-            abort(self.ledger, self.lake, self.table, load, error.message)
+            abort(self.ledger, self.lake, self.table, load, manifest, error.message)
             raise
 
     def give_up(self, message: str, manifest: Manifest) -> None:
@@ -181,15 +181,23 @@ def commit(
     return version
 
 
-def abort(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad, message: str) -> Mark:
+def abort(
+    ledger: Ledger,
+    lake: Lake,
+    table: TableRow,
+    load: OpenLoad,
+    manifest: Manifest | None,
+    message: str,
+) -> Mark:
     """Abort a load that others might still commit: by a marker. It may turn out committed."""
-    manifest = manifest_of(ledger, load.load_id) or Manifest()
     change = Change(load_id=load.load_id, mark=Mark.ABORTED)
     mark, version = _settle(ledger, lake, table, load.base_version, change)
-    if mark is Mark.COMMITTED:
+    if mark is Mark.ABORTED:
+        _release(ledger, lake, load.load_id, manifest, message)
+    elif manifest is not None:
         _finish(ledger, lake, load.load_id, version, manifest)
     else:
-        _release(ledger, lake, load.load_id, manifest, message)
+        finalise(ledger, load.load_id, version)
     return mark
 
 
@@ -208,10 +216,10 @@ def recover(
 def _recover(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad) -> Mark:
     manifest = manifest_of(ledger, load.load_id)
     if manifest is None or load.state == "WRITING":
-        return abort(ledger, lake, table, load, "its loader died while writing")
+        return abort(ledger, lake, table, load, manifest, "its loader died while writing")
     marker = _open(lake, table).marker(load.load_id, load.base_version)
     if marker is None and not data_files_exist(lake, manifest):
-        return abort(ledger, lake, table, load, "its data files were cleaned away")
+        return abort(ledger, lake, table, load, manifest, "its data files were cleaned away")
     try:
         commit(ledger, lake, table, load.load_id, load.base_version, manifest)
     except Aborted:
@@ -288,13 +296,19 @@ def _finish(ledger: Ledger, lake: Lake, load_id: str, version: int, manifest: Ma
     faults.point("finalise.before")
     finalise(ledger, load_id, version)
     faults.point("finalise.after")
+    # The manifest is the caller's: the ledger's own copy is gone by now, and cleaning with an
+    # empty list of what to keep would remove what was just committed.
     Sidecars(lake.root).finish(load_id, version)
     kept = [action["add"] for action in manifest.actions if "add" in action]
     remove_orphans(lake, load_id, keep=kept)
 
 
-def _release(ledger: Ledger, lake: Lake, load_id: str, manifest: Manifest, message: str) -> None:
-    abort_in_ledger(ledger, load_id, message, Manifest(results=(), errors=manifest.errors))
+def _release(
+    ledger: Ledger, lake: Lake, load_id: str, manifest: Manifest | None, message: str
+) -> None:
+    """Let go of a load that has an abort marker: no file of it can ever be committed."""
+    kept = Manifest(errors=manifest.errors if manifest is not None else ())
+    abort_in_ledger(ledger, load_id, message, kept)
     with suppress(CalqueError):
         Sidecars(lake.root).remove(load_id)
     remove_orphans(lake, load_id, keep=())

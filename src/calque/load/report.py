@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import IO, Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from calque.load.manifest import Status
 from calque.load.work import WritePlan
 
 IN_MEMORY = 20_000
+_values = attrgetter(*FileResult.__slots__)
+
 GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY}
 
 
@@ -24,33 +27,37 @@ class ResultRows:
     """Result rows in the order they came; beyond some thousands they wait in a temporary file."""
 
     def __init__(self) -> None:
-        self._rows: list[FileResult] = []
-        self._spilled: IO[str] | None = None
+        self._rows: list[tuple[Any, ...]] = []
+        self._spilled: IO[bytes] | None = None
         self.counts: Counter[str] = Counter()
         self.rows_loaded = 0
         self.errors = 0
         self.bytes = 0
 
     def add(self, row: FileResult) -> None:
-        self.counts[row.status] += 1
+        """The row of a file that was worked on."""
         self.rows_loaded += row.rows_loaded
         self.errors += row.errors
         if row.status in (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY):
             self.bytes += row.bytes
+        self._keep(str(row.status), _values(row))
+
+    def skip(self, location: str, name: str, status: str, size: int, message: str | None) -> None:
+        """The row of a file that was left alone; there may be millions, so it costs little."""
+        self._keep(status, (location, name, status, 0, 0, 0, None, size, 0.0, message))
+
+    def _keep(self, status: str, row: tuple[Any, ...]) -> None:
+        self.counts[status] += 1
         self._rows.append(row)
         if len(self._rows) >= IN_MEMORY:
             self._spill()
 
     def _spill(self) -> None:
         if self._spilled is None:
-            self._spilled = tempfile.TemporaryFile(  # noqa: SIM115 - lives as long as the report
-                "w+", encoding="utf-8", errors="surrogatepass"
-            )
+            # The file lives as long as the report, so no context can close it here.
+            self._spilled = tempfile.TemporaryFile()  # noqa: SIM115
         self._spilled.seek(0, 2)
-        self._spilled.writelines(
-            json.dumps([getattr(row, name) for name in FileResult.__slots__]) + "\n"
-            for row in self._rows
-        )
+        pickle.dump(self._rows, self._spilled)
         self._rows = []
 
     def __len__(self) -> int:
@@ -58,10 +65,14 @@ class ResultRows:
 
     def __iter__(self) -> Iterator[FileResult]:
         if self._spilled is not None:
-            self._spilled.seek(0)
-            while line := self._spilled.readline():
-                yield FileResult(*json.loads(line))
-        yield from self._rows
+            end = self._spilled.seek(0, 2)
+            at = 0
+            while at < end:
+                self._spilled.seek(at)
+                rows = pickle.load(self._spilled)
+                at = self._spilled.tell()
+                yield from (FileResult(*row) for row in rows)
+        yield from (FileResult(*row) for row in self._rows)
 
     def close(self) -> None:
         if self._spilled is not None:

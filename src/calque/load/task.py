@@ -71,7 +71,8 @@ def run_task(plan: WritePlan, task: WriteTask, attempt: str) -> TaskOutput:
     """Read and write the pieces of a task. Raises only what a retry may cure."""
     operators = Operators(plan.source_options)
     root = TableRoot.at(plan.root)
-    run = _Run(plan, operators, root, TaskWriter(plan, root, task.number, attempt))
+    writer = TaskWriter(plan, root, task.number, attempt)
+    run = _Run(plan, operators, root, writer, ReadSpec.of(plan))
     try:
         pieces = tuple(run.piece(piece) for piece in task.pieces)
         shared = run.writer.finish()
@@ -91,6 +92,7 @@ class _Run:
     operators: Operators
     root: TableRoot
     writer: TaskWriter
+    spec: ReadSpec
     errors: int = 0
 
     @property
@@ -139,7 +141,7 @@ class _Run:
             return None
         metadata = footer_of(source)
         stats = adopt.stats_of(metadata)
-        if not adopt.fits(ReadSpec.of(self.plan), metadata, stats):
+        if not adopt.fits(self.spec, metadata, stats):
             return None
         files: tuple[DataFile, ...] = ()
         if not self.plan.validate_only:
@@ -154,7 +156,7 @@ class _Run:
 
     def _parsed(self, source: Source, piece: Piece) -> PieceOutcome:
         tally = _Tally(self, source.is_whole)
-        reader = open_reader(source, ReadSpec.of(self.plan))
+        reader = open_reader(source, self.spec)
         for parsed in reader.read():
             tally.add(parsed)
             if tally.takes_rows and not self.plan.validate_only:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from calque.errors import InvalidInput
 
-Data = bytes | bytearray | memoryview | Iterable[bytes] | BinaryIO
+Data = bytes | bytearray | memoryview | Iterable[bytes] | Iterable[bytes | memoryview] | BinaryIO
 """What can be uploaded: bytes, chunks, or an open binary file."""
 
 Buffer = bytes | memoryview

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
@@ -30,12 +29,13 @@ from calque.store.description import (
     read_json,
     write_json,
 )
-from calque.store.metabase.values import DeletedPieces
+from calque.store.metabase.nodes import Nodes
+from calque.store.metabase.promotion import FreedSegment
+from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metabase.values import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
 from calque.store.nodes.deletions import Deletions, Doomed
 from calque.store.nodes.erasure import Redundancy
-from calque.store.nodes.expire import collect_expired
 from calque.store.nodes.node import NODE_ID_SIZE, Node, NodeDirectory
 from calque.store.uplink.access import EncryptionAccess
 from calque.store.uplink.grant import AccessGrant
@@ -69,7 +69,14 @@ class StoreOptions:
 class EmbeddedStore:
     """An opened store: its satellite in this process, its nodes, its deletions."""
 
-    def __init__(self, folder: Path, description: Description, settings: SatelliteSettings) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        description: Description,
+        settings: SatelliteSettings,
+        *,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
         self.folder = folder
         self.description = description
         self.nodes = NodeDirectory(
@@ -81,6 +88,7 @@ class EmbeddedStore:
             description.database_in(folder),
             settings,
             delete_pieces=self._delete_pieces,
+            clock=clock,
         )
 
     @staticmethod
@@ -104,15 +112,22 @@ class EmbeddedStore:
 
     @classmethod
     def create(
-        cls, folder: str | os.PathLike[str], options: StoreOptions | None = None
+        cls,
+        folder: str | os.PathLike[str],
+        options: StoreOptions | None = None,
+        *,
+        clock: Callable[[], int] = now_us,
     ) -> EmbeddedStore:
-        """Make a store; AlreadyExists where there is one. Two makers at once: one wins."""
+        """Make a store; AlreadyExists where there is one. Two makers at once: one wins.
+
+        ``clock`` tells the time in microseconds since 1970.
+        """
         place = Path(folder).absolute()
         place.mkdir(parents=True, exist_ok=True)
         with exclusive(place):
             if cls.exists(place):
                 raise AlreadyExists(f"there is a store in {place} already")
-            return _made(cls, place, options or StoreOptions())
+            return _made(cls, place, options or StoreOptions(), clock)
 
     def register_nodes(self) -> None:
         """Tell the satellite where the nodes are now: the folder may have been moved."""
@@ -133,10 +148,10 @@ class EmbeddedStore:
             str(self.folder), ApiKey.parse(access.api_key), EncryptionAccess(root=root)
         )
 
-    def collect_expired(self) -> int:
-        """Let every node delete what has expired; how many pieces that were."""
-        now = datetime.now(UTC)
-        return sum(collect_expired(node, now) for node in self.nodes.direct())
+    def free(self, freed: Sequence[FreedSegment]) -> None:
+        """Remove the pieces of segments that a sweep of the metabase let go."""
+        if freed:
+            self._delete_pieces(Nodes(self.endpoint.database).freed(freed))
 
     def close(self) -> None:
         """Let go of database and nodes."""
@@ -154,7 +169,9 @@ class EmbeddedStore:
         )
 
 
-def _made(kind: type[EmbeddedStore], place: Path, options: StoreOptions) -> EmbeddedStore:
+def _made(
+    kind: type[EmbeddedStore], place: Path, options: StoreOptions, clock: Callable[[], int]
+) -> EmbeddedStore:
     """Until ``store.json`` is written there is no store; a crash before leaves nothing in the way.
 
     Nodes are registered after it, and at every opening: an id must not outlive its description.
@@ -167,7 +184,7 @@ def _made(kind: type[EmbeddedStore], place: Path, options: StoreOptions) -> Embe
         redundancy=options.redundancy,
         database=options.database,
     )
-    store = kind(place, description, _settings(options.redundancy))
+    store = kind(place, description, _settings(options.redundancy), clock=clock)
     try:
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")
         api_key = store.endpoint.admin.create_api_key(project.id)

@@ -23,7 +23,7 @@ def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
         segments,
         store.nodes.direct(),
         waiting=[(each.node_id, each.piece) for each in store.deletions.waiting()],
-        now=datetime.now(UTC),
+        now=datetime.fromtimestamp(database.clock() / 1_000_000, UTC),
         window=timedelta(0) if young else COMMIT_WINDOW,
     )
     return [*fsck(database), *(Finding(*each) for each in on_nodes)]

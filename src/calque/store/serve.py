@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from calque.errors import CalqueError, PermissionDenied
 from calque.store.embedded import EmbeddedStore
-from calque.store.metainfo import serve_metainfo
+from calque.store.metainfo import Action, ApiKey, serve_metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.nodes.relay import PieceRelay
+from calque.store.nodes.relay import PieceRelay, Right
+from calque.store.sweep import sweep_store
+
+SWEEP_EVERY = 3600.0
+"""Seconds between two sweeps."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +30,38 @@ class Served:
 
 
 @contextmanager
-def serve_store(store: EmbeddedStore, listen: str = "127.0.0.1:0") -> Iterator[Served]:
-    """Serve a store for the length of a ``with`` block; running calls end before it closes."""
-    relay = PieceRelay(store.nodes.direct(), lambda key: _authorize(store, key))
+def serve_store(
+    store: EmbeddedStore, listen: str = "127.0.0.1:0", *, sweep_every: float = SWEEP_EVERY
+) -> Iterator[Served]:
+    """Serve a store for the length of a ``with`` block; running calls end before it closes.
+
+    What expires or is abandoned is swept now and then.
+    """
+    relay = PieceRelay(store.nodes.direct(), lambda key, right: _authorize(store, key, right))
     server = serve_metainfo(store.endpoint, listen, more=(relay.handler(),))
+    over = threading.Event()
+    sweeper = threading.Thread(target=_sweep, args=(store, over, sweep_every), daemon=True)
+    sweeper.start()
     try:
         yield Served(f"grpc://{server.address}")
     finally:
         server.stop()
+        over.set()
+        sweeper.join()
 
 
-def _authorize(store: EmbeddedStore, api_key: bytes) -> None:
-    """PermissionDenied unless the satellite accepts the key."""
+def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:
+    while not over.wait(every):
+        try:
+            sweep_store(store)
+        except CalqueError as error:  # the next time may be better
+            _log.warning("a sweep failed: %s", error)
+
+
+def _authorize(store: EmbeddedStore, api_key: bytes, right: Right) -> None:
+    """PermissionDenied unless the satellite accepts the key and the key has the right anywhere."""
     header = pb.RequestHeader(api_key=api_key)
     store.endpoint.get_project(pb.ProjectGetRequest(header=header))
+    action = Action.READ if right == "read" else Action.WRITE
+    if not all(each.allows_action(action) for each in ApiKey.parse(api_key).restrictions()):
+        raise PermissionDenied(f"this API key may not {right} pieces")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -106,9 +107,18 @@ class Fault:
 
 
 class FaultProxy:
-    """A proxy in front of ``upstream`` (``http://host:port``); use it as a context manager."""
+    """A proxy in front of ``upstream`` (``http://host:port``); use it as a context manager.
 
-    def __init__(self, upstream: str, *, faults: list[Fault] | None = None) -> None:
+    With ``tls`` (a server's context) it speaks https to its clients.
+    """
+
+    def __init__(
+        self,
+        upstream: str,
+        *,
+        faults: list[Fault] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         parts = urlsplit(upstream)
         self.upstream = (parts.hostname or HOST, parts.port or 80)
         self.log: list[Exchange] = []
@@ -117,6 +127,12 @@ class FaultProxy:
         self._lock = threading.Lock()
         self._in_flight = 0
         self._server = _Server((HOST, 0), _handler_for(self))
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            # The handshake belongs to the connection's own thread, not to the one that accepts.
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def __enter__(self) -> FaultProxy:
@@ -130,7 +146,7 @@ class FaultProxy:
 
     @property
     def endpoint(self) -> str:
-        return f"http://{HOST}:{self._server.server_address[1]}"
+        return f"{self._scheme}://{HOST}:{self._server.server_address[1]}"
 
     def add(self, *faults: Fault) -> None:
         """Put faults behind those already waiting."""

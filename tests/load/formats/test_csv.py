@@ -126,6 +126,7 @@ def test_values(
         ("1e400", pa.float64(), Code.OUT_OF_RANGE),
         ("1.239", pa.decimal128(9, 2), Code.PRECISION_LOSS),
         ("12345678.00", pa.decimal128(9, 2), Code.OUT_OF_RANGE),
+        ("12345678", pa.decimal128(9, 2), Code.OUT_OF_RANGE),
         ("2024-02-30", pa.date32(), Code.INVALID_VALUE),
         ("2024-01-01 00:00:00.1234567", pa.timestamp("us"), Code.PRECISION_LOSS),
         ("2024-01-01 00:00:00Z", pa.timestamp("us"), Code.UNEXPECTED_TIME_ZONE),

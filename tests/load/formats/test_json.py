@@ -48,6 +48,7 @@ def test_case_insensitive(read: Read) -> None:
         ("9223372036854775808", pa.int64(), Code.OUT_OF_RANGE),
         ("1e400", pa.float64(), Code.OUT_OF_RANGE),
         ("1.239", pa.decimal128(9, 2), Code.PRECISION_LOSS),
+        ("12345678", pa.decimal128(9, 2), Code.OUT_OF_RANGE),
         ("1", pa.bool_(), Code.INVALID_VALUE),
         ('"2024-02-30"', pa.date32(), Code.INVALID_VALUE),
         ('"2024-01-01 00:00:00"', pa.timestamp("us", "UTC"), Code.NO_TIME_ZONE),

@@ -4,26 +4,34 @@ One narrow stage: a Python worker reads and casts nothing but what the file says
 the expressions, another Python worker casts strictly to the table's columns and writes. What became
 of each staged file travels along as a row of its own, after the file's last row, so that the writer
 knows whether to keep the rows before it.
+
+Both halves are Python data sources (``transform_source``). They are told their work, and tell what
+they did, by two files in a folder of the driver's machine: Spark runs the driver's side of a data
+source in a process of its own.
 """
 
 from __future__ import annotations
 
 import pickle
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from calque.errors import StatementInvalid
 from calque.load.cut import cut
 from calque.load.engines.spark_errors import mapped
-from calque.load.engines.transform_read import OUTCOME, ReadTask, source_schema
+from calque.load.engines.transform_read import OUTCOME
+from calque.load.engines.transform_source import NAME, Order, TransformSource, outputs
 from calque.load.engines.transform_write import FILE, ROW, WriteRows
 from calque.load.infer import infer_schema
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
-from calque.load.work import Transformation, WritePlan, WriteTask
+from calque.load.work import Transformation, WritePlan
 from calque.spark.tasks import cores_of
 
 if TYPE_CHECKING:
@@ -32,27 +40,34 @@ if TYPE_CHECKING:
 
 def run_transformation(spark: SparkSession, plan: WritePlan) -> Iterator[TaskResult]:
     """Read, transform, write; one result for each task."""
-    tasks = cut(plan, cores_of(spark))
-    selected = _selected(spark, plan, tasks)
-    writer = WriteRows(replace(plan, tasks=()))
-    with mapped():
-        made = selected.mapInArrow(cast(Any, writer), "output binary").collect()
-    joiner = Joiner(plan, {})
-    for row in made:
-        yield joiner.add(pickle.loads(row["output"]))
+    with _ordered(spark, plan) as folder:
+        with mapped():
+            rows = _selected(spark, plan, folder)
+            rows.write.format(NAME).option("order", folder).mode("append").save()
+        joiner = Joiner(plan, {})
+        results = [joiner.add(output) for output in outputs(folder)]
+    yield from results
 
 
 def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa.Table:
     """The first rows of the SELECT, cast to the table; nothing is written."""
-    tasks = cut(plan, cores_of(spark))
-    with mapped():
-        found = _selected(spark, plan, tasks).where(f"{OUTCOME} IS NULL").limit(rows).toArrow()
+    with _ordered(spark, plan) as folder, mapped():
+        found = _selected(spark, plan, folder).where(f"{OUTCOME} IS NULL").limit(rows).toArrow()
     return WriteRows(replace(plan, tasks=())).cast_table(found)
 
 
-def _selected(spark: SparkSession, plan: WritePlan, tasks: tuple[WriteTask, ...]) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
+@contextmanager
+def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[str]:
+    """The work written down where the data source finds it."""
+    raw = infer_schema(list(plan.files), plan.format, plan.source_options, raw=True).schema
+    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark)), raw)
+    spark.dataSource.register(TransformSource)
+    with tempfile.TemporaryDirectory(prefix="calque-") as folder:
+        (Path(folder) / "order").write_bytes(pickle.dumps(order))
+        yield folder
 
+
+def _selected(spark: SparkSession, plan: WritePlan, folder: str) -> DataFrame:
     transformation = plan.transformation
     assert transformation is not None
     if len(transformation.expressions) != len(transformation.columns):
@@ -60,17 +75,10 @@ def _selected(spark: SparkSession, plan: WritePlan, tasks: tuple[WriteTask, ...]
             f"the SELECT has {len(transformation.expressions)} expressions for "
             f"{len(transformation.columns)} columns"
         )
-    raw = infer_schema(list(plan.files), plan.format, plan.source_options, raw=True).schema
-    reader = ReadTask(replace(plan, tasks=()), raw)
-    payload = [(pickle.dumps(task),) for task in tasks]
-    with mapped():
-        spread = spark.sparkContext.parallelize(payload, len(payload))
-        listed = spark.createDataFrame(spread, "task binary")
-        shape = from_arrow_schema(source_schema(raw))
-        rows = listed.mapInArrow(cast(Any, reader), shape)
-        if transformation.where is not None:
-            rows = rows.where(f"{OUTCOME} IS NOT NULL OR ({transformation.where})")
-        return rows.selectExpr(*_expressions(transformation))
+    rows = spark.read.format(NAME).option("order", folder).load()
+    if transformation.where is not None:
+        rows = rows.where(f"{OUTCOME} IS NOT NULL OR ({transformation.where})")
+    return rows.selectExpr(*_expressions(transformation))
 
 
 def _expressions(transformation: Transformation) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -40,17 +40,13 @@ def source_schema(raw: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """Runs in an executor: tasks in, rows out."""
+    """Runs in an executor: a task in, rows out."""
 
     plan: WritePlan
     raw: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for packed in batch.column("task").to_pylist():
-                yield from self._task(pickle.loads(packed))
-
-    def _task(self, task: WriteTask) -> Iterator[pa.RecordBatch]:
+    def task(self, task: WriteTask) -> Iterator[pa.RecordBatch]:
+        """The rows of each piece, and behind them its outcome."""
         operators = Operators(self.plan.source_options)
         try:
             for piece in task.pieces:

@@ -36,27 +36,26 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True)
 class WriteRows:
-    """Runs in an executor: transformed rows in, one packed task output out."""
+    """Runs in an executor: transformed rows in, a task's output out."""
 
     plan: WritePlan
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(self, batches: Iterable[pa.RecordBatch]) -> TaskOutput:
+        """Write the rows of one task; what it returns is all that counts."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
+        number, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
         root = TableRoot.at(self.plan.root)
-        mark = f"{uuid.uuid4().hex[:6]}s{context.taskAttemptId() if context is not None else 0}"
-        writer = TaskWriter(self.plan, root, number, mark)
+        writer = TaskWriter(self.plan, root, number, f"{uuid.uuid4().hex[:6]}s{attempt}")
         try:
-            pieces = list(self._pieces(batches, writer))
-            output = TaskOutput(number, writer.finish(), tuple(pieces))
+            pieces = tuple(self._pieces(batches, writer))
+            return TaskOutput(number, writer.finish(), pieces)
         except BaseException:
             writer.abandon()
             raise
         finally:
             root.close()
-        yield pa.RecordBatch.from_pydict({"output": pa.array([pickle.dumps(output)], pa.binary())})
 
     def cast_table(self, table: pa.Table) -> pa.Table:
         """Transformed rows as rows of the table; those that do not fit are left out."""

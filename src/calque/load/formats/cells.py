@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -64,15 +64,38 @@ def without(values: pa.Array, rows: list[int]) -> pa.Array:
     """The column with the cells of these rows set to null."""
     if not rows:
         return values
-    bad = set(rows)
-    keep = pa.array([row not in bad for row in range(len(values))], pa.bool_())
-    return pc.if_else(keep, values, pa.scalar(None, values.type))
+    return pc.if_else(all_but(rows, len(values)), values, pa.scalar(None, values.type))
+
+
+def all_but(rows: Iterable[int], count: int) -> pa.Array:
+    """A mask that is False at these rows."""
+    mask = bytearray(b"\1") * count
+    for row in rows:
+        mask[row] = 0
+    return pc.cast(pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(mask)]), pa.bool_())
 
 
 def where_false(mask: pa.Array) -> list[int]:
     """The rows at which a mask is False; null counts as true."""
     rows: list[int] = pc.indices_nonzero(pc.invert(pc.fill_null(mask, True))).to_pylist()
     return rows
+
+
+def is_beyond(column: pa.ChunkedArray) -> bool:
+    """Whether pyarrow let a number through that its column cannot hold.
+
+    It makes infinity of a float that is too large, and checks the digits of a decimal before it
+    moves the point.
+    """
+    if pa.types.is_floating(column.type):
+        return bool(pc.any(pc.is_inf(column)).as_py())
+    if not pa.types.is_decimal(column.type):
+        return False
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return True
+    return False
 
 
 def shown(cell: pa.Scalar) -> str | None:

@@ -6,6 +6,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -92,6 +93,21 @@ _OPEN: dict[str, Callable[[], Decompressor]] = {
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
 }
+
+
+def opened(location: str, chunks: Iterator[bytes], wanted: Compression) -> Iterator[bytes]:
+    """The plain bytes of a file; its beginning is looked at as it comes, not read twice."""
+    head, rest = _peek(chunks)
+    return decompressed(location, rest, detect(location, head, wanted))
+
+
+def _peek(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= MAGIC_LENGTH:
+            break
+    return head[:MAGIC_LENGTH], chain((head,) if head else (), chunks)
 
 
 def decompressed(location: str, chunks: Iterator[bytes], kind: Compression) -> Iterator[bytes]:

@@ -56,7 +56,7 @@ class ExactParser:
     def _row(
         self, block: Block, locator: Locator, index: int
     ) -> tuple[tuple[Code, str, int | None] | None, list[str | None]]:
-        record = locator.records[index]
+        record = locator.record(index)
         if record.broken is not None:
             return (record.broken, _BROKEN[record.broken], None), []
         fields = self._dialect.fields(block.data, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -40,8 +41,15 @@ def _sample(source: Source, format: CsvFormat) -> tuple[list[str], list[list[str
         return names or [], []
     feed.fill(_SAMPLE_BYTES)
     rows = list(islice(_rows(feed, dialect, format), _SAMPLE_ROWS))
-    width = len(names) if names is not None else max(map(len, rows), default=0)
-    return names or [f"_c{index + 1}" for index in range(width)], rows
+    if names is None:
+        names = [f"_c{index + 1}" for index in range(_usual_width(rows))]
+    return names, [row for row in rows if len(row) == len(names)] or rows
+
+
+def _usual_width(rows: list[list[str | None]]) -> int:
+    """The number of columns that most records have."""
+    widths = Counter(map(len, rows)).most_common(1)
+    return widths[0][0] if widths else 0
 
 
 def _rows(feed: Feed, dialect: Dialect, format: CsvFormat) -> Iterator[list[str | None]]:

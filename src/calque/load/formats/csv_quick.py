@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from calque.load.formats.blocks import Block
+from calque.load.formats.cells import is_beyond
 from calque.load.formats.csv_exact import width_message
 from calque.load.formats.locate import Locator
 from calque.load.formats.mapping import ColumnMap
@@ -27,11 +28,18 @@ _DELIMITER = b"\x1f"
 
 
 class QuickParser:
-    """Parses blocks of one file; remembers which columns must be read as text."""
+    """Parses blocks of one file; ``learned`` are columns that must be read as text."""
 
     def __init__(
-        self, format: CsvFormat, dialect: Dialect, mapped: ColumnMap, shaper: Shaper, file: str
+        self,
+        format: CsvFormat,
+        dialect: Dialect,
+        mapped: ColumnMap,
+        shaper: Shaper,
+        file: str,
+        learned: set[str] | None = None,
     ) -> None:
+        self._learned = set() if learned is None else learned
         self._format = format
         self._dialect = dialect
         self._mapped = mapped
@@ -127,23 +135,31 @@ class QuickParser:
                 if not self._give_way(str(error)):
                     return None
                 continue
-            beyond = [name for name in self._float_names() if _has_infinity(table[name])]
+            beyond = [name for name in self._types if is_beyond(table[name])]
             if not beyond:
                 return table
-            self._types.update(dict.fromkeys(beyond, pa.string()))
+            for name in beyond:
+                self._read_as_text(name)
         return None
 
     def _give_way(self, why: str) -> bool:
-        """After a failure: let blank lines be, then read the column that failed as text."""
-        if self._counts_rows:
+        """After a failure: let blank lines be, or read the column that failed as text."""
+        if self._counts_rows and "invalid value ''" in why:
             self._counts_rows = False
             return True
         found = _FAILED_COLUMN.search(why)
         name = self._names[int(found.group(1))] if found else ""
         if self._types.get(name, pa.string()) == pa.string():
             return False
-        self._types[name] = pa.string()
+        self._read_as_text(name)
         return True
+
+    def _read_as_text(self, name: str) -> None:
+        """From now on, and in the files that follow."""
+        self._types[name] = pa.string()
+        self._counts_rows = self._counts_rows and self._blank_lines_fail()
+        source = self._names.index(name)
+        self._learned.add(self._mapped.schema.names[self._mapped.sources.index(source)])
 
     def _read(self, data: pa.Buffer, invalid: list[arrow_csv.InvalidRow]) -> pa.Table:
         if data.size == 0:
@@ -235,7 +251,8 @@ class QuickParser:
         types: dict[str, pa.DataType] = {}
         for field, source in zip(self._mapped.schema, self._mapped.sources, strict=True):
             if source is not None:
-                types[self._names[source]] = self._quick_type(field.type)
+                known = pa.string() if field.name in self._learned else None
+                types[self._names[source]] = known or self._quick_type(field.type)
         return types
 
     def _quick_type(self, kind: pa.DataType) -> pa.DataType:
@@ -254,9 +271,6 @@ class QuickParser:
         typed = any(kind != pa.string() for kind in self._types.values())
         return plain and typed and "" not in self._nulls
 
-    def _float_names(self) -> list[str]:
-        return [name for name, kind in self._types.items() if pa.types.is_floating(kind)]
-
 
 def _origin(records: int, invalid: Sequence[arrow_csv.InvalidRow]) -> Sequence[int]:
     """For each row that was parsed its number among the records, those set apart included."""
@@ -273,10 +287,6 @@ def _stray_quote(dialect: Dialect) -> re.Pattern[bytes] | None:
     quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
     inside = rb"[^" + delimiter + rb"\n\r" + quote + rb"]"
     return re.compile(quote + rb"(?<=" + inside + quote + rb")(?=" + inside + rb")")
-
-
-def _has_infinity(column: pa.ChunkedArray) -> bool:
-    return bool(pc.any(pc.is_inf(column)).as_py())
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -50,7 +50,9 @@ class CsvReader:
         mapped = self._map(names, dialect)
         shaper = Shaper(mapped.schema, CastRules.of(self._format), self._spec.rescue)
         exact = ExactParser(self._format, dialect, mapped, shaper, self._source.location)
-        quick = QuickParser(self._format, dialect, mapped, shaper, self._source.location)
+        quick = QuickParser(
+            self._format, dialect, mapped, shaper, self._source.location, self._spec.learned
+        )
         self.extent.start = self.extent.end = feed.base
         stop = None if self._source.end == self._source.size else self._source.end
         for block in blocks(feed, dialect, stop):
@@ -77,9 +79,7 @@ class CsvReader:
         location, format = self._source.location, self._format
         if not self._source.is_whole:
             return Feed(self._source.stream(), max(self._source.start - 1, 0))
-        head = self._source.head(compression.MAGIC_LENGTH)
-        kind = compression.detect(location, head, format.compression)
-        plain = compression.decompressed(location, self._source.stream(), kind)
+        plain = compression.opened(location, self._source.stream(), format.compression)
         replace = format.replace_invalid_characters
         return Feed(as_utf8(location, plain, format.encoding, replace=replace))
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from calque.load.formats.blocks import Block
+from calque.load.formats.cells import is_beyond
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaper
@@ -43,6 +44,8 @@ class QuickJson:
             return None
         table = self._read(data)
         if table is None or not self._is_complete(table, block):
+            return None
+        if any(is_beyond(table[name]) for name in self._schema.names):
             return None
         shaped = self._shaper.shape(self._columns(table), table.num_rows)
         if shaped.misfits:

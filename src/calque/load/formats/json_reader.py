@@ -71,11 +71,13 @@ class JsonReader:
 
     def _parse(self, block: Block, quick: QuickJson, exact: LineParser) -> Parsed:
         parsed = quick.parse(block, self.extent) if block.broken is None else None
-        if parsed is None:
+        if parsed is not None:
+            self.extent.lines += parsed.records  # the quick parser takes one record a line only
+        else:
             parsed = exact.parse(block, self.extent, self._room)
+            lines = LINES.lines_in(block.data, 0, block.end)
+            self.extent.lines += max(lines, 1 if block.broken else 0)
         self._room -= len(parsed.errors)
-        lines = LINES.lines_in(block.data, 0, block.end)
-        self.extent.lines += max(lines, 1 if block.broken else 0)
         self.extent.records += parsed.records
         self.extent.end = block.offset + block.end
         return parsed
@@ -85,7 +87,5 @@ def open_feed(source: Source, format: JsonFormat) -> Feed:
     """The plain bytes of a piece."""
     if not source.is_whole:
         return Feed(source.stream(), max(source.start - 1, 0))
-    head = source.head(compression.MAGIC_LENGTH)
-    kind = compression.detect(source.location, head, format.compression)
-    plain = compression.decompressed(source.location, source.stream(), kind)
+    plain = compression.opened(source.location, source.stream(), format.compression)
     return Feed(as_utf8(source.location, plain, "utf-8", replace=False))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import accumulate
+from typing import Protocol
 
 from calque.load.formats.blocks import Block
 from calque.load.formats.reading import Extent
@@ -12,30 +11,44 @@ from calque.load.formats.reject import Code, Misfit, cut, shown
 from calque.load.manifest import RowError
 
 
+class Places(Protocol):
+    """The records of a block, by number."""
+
+    @property
+    def count(self) -> int: ...
+
+    def record(self, index: int) -> Record: ...
+
+    def line(self, index: int) -> int:
+        """Lines of the block before the record."""
+
+    def character(self, record: Record, field: int) -> int:
+        """Where a field begins in its record, counted in characters from 1."""
+
+
 class Locator:
     """The records of a block, found when a row of it was refused and not before."""
 
     def __init__(self, block: Block, dialect: Dialect, before: Extent, file: str) -> None:
-        self._data = block.data if len(block.data) == block.end else block.data[: block.end]
+        self.data = block.data if len(block.data) == block.end else block.data[: block.end]
         self._dialect = dialect
         self._before = before
         self._offset = block.offset
         self._file = file
-        self.records: list[Record] = []
-        self.lines_before: list[int] = []
-        find = self._plain_records if self._is_plain() else self._exact_records
-        for record, line in find(block.final):
-            self.records.append(record)
-            self.lines_before.append(line)
-        self.lines = dialect.lines_in(self._data, 0, block.end)
+        self._places = _places(self.data, dialect)
+        self.lines = dialect.lines_in(self.data, 0, block.end)
 
     @property
     def count(self) -> int:
-        return len(self.records)
+        return self._places.count
+
+    def record(self, index: int) -> Record:
+        """A record by its number in the block."""
+        return self._places.record(index)
 
     def raw(self, index: int) -> bytes:
         """The bytes of a record without its delimiter."""
-        return self._dialect.raw(self._data, self.records[index])
+        return self._dialect.raw(self.data, self.record(index))
 
     def error(
         self,
@@ -49,19 +62,19 @@ class Locator:
         value: str | None = None,
     ) -> RowError:
         """The error of a record; ``field`` is the index of the field in the file."""
-        record = self.records[index]
-        raw = self.raw(index)
+        record = self.record(index)
+        sound = field is not None and record.broken is None
         return RowError(
             file=self._file,
-            line=self._before.lines + self.lines_before[index] + 1,
+            line=self._before.lines + self._places.line(index) + 1,
             record=self._before.records + index + 1,
             column=column,
-            character=self._character(record, field),
+            character=self._places.character(record, field or 0) if sound else None,
             target_type=target_type,
             value=cut(value),
             code=code,
             message=message,
-            raw=shown(raw),
+            raw=shown(self._dialect.raw(self.data, record)),
             byte_offset=self._offset + record.start,
         )
 
@@ -77,44 +90,83 @@ class Locator:
             value=misfit.value,
         )
 
-    def _character(self, record: Record, field: int | None) -> int | None:
-        """Where a field begins in its record, counted in characters from 1."""
-        if field is None or record.broken is not None:
-            return None
+
+class _Lines:
+    """Every line is a record: no quotes, escapes, comments or blank lines. Quick."""
+
+    def __init__(self, data: bytes, dialect: Dialect, lines: list[bytes]) -> None:
+        self._data = data
+        self._dialect = dialect
+        self._lines = lines
+        self._at = 0
+        self._start = 0
+
+    @property
+    def count(self) -> int:
+        return len(self._lines)
+
+    def record(self, index: int) -> Record:
+        """Records are asked for in order, so the way from the last one is short."""
+        if index < self._at:
+            self._at = self._start = 0
+        width = len(self._dialect.record_delimiter)
+        self._start += sum(map(len, self._lines[self._at : index])) + (index - self._at) * width
+        self._at = index
+        end = min(self._start + len(self._lines[index]) + width, len(self._data))
+        return Record(self._start, end)
+
+    def line(self, index: int) -> int:
+        return index
+
+    def character(self, record: Record, field: int) -> int:
+        delimiter = self._dialect.delimiter
+        raw = self._dialect.raw(self._data, record)
+        before = raw.split(delimiter, field)[:field]
+        if len(before) < field or raw.count(delimiter) < field:
+            return len(raw.decode("utf-8", "replace")) + 1
+        return len(delimiter.join(before).decode("utf-8", "replace")) + len(delimiter.decode()) + 1
+
+
+class _Records:
+    """Records found one by one. Exact."""
+
+    def __init__(self, data: bytes, dialect: Dialect) -> None:
+        self._data = data
+        self._dialect = dialect
+        self._records = list(dialect.records(data, 0, final=True))
+        self._before: list[int] = []
+        line, at = 0, 0
+        for record in self._records:
+            line += dialect.lines_in(data, at, record.start)
+            at = record.start
+            self._before.append(line)
+
+    @property
+    def count(self) -> int:
+        return len(self._records)
+
+    def record(self, index: int) -> Record:
+        return self._records[index]
+
+    def line(self, index: int) -> int:
+        return self._before[index]
+
+    def character(self, record: Record, field: int) -> int:
         fields = self._dialect.fields(self._data, record)
-        start = (
-            fields[field].start
-            if field < len(fields)
-            else record.start + len(self._dialect.raw(self._data, record))
-        )
+        end = record.start + len(self._dialect.raw(self._data, record))
+        start = fields[field].start if field < len(fields) else end
         return len(self._data[record.start : start].decode("utf-8", "replace")) + 1
 
-    def _is_plain(self) -> bool:
-        dialect, data = self._dialect, self._data
-        if dialect.escape is not None or dialect.comment is not None:
-            return False
-        return dialect.quote is None or dialect.quote not in data
 
-    def _plain_records(self, final: bool) -> Iterator[tuple[Record, int]]:
-        delimiter = self._dialect.record_delimiter
-        lines = self._data.split(delimiter)
-        width = len(delimiter)
-        starts = accumulate((len(line) + width for line in lines), initial=0)
-        newlines = delimiter in (b"\n", b"\r")
-        seen = 0
-        for number, (line, start) in enumerate(zip(lines, starts, strict=False)):
-            end = min(start + len(line) + width, len(self._data))
-            if start < len(self._data) and not self._is_blank(line):
-                yield Record(start, end), number if newlines else seen
-            if not newlines:
-                seen += self._dialect.lines_in(self._data, start, end)
-
-    def _is_blank(self, line: bytes) -> bool:
-        return self._dialect.skip_blank_lines and line in (b"", b"\r")
-
-    def _exact_records(self, final: bool) -> Iterator[tuple[Record, int]]:
-        line, at = 0, 0
-        for record in self._dialect.records(self._data, 0, final=True):
-            line += self._dialect.lines_in(self._data, at, record.start)
-            at = record.start
-            yield record, line
+def _places(data: bytes, dialect: Dialect) -> Places:
+    marks = (dialect.quote, dialect.escape, dialect.comment)
+    if dialect.record_delimiter not in (b"\n", b"\r") or any(
+        mark is not None and mark in data for mark in marks
+    ):
+        return _Records(data, dialect)
+    lines = data.split(dialect.record_delimiter)
+    if not lines[-1]:
+        lines.pop()
+    if b"" in lines or b"\r" in lines:
+        return _Records(data, dialect)
+    return _Lines(data, dialect, lines)

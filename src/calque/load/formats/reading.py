@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,6 +22,8 @@ class ReadSpec:
     columns: tuple[str, ...] = ()
     rescue: str | None = None
     keep_errors: int = 1000
+    learned: set[str] = field(default_factory=set, compare=False)
+    """Columns in which a quick parser has failed before: readers of one task tell each other."""
 
     @classmethod
     def of(cls, plan: WritePlan) -> ReadSpec:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from calque.load.formats.cast import cast_column
-from calque.load.formats.cells import Cells, Refusal
+from calque.load.formats.cells import Cells, Refusal, all_but
 from calque.load.formats.reject import Code, Misfit
 from calque.load.formats.rules import CastRules
 
@@ -99,5 +99,6 @@ def _rescue_column(rescued: dict[int, dict[str, str | None]], count: int) -> pa.
 def _left(batch: pa.RecordBatch, first: dict[int, Misfit]) -> Shaped:
     if not first:
         return Shaped(batch)
-    keep = pa.array([row not in first for row in range(batch.num_rows)], pa.bool_())
-    return Shaped(batch.filter(keep), tuple(first[row] for row in sorted(first)))
+    return Shaped(
+        batch.filter(all_but(first, batch.num_rows)), tuple(first[row] for row in sorted(first))
+    )

@@ -162,31 +162,40 @@ def _halved(values: pa.Array, target: pa.DataType, cast: Callable[[pa.Array], pa
 def _by_format(
     values: pa.Array, target: pa.DataType, format: str, zone: str | None = None
 ) -> Cells:
-    parsed = pc.strptime(values, format=format, unit="us", error_is_null=True)
+    if "%f" in format:  # which the column-wise parser does not know
+        parsed = _one_by_one(values, format)
+    else:
+        parsed = pc.strptime(values, format=format, unit="us", error_is_null=True)
+        parsed = without(parsed, _rolled_over(values, parsed, format))
     missed = pc.and_(pc.is_valid(values), pc.is_null(parsed))
-    rows = sorted({*pc.indices_nonzero(missed).to_pylist(), *_rolled_over(values, parsed, format)})
-    parsed = without(parsed, rows)
-    if pa.types.is_timestamp(target) and target.tz and not parsed.type.tz:
-        if zone is None:
+    rows = pc.indices_nonzero(missed).to_pylist()
+    if pa.types.is_timestamp(target) and bool(target.tz) != bool(parsed.type.tz):
+        if zone is None or not target.tz:
             rows = pc.indices_nonzero(pc.is_valid(values)).to_pylist()
             return Cells(pa.nulls(len(values), target), _explain(values, rows, target))
-        parsed = pc.assume_timezone(parsed, zone)
+        # An hour that the clocks skip or repeat is no moment.
+        rows = sorted({*rows, *failing_rows(parsed, lambda part: pc.assume_timezone(part, zone))})
+        parsed = pc.assume_timezone(without(parsed, rows), zone)
     return Cells(pc.cast(parsed, target), _explain(values, rows, target))
+
+
+def _one_by_one(values: pa.Array, format: str) -> pa.Array:
+    moments = [None if text is None else _moment(text, format) for text in values.to_pylist()]
+    return pa.array(moments, pa.timestamp("us", "UTC" if "%z" in format else None))
+
+
+def _moment(text: str, format: str) -> datetime | None:
+    try:
+        return datetime.strptime(text.strip(), format)
+    except ValueError:
+        return None
 
 
 def _rolled_over(values: pa.Array, parsed: pa.Array, format: str) -> list[int]:
     """strptime makes 1 March of 30 February: days 1 to 3 are looked at again, exactly."""
     early = pc.fill_null(pc.less_equal(pc.day(parsed), 3), False)
     rows = pc.indices_nonzero(early).to_pylist()
-    return [row for row in rows if not _is_real_date(values[row].as_py(), format)]
-
-
-def _is_real_date(text: str, format: str) -> bool:
-    try:
-        datetime.strptime(text.strip(), format)
-    except ValueError:
-        return False
-    return True
+    return [row for row in rows if _moment(values[row].as_py(), format) is None]
 
 
 def _point(values: pa.Array, rules: CastRules) -> pa.Array:

@@ -101,12 +101,10 @@ def infer_schema(source: Source, format: XmlFormat) -> pa.Schema:
 
 def elements(source: Source, format: XmlFormat) -> Iterator[Row]:
     """The row elements of a file, as they end."""
-    head = source.head(compression.MAGIC_LENGTH)
-    kind = compression.detect(source.location, head, format.compression)
     collector = _Collector(format)
     parser = collector.parser
     try:
-        for chunk in compression.decompressed(source.location, source.stream(), kind):
+        for chunk in compression.opened(source.location, source.stream(), format.compression):
             parser.Parse(chunk, False)
             yield from collector.taken()
         if source.size:

@@ -6,11 +6,12 @@ version that was read. A commit that carries our app id stays findable through c
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
@@ -23,7 +24,7 @@ from calque.load.tables.base import Change, Mark, Marker, Snapshot
 from calque.load.tables.errors import DELTA, map_error, mapped
 from calque.load.tables.stats import delta_stats
 from calque.load.work import TargetSchema
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
 NUMBERS = {mark: number for number, mark in MARKS.items()}
@@ -42,10 +43,10 @@ class DeltaLake:
     def __init__(
         self, location: str, *, display: str | None = None, options: Mapping[str, str] | None = None
     ) -> None:
-        operator, path = locate(location.rstrip("/") + "/_delta_log")
+        operator, path = Operator.locate(location.rstrip("/") + "/_delta_log")
         self.root = operator.location(path).removesuffix("/_delta_log")
         self.display = display or location
-        self._options = dict(options or {})
+        self._options = {**_endpoint(self.root), **(options or {})}
 
     @property
     def uri(self) -> str:
@@ -172,11 +173,11 @@ class DeltaSnapshot:
         for action in change.actions:
             if "remove" in action:
                 size, partition = known[action["remove"]]
-                actions.append(RemoveAction(_encoded(action["remove"]), True, now, size, partition))
+                actions.append(RemoveAction(action["remove"], True, now, size, partition))
             else:
                 actions.append(
                     AddAction(
-                        _encoded(action["add"]),
+                        action["add"],
                         action["size"],
                         action["partition"],
                         now,
@@ -200,7 +201,7 @@ class DeltaSnapshot:
     def _found(self, wanted: set[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
         found = {}
         for row in pa.table(self._table.get_add_actions(flatten=False)).to_pylist():
-            path = unquote(row["path"])
+            path = unquote(row["path"])  # the library encodes on its way into the log only
             if path in wanted:
                 partition = row.get("partition") or row.get("partition_values") or {}
                 found[path] = (row["size_bytes"], _texts(partition))
@@ -269,6 +270,14 @@ class DeltaSnapshot:
             raise DataError(f"table {self._display}: cannot add columns: {error}") from error
 
 
+def _endpoint(root: str) -> dict[str, str]:
+    """Where S3 is another server, in the words of deltalake, which reads fewer variables."""
+    place = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if not root.startswith("s3://") or not place:
+        return {}
+    return {"AWS_ENDPOINT_URL": place, "AWS_ALLOW_HTTP": str(place.startswith("http://")).lower()}
+
+
 def _description(change: Change) -> dict[str, str]:
     described = {"calque.load": change.load_id, "calque.mark": str(change.mark)}
     if change.sidecar:
@@ -277,9 +286,9 @@ def _description(change: Change) -> dict[str, str]:
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: None if value is None else str(value) for name, value in values.items()}
+    """Partition values as the log spells them."""
+    return {name: None if value is None else _text(value) for name, value in values.items()}
 
 
-def _encoded(path: str) -> str:
-    """A path as the Delta log wants it: percent-encoded, ``/`` and ``=`` kept."""
-    return quote(path, safe="/=!*'()~-_.")
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -16,6 +16,8 @@ from calque.values import MIB
 
 ROW_GROUP_ROWS = 1_000_000
 ROW_GROUP_BYTES = 96 * MIB
+MOST_BATCHES = 1000
+"""Batches of a few rows weigh more than their rows: that many are put together."""
 
 
 class Output:
@@ -49,6 +51,8 @@ class Output:
         self.rows += batch.num_rows
         self.pending_rows += batch.num_rows
         self.pending_bytes += batch.nbytes
+        if len(self._pending) > MOST_BATCHES:
+            self._pending = pa.Table.from_batches(self._pending).combine_chunks().to_batches()
         if self.pending_rows >= ROW_GROUP_ROWS or self.pending_bytes >= ROW_GROUP_BYTES:
             self.flush()
 

@@ -9,14 +9,14 @@ overwritten, and nothing can be deleted from outside.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import grpc
 
-from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound, PermissionDenied
+from calque.errors import CalqueError, InvalidInput, NotFound
+from calque.store.metainfo.status import status_of, trailers_of
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import PIECE_ID_SIZE
 
@@ -24,20 +24,13 @@ SERVICE = "calque.pieces.Pieces"
 KEY, NODE, PIECE = "calque-key-bin", "calque-node-bin", "calque-piece-bin"
 EXPIRES, OFFSET, LENGTH = "calque-expires", "calque-offset", "calque-length"
 
-_log = logging.getLogger(__name__)
-
-_STATUS: tuple[tuple[type[CalqueError], grpc.StatusCode], ...] = (
-    (NotFound, grpc.StatusCode.NOT_FOUND),
-    (ConditionNotMatch, grpc.StatusCode.FAILED_PRECONDITION),
-    (PermissionDenied, grpc.StatusCode.PERMISSION_DENIED),
-    (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
-)
+Right = Literal["read", "write"]
 
 
 class PieceRelay:
     """The handlers of the relay, to be added to a gRPC server."""
 
-    def __init__(self, nodes: Iterable[Node], authorize: Callable[[bytes], None]) -> None:
+    def __init__(self, nodes: Iterable[Node], authorize: Callable[[bytes, Right], None]) -> None:
         self._nodes = {node.id: node for node in nodes}
         self._authorize = authorize
 
@@ -51,7 +44,7 @@ class PieceRelay:
 
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
-            node, piece, told = self._admitted(context)
+            node, piece, told = self._admitted(context, "write")
             node.write(piece, chunks, _moment(told.get(EXPIRES)), replace=False)
         except CalqueError as error:
             _abort(context, error)
@@ -59,14 +52,16 @@ class PieceRelay:
 
     def _get(self, _: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
-            node, piece, told = self._admitted(context)
+            node, piece, told = self._admitted(context, "read")
             yield from node.read(piece, _number(told, OFFSET), _number(told, LENGTH))
         except CalqueError as error:
             _abort(context, error)
 
-    def _admitted(self, context: grpc.ServicerContext) -> tuple[Node, bytes, dict[str, Any]]:
+    def _admitted(
+        self, context: grpc.ServicerContext, right: Right
+    ) -> tuple[Node, bytes, dict[str, Any]]:
         told: dict[str, Any] = dict(context.invocation_metadata())
-        self._authorize(told.get(KEY, b""))
+        self._authorize(told.get(KEY, b""), right)
         node, piece = self._nodes.get(told.get(NODE, b"")), told.get(PIECE, b"")
         if node is None:
             raise NotFound("this satellite does not relay to such a node")
@@ -76,11 +71,8 @@ class PieceRelay:
 
 
 def _abort(context: grpc.ServicerContext, error: CalqueError) -> None:
-    for kind, status in _STATUS:
-        if isinstance(error, kind):
-            context.abort(status, error.message)
-    _log.warning("a piece could not be relayed: %s", error)
-    context.abort(grpc.StatusCode.UNAVAILABLE, error.message)
+    context.set_trailing_metadata(tuple(trailers_of(error)))
+    context.abort(status_of(error), error.message)
 
 
 def _number(told: dict[str, Any], name: str) -> int:

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import grpc
 
-from calque.errors import (
-    CalqueError,
-    ConditionNotMatch,
-    InvalidInput,
-    NotFound,
-    PermissionDenied,
-    Unavailable,
-)
 from calque.operator.uri import scheme_of
+from calque.store.metainfo.status import error_of
 from calque.store.nodes.node import NodeDirectory, PieceHolder
 from calque.store.nodes.relay import EXPIRES, KEY, LENGTH, NODE, OFFSET, PIECE, SERVICE
 
 _LOCAL = ("fs", "file", "memory")
-
-_ERRORS: dict[grpc.StatusCode, type[CalqueError]] = {
-    grpc.StatusCode.NOT_FOUND: NotFound,
-    grpc.StatusCode.FAILED_PRECONDITION: ConditionNotMatch,
-    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
-    grpc.StatusCode.INVALID_ARGUMENT: InvalidInput,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +22,7 @@ class RelayedNode:
 
     id: bytes
     channel: grpc.Channel
-    api_key: bytes
+    api_key: bytes = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -54,7 +40,7 @@ class RelayedNode:
         except grpc.RpcError as error:
             if source.error is not None:
                 raise source.error from None
-            raise self._mapped(error) from error
+            raise error_of(error) from error
 
     def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
@@ -64,7 +50,7 @@ class RelayedNode:
         try:
             yield from call
         except grpc.RpcError as error:
-            raise self._mapped(error) from error
+            raise error_of(error) from error
         finally:
             call.cancel()  # type: ignore[no-untyped-call]
 
@@ -73,11 +59,6 @@ class RelayedNode:
 
     def _told(self, piece: bytes) -> tuple[tuple[str, str | bytes], ...]:
         return (KEY, self.api_key), (NODE, self.id), (PIECE, piece)
-
-    def _mapped(self, error: grpc.RpcError) -> CalqueError:
-        status = error.code()
-        kind = _ERRORS.get(status, Unavailable)
-        return kind(f"node {self.name}: {error.details() or status.name}")
 
 
 class RelayedNodes(NodeDirectory):

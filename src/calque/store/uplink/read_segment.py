@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from calque.errors import IntegrityError
 from calque.store.chunks import ChunkReader
@@ -52,31 +52,56 @@ def _remote(
             f"a segment of {segment.plain_size} plain bytes cannot have "
             f"{segment.encrypted_size} encrypted ones: its record is damaged"
         )
-    span = span_of(parameters, offset, length)
-    start = span.first * parameters.block_size
-    end = min((span.first + span.count) * parameters.block_size, segment.encrypted_size)
-    stripes = Stripes.holding(
-        Coder(redundancy_of(segment.redundancy)), segment.encrypted_size, start, end - start
-    )
-    source = ChunkReader(_stripes(session, segment, nodes, stripes))
-    try:
-        source.skip(start - stripes.offset)
-        yield from _decrypted(cipher, parameters, segment.plain_size, source, offset, length)
-    finally:
-        source.close()
-
-
-def _stripes(
-    session: Session, segment: pb.Segment, nodes: Mapping[bytes, pb.Node], stripes: Stripes
-) -> Iterator[bytes]:
+    coder = Coder(redundancy_of(segment.redundancy))
     sources = [
         Source(piece.number, session.node(nodes[piece.node_id]))
         for piece in segment.pieces
         if piece.node_id in nodes
     ]
-    yield from download_stripes(  # type: ignore[misc]  # any buffer will do
+    end, failure = offset + length, None
+    for chosen in _choices(sources, coder):
+        try:
+            for plain in _attempt(session, cipher, parameters, segment, coder, chosen, offset, end):
+                offset += len(plain)
+                yield plain
+        except IntegrityError as error:
+            failure = failure or error
+        else:
+            return
+    raise failure or IntegrityError("the satellite names no piece of this segment")
+
+
+def _choices(sources: Sequence[Source], coder: Coder) -> Iterator[Sequence[Source]]:
+    """All pieces; then, where one of them lies with a right hash, all but one in turn."""
+    yield sources
+    if len(sources) > coder.redundancy.required:
+        for left_out in sources:
+            yield [source for source in sources if source is not left_out]
+
+
+def _attempt(
+    session: Session,
+    cipher: BlockCipher,
+    parameters: EncryptionParameters,
+    segment: pb.Segment,
+    coder: Coder,
+    sources: Sequence[Source],
+    offset: int,
+    end: int,
+) -> Iterator[bytes]:
+    span = span_of(parameters, offset, end - offset)
+    first = span.first * parameters.block_size
+    last = min((span.first + span.count) * parameters.block_size, segment.encrypted_size)
+    stripes = Stripes.holding(coder, segment.encrypted_size, first, last - first)
+    shares = download_stripes(
         sources, stripes, segment.root_piece_id, patience=session.settings.download_patience
     )
+    source = ChunkReader(shares)
+    try:
+        source.skip(first - stripes.offset)
+        yield from _decrypted(cipher, parameters, segment.plain_size, source, offset, end - offset)
+    finally:
+        source.close()
 
 
 def _decrypted(

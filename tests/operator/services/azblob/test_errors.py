@@ -5,6 +5,7 @@ from azure.storage.blob import StorageErrorCode
 
 from calque.errors import (
     CalqueError,
+    ConditionNotMatch,
     InvalidInput,
     NotFound,
     PermissionDenied,
@@ -17,7 +18,8 @@ from calque.operator.services.azblob.errors import CODES, STATUSES, refusal
 from calque.operator.services.wire import Answer
 from calque.testing.azurite import Azurite
 from calque.testing.process import free_ports
-from tests.operator.services.azblob.conftest import Account
+from calque.testing.proxy import Fault, FaultProxy, Reply
+from tests.operator.services.azblob.conftest import THRESHOLD, Account
 
 
 @pytest.mark.parametrize("code", [code.value for code in StorageErrorCode])
@@ -118,3 +120,46 @@ def test_names_and_metadata_that_azure_cannot_keep(op: Operator) -> None:
         with pytest.raises(InvalidInput, match="content-type"):
             op.write("x", b"x", content_type=value)
     assert list(op.list()) == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "reply"),
+    [
+        ("list", Reply(200, {}, b"<html>portal")),
+        (
+            "list",
+            Reply(200, {}, b"<x><Blobs><Blob/></Blobs></x>"),
+        ),
+        ("stat", Reply(200, {"Content-Length": "0"})),
+        ("stat", Reply(200, {"ETag": "x", "Last-Modified": "yesterday"})),
+        ("stat", Reply(200, {"ETag": "x", "x-ms-tag-count": "many"})),
+    ],
+)
+def test_answers_that_cannot_be_read(
+    shaky: Operator, proxy: FaultProxy, verb: str, reply: Reply
+) -> None:
+    """A captive portal or a broken server: an error of ours, not a crash or a guess."""
+    proxy.add(Fault(times=None, reply=reply))
+    with pytest.raises(Unexpected):
+        list(shaky.list()) if verb == "list" else shaky.stat("x")
+
+
+def test_an_xml_bomb_does_not_go_off(shaky: Operator, proxy: FaultProxy) -> None:
+    """A document that expands a thousandfold and more is refused while it is read."""
+    lines = [f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10)]
+    bomb = f'<!DOCTYPE x [<!ENTITY e0 "boom">{"".join(lines)}]><x>&e9;</x>'
+    proxy.add(Fault(times=None, reply=Reply(200, {}, bomb.encode())))
+    with pytest.raises(Unexpected):
+        list(shaky.list())
+
+
+def test_the_error_says_which_condition_failed(op: Operator) -> None:
+    """In words of what was asked, on both ways of a copy and of a write."""
+    op.write("y", b"2")
+    for data in (b"1", b"1" * (THRESHOLD + 1)):
+        op.write("x", data)
+        for write in (op.copy, lambda _, to, **how: op.write(to, data, **how)):  # noqa: B023
+            with pytest.raises(ConditionNotMatch, match="exists already"):
+                write("x", "y", if_not_exists=True)
+            with pytest.raises(ConditionNotMatch, match="if_match"):
+                write("x", "y", if_match="0x12345")

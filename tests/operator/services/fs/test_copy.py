@@ -200,6 +200,15 @@ def test_the_source_is_pinned(
     assert not [name for name in names(folder) if name.startswith(".calque-")]
 
 
+def test_a_change_is_noticed_at_the_next_step(op: Operator, data: bytes, folder: Path) -> None:
+    """Nobody copies terabytes of a file that has changed long ago."""
+    with op.copier("from", "to", chunk=CHUNK) as copier:
+        next(copier)
+        (folder / "from").write_bytes(os.urandom(SIZE))
+        with pytest.raises(ConditionNotMatch, match="changed"):
+            next(copier)
+
+
 def test_changed_during_the_last_request(op: Operator, data: bytes, folder: Path) -> None:
     """Even between the last chunk and the commit."""
     hook = Hook("copy_commit", lambda number: (folder / "from").write_bytes(b"x" * SIZE))

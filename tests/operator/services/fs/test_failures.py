@@ -7,13 +7,15 @@ import resource
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from calque.errors import ResourceExhausted, Unavailable
 from calque.operator import Operator
-from calque.operator.layers import Fault, FaultInjection
+from calque.operator.layers import Fault, FaultInjection, Retry
 from tests.operator.recorder import Hook, failing
 from tests.operator.services.fs.conftest import finish, names, start
 
@@ -144,6 +146,44 @@ def test_any_request_may_fail(op: Operator, folder: Path, verb: str, after: bool
     done = verb == "copy_commit" and after
     assert op.read("to") == (b"new" if done else b"old")
     assert names(folder) == ["from", "to"]
+
+
+@pytest.mark.parametrize("verb", ["copy_begin", "copy_chunk"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_lost_answer_is_asked_for_again(
+    op: Operator, folder: Path, verb: str, when: Literal["before", "after"], resumed: bool
+) -> None:
+    """What happened already is not counted twice and leaves no second temporary file."""
+    data = os.urandom(5000)
+    op.write("from", data)
+    fault = FaultInjection(Fault(verb=verb, when=when, times=2, error=Unavailable("lost")))
+    flaky = op.layer(fault).layer(Retry(first=0.001))
+    if resumed:
+        begun = op.copier("from", "to", chunk=1000)
+        next(begun)
+        copier = flaky.resume(begun.pause())
+    else:
+        copier = flaky.copier("from", "to", chunk=1000)
+    steps = list(copier)
+    assert steps == [1000] * 5
+    assert op.read("to") == data
+    assert names(folder) == ["from", "to"]
+
+
+@pytest.mark.parametrize("verb", ["write_begin", "write_chunk", "write_commit"])
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_write_whose_answer_is_lost(op: Operator, folder: Path, verb: str, attempts: int) -> None:
+    """Repeated where that is safe, else the error comes out; never a temporary file is left."""
+    op.write("to", b"old")
+    fault = FaultInjection(Fault(verb=verb, when="after", error=Unavailable("lost")))
+    flaky = op.layer(fault).layer(Retry(attempts=attempts, first=0.001))
+    fails = attempts == 1 or verb == "write_commit"
+    with pytest.raises(Unavailable) if fails else nullcontext():
+        flaky.write("to", [b"new", b"er"])
+    done = not fails or verb == "write_commit"
+    assert op.read("to") == (b"newer" if done else b"old")
+    assert names(folder) == ["to"]
 
 
 def test_a_broken_source_of_a_write(op: Operator, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import tracemalloc
 from itertools import islice
 from pathlib import Path
 
@@ -160,6 +161,22 @@ def test_deep_trees_hold_few_descriptors(op: Operator, folder: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) <= before + 2
     assert list(listing) == []
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_memory_does_not_grow_with_the_tree(tmp_path: Path) -> None:
+    """Only the names of the directories on the way down are held, never the tree."""
+    op = Operator.from_uri(str(tmp_path), durable=False)
+    peaks = []
+    for folders in range(5, 101, 95):
+        for number in range(folders):
+            for each in range(30):
+                op.write(f"{folders}/{number:03}/{each}", b"")
+        tracemalloc.start()
+        count = sum(1 for _ in op.list(f"{folders}/"))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert count == 30 * folders
+    assert peaks[1] < peaks[0] + 64 * 1024
 
 
 def test_a_listing_that_is_dropped_closes_what_it_held(op: Operator) -> None:

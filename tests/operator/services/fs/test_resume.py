@@ -206,6 +206,36 @@ def test_only_our_own_files_are_swept(op: Operator, data: bytes) -> None:
     assert op.read("from") == data
 
 
+SWEPT = """
+import os, sys
+from calque.errors import PermissionDenied
+from calque.operator import Operator
+op = Operator.from_uri(sys.argv[1])
+if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)
+found = op.leftovers()
+try:
+    for left in found:
+        print(left.location)
+except PermissionDenied as error:
+    print("denied", error.message)
+"""
+
+
+def test_a_folder_that_may_not_be_read_does_not_hide_the_rest(op: Operator, folder: Path) -> None:
+    """Everything else is found first; then the error comes out."""
+    for name in ("a", "b", "c"):
+        (folder / name).mkdir(mode=0o755)
+        (folder / name / f".calque-{'0' * 24}-x.tmp").write_text("half")
+    for each in (folder, *folder.parents):
+        if os.stat(each).st_uid == os.geteuid():
+            os.chmod(each, 0o755)
+    os.chmod(folder / "b", 0)
+    *found, last = finish(start(SWEPT, folder)).splitlines()
+    os.chmod(folder / "b", 0o755)
+    assert sorted(found) == [op.location("a/x"), op.location("c/x")]
+    assert last.startswith(f"denied '{folder}/b'")
+
+
 def test_leftovers_of_a_prefix(op: Operator) -> None:
     """Only those below the prefix are found."""
     op.write("from", b"x" * 2000)

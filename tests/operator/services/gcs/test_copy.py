@@ -1,5 +1,6 @@
 """Copies within GCS: calls, conditions, metadata."""
 
+import gzip
 import json
 from urllib.parse import parse_qs, urlsplit
 
@@ -270,3 +271,42 @@ def test_an_old_token_is_refused(near: Operator, far: Operator, fake: GcsFake) -
     with pytest.raises(CheckpointInvalid, match="token"):
         near.resume(checkpoint, into=far).run()
     assert not far.exists("y")
+
+
+def test_what_is_stored_packed_is_read_packed(near: Operator) -> None:
+    """GCS would unpack it for who does not take gzip, and break ranges and sizes."""
+    packed = gzip.compress(b"plain" * 100)
+    near.write("z", packed, content_encoding="gzip")
+    assert near.read("z") == packed
+    assert near.read("z", offset=3, length=5) == packed[3:8]
+    near.copy("z", "z2")
+    assert (near.read("z2"), near.stat("z2").content_encoding) == (packed, "gzip")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"[]",
+        b"null",
+        b'{"generation": "abc"}',
+        b'{"generation": "1", "size": "many"}',
+        b'{"generation": "1", "updated": "yesterday"}',
+        b"\xff\xfe",
+    ],
+)
+def test_answers_that_cannot_be_read(shaky: Operator, proxy: FaultProxy, reply: bytes) -> None:
+    """A captive portal or a broken server: an error of ours, not a crash or a guess."""
+    proxy.add(Fault(method="GET", times=None, reply=Reply(200, {}, reply)))
+    with pytest.raises(Unexpected):
+        shaky.stat("x")
+
+
+def test_the_error_says_which_condition_failed(near: Operator) -> None:
+    """In words of what was asked."""
+    near.write("x", b"1")
+    near.write("y", b"2")
+    for write in (near.copy, lambda _, to, **how: near.write(to, b"3", **how)):
+        with pytest.raises(ConditionNotMatch, match="exists already"):
+            write("x", "y", if_not_exists=True)
+        with pytest.raises(ConditionNotMatch, match="if_match"):
+            write("x", "y", if_match="12345")

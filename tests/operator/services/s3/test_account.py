@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.errors import ConfigInvalid, PermissionDenied, Unsupported
+from calque.errors import ConfigInvalid, InvalidInput, PermissionDenied, Unsupported
 from calque.operator.services.s3.account import Account
 from calque.operator.services.s3.config import S3Config
+from calque.operator.uri import ServiceUri
 
 
 def place(**options: object) -> tuple[str, str, str]:
@@ -72,6 +73,49 @@ def test_the_endpoint_of_the_environment(monkeypatch: pytest.MonkeyPatch, name: 
     monkeypatch.setenv("AWS_REGION", "eu-south-1")
     assert place()[2] == "eu-south-1"
     assert place(endpoint_url="http://127.0.0.1:8888")[0] == "http://127.0.0.1:8888"
+
+
+@pytest.mark.parametrize(
+    ("url", "region", "bucket", "addressing"),
+    [
+        ("http://127.0.0.1:9000", None, "abc", "auto"),
+        ("http://127.0.0.1:9000", "eu-west-3", "with-dash", "path"),
+        ("https://s3.lab", "home", "dotted.name", "auto"),
+        ("https://s3.lab:8443", "us-east-1", "0numbers9", "path"),
+        ("http://h:1/deep/er/", "us-west-2", "abc", "auto"),
+        ("http://[::1]:9000", None, "abc", "auto"),
+    ],
+)
+def test_what_is_plain_to_see_is_what_botocore_says(
+    url: str, region: str | None, bucket: str, addressing: str
+) -> None:
+    """A named endpoint is not asked for; the answer would be the same."""
+    config = S3Config(bucket=bucket, endpoint_url=url, region=region, addressing=addressing)  # type: ignore[arg-type]
+    account = Account(config)
+    assert account._named_endpoint() == account.resolved()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"endpoint_url": "https://s3.eu-west-1.amazonaws.com"},
+        {"endpoint_url": "http://h", "addressing": "virtual"},
+        {"endpoint_url": "http://h", "bucket": "Upper_Case"},
+        {"endpoint_url": "ftp://h"},
+        {"region": "eu-west-1"},
+    ],
+)
+def test_what_is_not_plain_is_asked_for(options: dict[str, object]) -> None:
+    """Amazon's own hosts, other styles and odd names are left to botocore's rules."""
+    config = S3Config(**{"bucket": "my-bucket", **options})  # type: ignore[arg-type]
+    assert Account(config)._named_endpoint() is None
+
+
+def test_configured_endpoints_may_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is obeyed."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:7777")
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    assert place()[0] == "https://my-bucket.s3.amazonaws.com"
 
 
 @pytest.fixture
@@ -206,3 +250,23 @@ def test_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert account.proxy(account.endpoint()) == "http://proxy.test:3128"
     inside = Account(S3Config(bucket="my-bucket", endpoint_url="https://s3.internal"))
     assert inside.proxy(inside.endpoint()) is None
+
+
+def test_options_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CALQUE_S3_* says what options do, below them; secrets have their own variables."""
+    monkeypatch.setenv("CALQUE_S3_KEY_ORDER", "false")
+    monkeypatch.setenv("CALQUE_S3_PAGE_SIZE", "12")
+    monkeypatch.setenv("CALQUE_S3_SECRET_ACCESS_KEY", "never")
+    uri = ServiceUri.parse("s3://my-bucket/root")
+    found = S3Config.parse(uri, {"page_size": "34"})
+    assert (found.key_order, found.page_size, found.secret_access_key) == (False, 34, None)
+    monkeypatch.setenv("CALQUE_S3_KEY_ORDER", "perhaps")
+    with pytest.raises(ConfigInvalid, match="key_order"):
+        S3Config.parse(uri, {})
+
+
+def test_an_unknown_option() -> None:
+    """InvalidInput that lists the known ones."""
+    with pytest.raises(InvalidInput, match="reggion") as raised:
+        S3Config.parse(ServiceUri.parse("s3://my-bucket"), {"reggion": "x"})
+    assert "region" in str(raised.value.hint)

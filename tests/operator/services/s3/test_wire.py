@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 import time
@@ -211,3 +212,23 @@ def test_many_threads_share_few_connections() -> None:
         patient.close()
         assert answers == [(200, b"ok")] * 16
         assert server.connections <= 2
+
+
+def test_a_forked_child_has_its_own_connections() -> None:
+    """It neither speaks on its parent's nor waits for them."""
+    with scripted(*[OK] * 4) as (server, pool):
+        ask(pool)
+        held = [
+            pool.exchange(GET, b"", bodiless=False, timeout=5, repeatable=True) for _ in range(2)
+        ]
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(0 if ask(pool) == (200, b"ok") else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert server.connections == 3
+        for connection, reply in held:
+            assert reply.read() == b"ok"
+            pool.release(connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from html import unescape
 from types import MappingProxyType
 
 from calque.errors import (
@@ -21,6 +22,7 @@ from calque.errors import (
     Unexpected,
     Unsupported,
 )
+from calque.operator.services.said import first_line
 from calque.operator.services.wire import Answer, retry_after
 
 Kind = type[CalqueError]
@@ -152,10 +154,21 @@ def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
             hint="Check its name and the account; calque makes no containers.",
         )
     found = _MESSAGE.search(answer.body)
-    said = f": {found[1].decode('utf-8', 'replace')}" if found else ""
+    words = first_line(unescape(found[1].decode("utf-8", "replace"))) if found else ""
+    said = f": {words}" if words else ""
     return kind(
         f"cannot {verb} {location}: {answer.status} {code}{said}",
         hint=_HINTS.get(kind),
         retryable=False if code in LEASED else None,
         retry_after=retry_after(answer.headers),
+    )
+
+
+def not_met(location: str, *, if_not_exists: bool) -> ConditionNotMatch:
+    """The error for a condition on a target that was false."""
+    if if_not_exists:
+        return ConditionNotMatch(f"{location} exists already", hint="It was left as it is.")
+    return ConditionNotMatch(
+        f"{location} is not the blob that if_match names",
+        hint="It was created, replaced or deleted since; nothing was changed.",
     )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import wraps
+from typing import ParamSpec, TypeVar
 from urllib.parse import quote, unquote, urlencode
 from xml.etree import ElementTree
 
-from calque.errors import InvalidInput, Unexpected
+from calque.errors import CalqueError, InvalidInput, Unexpected
 from calque.operator.options import WriteOptions
 from calque.values import Checksum, Metadata
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 EXPIRES = "calque_expires"
 """Azure keeps no Expires header; it travels as user metadata under this name."""
@@ -24,6 +29,22 @@ _UNFIT = re.compile(r"^[0-9]|[^A-Za-z0-9_]|_(?=x[0-9a-f]{4}_)")
 _ESCAPED = re.compile(r"_x([0-9a-f]{4})_")
 
 
+def _readable(read: Callable[P, T]) -> Callable[P, T]:
+    """Answers that cannot be read become Unexpected, which may be asked for again."""
+
+    @wraps(read)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return read(*args, **kwargs)
+        except (ValueError, TypeError, ElementTree.ParseError) as error:
+            if isinstance(error, CalqueError):
+                raise
+            raise Unexpected("Azure answered what cannot be read", retryable=True) from error
+
+    return guarded
+
+
+@_readable
 def metadata_of(path: str, headers: Mapping[str, str]) -> Metadata:
     """What calque knows of a blob, from the answer to HEAD. Tags are asked for apart."""
     user = {
@@ -32,6 +53,8 @@ def metadata_of(path: str, headers: Mapping[str, str]) -> Metadata:
         if name.startswith(_META)
     }
     md5 = headers.get("content-md5")
+    if not headers.get("etag"):
+        raise Unexpected(f"Azure described {path!r} without an etag, by which it would be pinned")
     return Metadata(
         path=path,
         size=int(headers.get("content-length") or 0),
@@ -129,6 +152,7 @@ class Page:
     marker: str
 
 
+@_readable
 def page_of(body: bytes) -> Page:
     """A page of List Blobs, blobs and folders in one order."""
     root = _parsed(body)
@@ -171,6 +195,7 @@ class BlockList:
     uncommitted: tuple[tuple[str, int], ...] = ()
 
 
+@_readable
 def block_list_of(body: bytes) -> BlockList:
     """What Get Block List answers."""
     root = _parsed(body)
@@ -191,6 +216,7 @@ def latest(ids: list[str]) -> bytes:
     return f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'.encode()
 
 
+@_readable
 def tags_of(body: bytes) -> dict[str, str]:
     """What Get Blob Tags answers."""
     found = _parsed(body).iterfind("TagSet/Tag")
@@ -198,10 +224,7 @@ def tags_of(body: bytes) -> dict[str, str]:
 
 
 def _parsed(body: bytes) -> ElementTree.Element:
-    try:
-        return ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
-    except ElementTree.ParseError as error:
-        raise Unexpected("Azure answered with XML that cannot be read", retryable=True) from error
+    return ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
 
 
 def _name(entry: ElementTree.Element) -> str:

@@ -10,7 +10,7 @@ from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.layers.chain import Call
 from calque.operator.services.azblob import resource
 from calque.operator.services.azblob.blocks import Block
-from calque.operator.services.azblob.errors import code_of, refusal
+from calque.operator.services.azblob.errors import CODES, code_of, not_met, refusal
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.wire import Answer
 from calque.values import Metadata
@@ -49,6 +49,9 @@ class Staging:
             if code_of(answer) in ("InvalidBlockList", "InvalidBlobOrBlock"):
                 # Another write to the blob has thrown the staged blocks away.
                 raise CommitConflict(f"{self.requests.location(self.path)} was written meanwhile")
+            if answer.status in (409, 412) and CODES.get(code_of(answer)) is ConditionNotMatch:
+                fresh = headers.get("If-None-Match") == "*"
+                raise not_met(self.requests.location(self.path), if_not_exists=fresh)
             raise refusal(answer, self.requests.location(self.path), "commit")
 
         try:

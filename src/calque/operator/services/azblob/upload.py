@@ -16,6 +16,7 @@ from calque.operator.layers.chain import Call
 from calque.operator.options import WriteOptions
 from calque.operator.services.azblob import blocks, marker, resource
 from calque.operator.services.azblob.blocks import Block
+from calque.operator.services.azblob.errors import not_met
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.staging import Staging
 from calque.operator.services.wire import Answer
@@ -76,12 +77,13 @@ class Upload:
 
         try:
             answer = self.requests.run("write", self.path, request)
-        except ConditionNotMatch:
+        except ConditionNotMatch as error:
             # The answer of an earlier attempt may have been lost after it had made the blob.
             made = marker.made_by(self.requests, self.path, self._mark) if attempts > 1 else None
-            if made is None:
-                raise
-            return made
+            if made is not None:
+                return made
+            where, fresh = self.requests.location(self.path), self.options.if_not_exists
+            raise not_met(where, if_not_exists=fresh) from error
         return self.requests.made(self.path, answer, len(data))
 
     def _in_blocks(self, pieces: Iterator[bytes]) -> Metadata:

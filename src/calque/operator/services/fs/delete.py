@@ -6,10 +6,11 @@ import os
 import stat as modes
 from contextlib import suppress
 
-from calque.errors import IsADirectory, Unsupported
+from calque.errors import Unsupported
 from calque.operator.options import DeleteOptions
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.root import Root
+from calque.operator.services.fs.stat import check_regular
 from calque.operator.services.fs.temporary import refuse_reserved
 
 
@@ -34,6 +35,6 @@ def delete(root: Root, path: str, options: DeleteOptions, *, durable: bool) -> N
 
 def _unlink(directory: int, name: str, shown: str) -> None:
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
-    if modes.S_ISDIR(found.st_mode):
-        raise IsADirectory(f"{shown!r} is a directory; only files are deleted")
+    if not modes.S_ISLNK(found.st_mode):
+        check_regular(found, shown)
     os.unlink(name, dir_fd=directory)

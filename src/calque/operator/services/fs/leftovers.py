@@ -7,7 +7,7 @@ import stat as modes
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from calque.errors import ConditionNotMatch, InvalidInput
+from calque.errors import ConditionNotMatch, InvalidInput, PermissionDenied
 from calque.operator.service import Leftover
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.root import Root
@@ -23,14 +23,20 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
     """Temporary files under a prefix that no living process holds. Symlinks are not followed.
 
     ``started`` is when the file was last written to: a copy that is under way on another machine,
-    whose lock cannot be seen, is never old.
+    whose lock cannot be seen, is never old. A directory that may not be read does not keep the rest
+    from being found: its error is raised at the end.
     """
     above, _, start = prefix.rpartition("/")
     base = root.directory_key(above)
-    waiting = [base]
+    waiting, denied = [base], None
     while waiting:
         directory = waiting.pop()
-        for name, is_directory in _entries(root, directory):
+        try:
+            entries = _entries(root, directory)
+        except PermissionDenied as error:
+            denied = denied or error
+            continue
+        for name, is_directory in entries:
             key = f"{directory}/{name}" if directory else name
             if directory == base and not name.startswith(start):
                 continue
@@ -44,6 +50,8 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                     started=datetime.fromtimestamp(found.st_mtime, UTC),
                     size=found.st_blocks * 512,
                 )
+    if denied is not None:
+        raise denied
 
 
 def remove_leftover(root: Root, leftover: Leftover) -> None:

@@ -39,7 +39,9 @@ class Root:
 
     def absolute(self, key: str) -> str:
         """The path as the system knows it, and as messages show it."""
-        return os.path.join(self.path, key) if key else self.path
+        if not key:
+            return self.path
+        return f"{self.path}/{key}" if self.path != "/" else f"/{key}"
 
     def open(self, key: str, flags: int, mode: int = 0) -> int:
         """Open a key; EXDEV when a symlink leads out of the root."""
@@ -128,28 +130,30 @@ def walk_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
     walked in its place, so a directory that is swapped for one meanwhile leads nowhere.
     """
     held = [os.dup(root)]
-    steps = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+    steps = [part for part in reversed(path.split("/")) if part]
     links = 0
     try:
         while steps:
             step = steps.pop()
+            if step == ".":
+                continue
             if step == "..":
                 if len(held) == 1:
                     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
                 os.close(held.pop())
                 continue
             link = _read_link(held[-1], step)
-            if link is None and not steps:
+            if not steps and (link is None or flags & os.O_NOFOLLOW):
                 return _open_plain(held[-1], step, flags, mode)
             if link is None:
                 held.append(_open_plain(held[-1], step, os.O_PATH | os.O_DIRECTORY))
                 continue
             links += 1
-            if links > _MOST_LINKS or (not steps and flags & os.O_NOFOLLOW):
+            if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             if link.startswith("/"):
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
-            steps.extend(part for part in reversed(link.split("/")) if part not in ("", "."))
+            steps.extend(part for part in reversed(link.split("/")) if part)
         return os.open(".", flags | os.O_CLOEXEC, dir_fd=held[-1])  # it ended in ``.`` or ``..``
     finally:
         for descriptor in held:

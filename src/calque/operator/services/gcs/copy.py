@@ -27,7 +27,7 @@ from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
 from calque.operator.services.gcs import marker
 from calque.operator.services.gcs.client import document, object_path
-from calque.operator.services.gcs.errors import is_missing_bucket, refusal
+from calque.operator.services.gcs.errors import is_missing_bucket, not_met, refusal
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import body_of, metadata_of
 from calque.operator.services.wire import Answer
@@ -143,6 +143,8 @@ class GcsCopy:
                 f"GCS no longer takes the token of the copy to {self._location}",
                 hint="Tokens live for a week and belong to one copy. Copy anew.",
             )
+        if answer.status == 412:
+            return not_met(self._location, if_not_exists=self.options.if_not_exists)
         if answer.status == 404 and not is_missing_bucket(answer):
             return SourceGone(f"the source of {self._location} is not there any more")
         return refusal(answer, self._location, "copy to")

@@ -20,6 +20,7 @@ from calque.errors import (
     Unexpected,
     Unsupported,
 )
+from calque.operator.services.said import first_line
 from calque.operator.services.wire import Answer, retry_after
 
 Kind = type[CalqueError]
@@ -130,8 +131,7 @@ STATUSES: Mapping[int, Kind] = MappingProxyType(
 
 _HINTS: Mapping[Kind, str] = MappingProxyType(
     {
-        PermissionDenied: "Check which account asks and its role on the bucket; `calque doctor` "
-        "shows where credentials come from.",
+        PermissionDenied: "Check which account asks and its role on the bucket.",
         ConditionNotMatch: "The object was created, replaced or deleted by another writer.",
         ResourceExhausted: "Raise the quota, or ask for less.",
     }
@@ -179,7 +179,17 @@ def _reason(answer: Answer) -> tuple[str, str]:
     try:
         error = json.loads(answer.body)["error"]
         details = error.get("errors") or [{}]
-        return str(details[0].get("reason", "")), str(error.get("message", ""))
+        return str(details[0].get("reason", "")), first_line(str(error.get("message", "")))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        text = answer.body[:300].decode("utf-8", "replace").strip()
+        text = first_line(answer.body[:1000].decode("utf-8", "replace"))
         return "", "" if text.startswith("<") else text
+
+
+def not_met(location: str, *, if_not_exists: bool) -> ConditionNotMatch:
+    """The error for a condition on a target that was false."""
+    if if_not_exists:
+        return ConditionNotMatch(f"{location} exists already", hint="It was left as it is.")
+    return ConditionNotMatch(
+        f"{location} is not the object that if_match names",
+        hint="It was created, replaced or deleted since; nothing was changed.",
+    )

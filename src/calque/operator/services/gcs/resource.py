@@ -25,10 +25,11 @@ LISTED = (
 def metadata_of(resource: Mapping[str, Any], path: str) -> Metadata:
     """What calque knows of an object, from its resource."""
     try:
-        generation = str(resource["generation"])
+        generation = str(int(resource["generation"]))
         size = int(resource.get("size", 0))
-    except (KeyError, ValueError) as error:
-        raise Unexpected(f"GCS described {path!r} without generation or size") from error
+        updated = _moment(resource.get("updated"))
+    except (KeyError, ValueError, TypeError) as error:
+        raise Unexpected(f"GCS described {path!r} in a way that cannot be read") from error
     user = dict(resource.get("metadata") or {})
     user.pop(MARK, None)
     crc = resource.get("crc32c")
@@ -38,7 +39,7 @@ def metadata_of(resource: Mapping[str, Any], path: str) -> Metadata:
         is_dir=path.endswith("/"),
         etag=generation,
         version=generation,
-        last_modified=_moment(resource.get("updated")),
+        last_modified=updated,
         content_type=resource.get("contentType"),
         content_encoding=resource.get("contentEncoding"),
         content_language=resource.get("contentLanguage"),

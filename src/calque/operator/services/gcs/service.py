@@ -105,7 +105,7 @@ class GcsService:
 
     def _entries(self, page: Mapping[str, Any]) -> Iterator[Metadata]:
         cut = len(self._config.root) + 1 if self._config.root else 0
-        found = [metadata_of(item, item["name"][cut:]) for item in page.get("items", ())]
+        found = [metadata_of(item, str(item.get("name"))[cut:]) for item in page.get("items", ())]
         found += [Metadata(path=folder[cut:], is_dir=True) for folder in page.get("prefixes", ())]
         found.sort(key=lambda entry: entry.path)
         return iter(found)

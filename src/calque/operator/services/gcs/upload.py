@@ -19,7 +19,7 @@ from calque.operator.layers.chain import Call
 from calque.operator.options import WriteOptions
 from calque.operator.services.gcs import marker
 from calque.operator.services.gcs.client import document
-from calque.operator.services.gcs.errors import refusal
+from calque.operator.services.gcs.errors import not_met, refusal
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import body_of, metadata_of, refuse_tags
 from calque.operator.services.wire import Answer
@@ -94,8 +94,8 @@ class Upload:
             nonlocal attempts
             attempts += 1
             client = self.requests.client
-            made = client.ask(call, self._location, "POST", url, headers=headers, body=body)
-            return metadata_of(made, self.path)
+            answer = client.exchange(call, "POST", url, headers=headers, body=body)
+            return metadata_of(self.accepted(answer), self.path)
 
         try:
             return self.requests.run("write", self.path, request)
@@ -105,6 +105,17 @@ class Upload:
             if made is None:
                 raise
             return made
+
+    def accepted(self, answer: Answer) -> dict[str, Any]:
+        """The resource of the object that was made; raises where the write was refused."""
+        if answer.status not in (200, 201):
+            raise self.refused(answer)
+        return document(answer, self._location)
+
+    def refused(self, answer: Answer) -> CalqueError:
+        if answer.status == 412:
+            return not_met(self._location, if_not_exists=self.options.if_not_exists)
+        return refusal(answer, self._location, "write")
 
     def _session(self, pieces: Iterator[tuple[bytes, bool]]) -> Metadata:
         session = self._open()
@@ -132,7 +143,7 @@ class Upload:
             client = self.requests.client
             answer = client.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status not in (200, 201):
-                raise refusal(answer, self._location, "write")
+                raise self.refused(answer)
             session = urlsplit(answer.headers.get("location", ""))
             if "upload_id=" not in session.query:
                 raise Unexpected(f"GCS opened no upload session for {self._location}")
@@ -206,7 +217,7 @@ class _Piece:
         client = self.upload.requests.client
         answer = client.exchange(call, "PUT", self.session, headers=headers, body=body)
         if answer.status not in (200, 201, RESUME_INCOMPLETE):
-            raise refusal(answer, self.upload._location, "write")
+            raise self.upload.refused(answer)
         return answer
 
     def _received(self, answer: Answer) -> int:

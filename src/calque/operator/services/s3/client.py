@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -77,6 +78,8 @@ class Link:
             account.proxy(endpoint),
         )
         pool = Pool(route, config.max_connections, patience=config.read_timeout)
+        # Operators are seldom closed by hand; their idle connections end with them.
+        weakref.finalize(self, pool.close)
         return endpoint, pool, Signer(endpoint.region, endpoint.service)
 
     def close(self) -> None:
@@ -236,10 +239,10 @@ def lost(error: WireError, location: str, origin: str = "") -> CalqueError:
     if error.timed_out:
         return TimedOut(f"{location}: no reply in time ({error})")
     if not error.sent:
-        unreached = Unavailable(
-            f"{location}: {origin} cannot be reached ({error})",
-            hint="Check the endpoint, the region, the network and the proxy settings.",
-        )
+        hint = "Check the endpoint, the region, the network and the proxy settings."
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            hint = "Its certificate is not trusted: name one with ca_bundle or AWS_CA_BUNDLE."
+        unreached = Unavailable(f"{location}: {origin} cannot be reached ({error})", hint=hint)
         unreached.surely_not_acted = True
         return unreached
     return Unavailable(f"{location}: the connection was lost ({error})")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
@@ -103,14 +104,17 @@ class S3Config:
 
     @classmethod
     def parse(cls, uri: ServiceUri, options: Mapping[str, object]) -> S3Config:
-        """Read the URI and its options; values of a query are strings."""
+        """Read the URI and its options, then ``CALQUE_S3_*`` for what they leave open.
+
+        Values of a query and of the environment are strings.
+        """
         kinds = {each.name: str(each.type) for each in fields(cls)}
         known = kinds.keys() - {"bucket", "root"}
         refuse_unknown("s3", options, known)
+        given = {name: value for name, value in options.items() if value is not None}
         values: dict[str, Any] = {
             name: _read(name, kinds[name], value)
-            for name, value in options.items()
-            if value is not None
+            for name, value in {**_environment(known - SECRETS), **given}.items()
         }
         return cls(bucket=uri.host, root=uri.path.strip("/"), **values)
 
@@ -120,6 +124,12 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "copy_if_not_exists": get_args(Conditions),
     "checksum": get_args(Checksums),
 }
+
+
+def _environment(names: Iterable[str]) -> dict[str, str]:
+    """Options of this machine: how a command line tells a server that is not quite Amazon."""
+    found = {name: os.environ.get(f"CALQUE_S3_{name.upper()}") for name in names}
+    return {name: value for name, value in found.items() if value}
 
 
 def _read(name: str, kind: str, value: object) -> object:

@@ -19,11 +19,14 @@ class Pool:
     def __init__(self, route: Route, most: int, *, patience: float) -> None:
         self.route = route
         self._patience = patience
-        self._free = threading.BoundedSemaphore(most)
         self._most = most
-        self._idle: list[tuple[float, Connection]] = []
-        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
         self._pid = os.getpid()
+        self._free = threading.BoundedSemaphore(self._most)
+        self._lock = threading.Lock()
+        self._idle: list[tuple[float, Connection]] = []
 
     def exchange(
         self,
@@ -39,6 +42,9 @@ class Pool:
         A kept connection may have been closed by the server a moment ago. If it breaks before any
         of a reply came, the request goes out once more on a new one, where repeating does no harm.
         """
+        if self._pid != os.getpid():
+            # A forked child must not speak on its parent's connections, nor wait for them.
+            self._begin()
         if not self._free.acquire(timeout=self._patience):
             raise WireError(
                 f"all {self._most} connections were busy for {self._patience:.0f} s",
@@ -68,9 +74,6 @@ class Pool:
     def _kept(self) -> Connection | None:
         while True:
             with self._lock:
-                if self._pid != os.getpid():
-                    # A forked child must not speak on its parent's connections.
-                    self._idle, self._pid = [], os.getpid()
                 if not self._idle:
                     return None
                 since, connection = self._idle.pop()

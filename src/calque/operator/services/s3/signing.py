@@ -63,7 +63,7 @@ class Signer:
         canonical = f"{method}\n{path}\n{search}\n{lines}\n\n{listed}\n{payload}"
         day = stamp[:8]
         scope = f"{day}/{self._region}/{self._service}/aws4_request"
-        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        digest = hashlib.sha256(canonical.encode("utf-8", "surrogateescape")).hexdigest()
         text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
         proof = hmac.digest(self._key(keys.secret_key, day), text.encode(), "sha256").hex()
         signed["authorization"] = (

@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 _LONGEST_LINE = 65536
@@ -91,7 +91,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._reader = sock.makefile("rb", _BUFFER)
+        self._reader = cast(BinaryIO, sock.makefile("rb", _BUFFER))
         self.used = False
         self.reusable = True
 

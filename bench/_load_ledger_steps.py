@@ -1,0 +1,180 @@
+"""The steps that ``load_ledger`` measures, each run in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from sqlalchemy import insert
+
+from calque.config import Settings
+from calque.ledger import TableKey, open_ledger
+from calque.ledger.claim import LoadStart, Wanted, claim
+from calque.ledger.files import scan
+from calque.ledger.finish import LoadedFile, Manifest, prepare
+from calque.ledger.identity import micros
+from calque.ledger.schema import files
+from calque.ledger.tables import register_table
+from calque.load.compare import Comparison
+from calque.load.manifest import ColumnStats, DataFile, StagedFile, Status
+from calque.load.protocol import recover
+from calque.load.report import ResultRows
+from calque.load.stage import Stage
+from calque.load.statement import LoadRequest
+from calque.load.tables import Change, Lake, Mark, open_table
+from calque.values import SourceIdentity
+
+KEY = TableKey("delta", "file:///bench", "id")
+STAMP = datetime(2026, 1, 1, tzinfo=UTC)
+PREFIX = "s3://landing/sales/2026/"
+
+
+class Listed(Stage):
+    """A listing as a service would give it, made as it is read."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._files = ()
+        self._single = None
+        self.ignored = 0
+
+    @property
+    def prefix(self) -> str:
+        return PREFIX
+
+    def list(self) -> Iterator[StagedFile]:
+        for number in range(self._count):
+            name = f"part-{number:09d}.csv"
+            place = PREFIX + name
+            identity = SourceIdentity(place, 1024, f'"{number:032x}"', None, STAMP)
+            yield StagedFile(place, name, identity)
+
+
+def fill(where: str, count: str) -> dict[str, float]:
+    """A ledger that has loaded every file."""
+    with open_ledger(where) as ledger:
+        table = register_table(ledger, KEY)
+        now = ledger.now()
+        for start in range(0, int(count), 50_000):
+            rows = [
+                {
+                    "table_number": table.number,
+                    "location": f"{PREFIX}part-{number:09d}.csv",
+                    "size": 1024,
+                    "etag": f'"{number:032x}"',
+                    "last_modified": micros(STAMP),
+                    "verified_at": now,
+                    "expires_at": now + ledger.life,
+                    "load_id": f"load-{start}",
+                    "rows": 10,
+                    "errors": 0,
+                    "loaded_at": now,
+                    "table_version": 1,
+                }
+                for number in range(start, min(start + 50_000, int(count)))
+            ]
+            with ledger.write() as connection:
+                connection.execute(insert(files), rows)
+    return {}
+
+
+def compare(where: str, count: str) -> dict[str, float]:
+    """The product's way: both streams joined, a result row for every file."""
+    with open_ledger(where) as ledger:
+        table = register_table(ledger, KEY)
+        request = LoadRequest(stage=PREFIX, into="x")
+        results = ResultRows()
+        begun = time.perf_counter()
+        for one in Comparison(Listed(int(count)), request, ledger, table):
+            assert one.status is Status.SKIPPED_LOADED
+            results.skip(one.file.location, one.file.name, one.status._value_, 1024, "loaded")
+        seconds = time.perf_counter() - begun
+        assert len(results) == int(count)
+    return {"seconds": seconds, "megabytes": _megabytes()}
+
+
+def naive(where: str, count: str) -> dict[str, float]:
+    """The obvious way: every record in a dict, then look each file up."""
+    with open_ledger(where) as ledger:
+        table = register_table(ledger, KEY)
+        begun = time.perf_counter()
+        known = {one.location: one for one in scan(ledger, table)}
+        results = [
+            (file.location, known[file.location].etag == file.identity.etag)
+            for file in Listed(int(count)).list()
+        ]
+        assert all(same for _, same in results)
+        return {"seconds": time.perf_counter() - begun, "megabytes": _megabytes()}
+
+
+SCHEMA = pa.schema([(f"c{number}", pa.int64()) for number in range(12)])
+
+
+def commit(where: str, kind: str, count: str) -> dict[str, float]:
+    """One commit of many data files through our adapter, and the same by the library alone."""
+    lake = _lake(where, kind)
+    stats = {f"c{number}": ColumnStats(0, 1, 1000) for number in range(12)}
+    data = [
+        DataFile(f"{lake.data_prefix}bench-{number:05d}.parquet", 1000, 10, columns=stats)
+        for number in range(int(count))
+    ]
+    begun = time.perf_counter()
+    snapshot = lake.open()
+    actions = tuple(lake.encode(file, snapshot.target) for file in data)
+    snapshot.commit(Change(load_id="bench", mark=Mark.COMMITTED, actions=actions))
+    seconds = time.perf_counter() - begun
+    again = lake.open()
+    begun = time.perf_counter()
+    again.commit(Change(load_id="again", mark=Mark.COMMITTED, actions=actions))
+    return {"seconds": seconds, "library": time.perf_counter() - begun}
+
+
+def recover_dead(where: str) -> dict[str, float]:
+    """Roll a prepared load forward whose owner is gone."""
+    lake = _lake(where, "delta")
+    snapshot = lake.open()
+    with open_ledger(Path(where) / "ledger.db") as ledger:
+        table = register_table(ledger, lake.key(snapshot))
+        sources = [
+            SourceIdentity(f"{PREFIX}{number:09d}", 10, f"e{number}") for number in range(1000)
+        ]
+        start = LoadStart(load_id="dead", owner="gone/1/1", lease_seconds=-1, base_version=0)
+        claim(ledger, table, start, [Wanted(one) for one in sources])
+        loaded = tuple(LoadedFile(one, 10, 0, None, ledger.now()) for one in sources)
+        prepare(ledger, "dead", "gone/1/1", Manifest(sources=loaded))
+        begun = time.perf_counter()
+        done = recover(ledger, lake, table, "me/2/2", 60)
+        seconds = time.perf_counter() - begun
+        assert [one.mark for one in done] == [Mark.COMMITTED]
+    begun = time.perf_counter()
+    lake.open().commit(Change(load_id="empty", mark=Mark.COMMITTED))
+    return {"seconds": seconds, "library": time.perf_counter() - begun}
+
+
+def _lake(where: str, kind: str) -> Lake:
+    place = f"{where}/t" if kind == "delta" else f"iceberg:{where}/t"
+    lake = open_table(place, Settings())
+    lake.create(SCHEMA, ())
+    return lake
+
+
+def _megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+STEPS: dict[str, Callable[..., dict[str, float]]] = {
+    "fill": fill,
+    "compare": compare,
+    "naive": naive,
+    "commit": commit,
+    "recover": recover_dead,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(STEPS[sys.argv[1]](*sys.argv[2:])))

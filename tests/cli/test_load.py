@@ -1,0 +1,123 @@
+"""The commands of loads, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def calque(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "calque.cli", *arguments],
+        cwd=folder,
+        env={**os.environ, "CALQUE_LEDGER_URL": str(folder / "ledger.db")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Path:
+    """Two good files."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.csv").write_text("id,name\n1,a\n2,b\n")
+    (folder / "b.csv").write_text("id,name\n3,c\n")
+    return folder
+
+
+def test_load_again_history_and_ledger(tmp_path: Path, stage: Path) -> None:
+    """Load, load again, look at the history and the records: files as people see them."""
+    first = calque(tmp_path, "load", "in/", "--into", "lake/t", "--json")
+    assert first.returncode == 0, first.stderr
+    told = json.loads(first.stdout)
+    assert (told["rows_loaded"], told["files_loaded"]) == (3, 2)
+    again = calque(tmp_path, "load", "in/", "--into", "lake/t")
+    assert again.returncode == 0
+    assert again.stdout.count("SKIPPED_LOADED") == 2
+    history = json.loads(calque(tmp_path, "history", "lake/t", "--json").stdout)
+    assert [one["rows"] for one in history] == [3]
+    shown = json.loads(calque(tmp_path, "ledger", "show", "lake/t", "--json").stdout)
+    assert [one["rows"] for one in shown] == [2, 1]
+    assert calque(tmp_path, "ledger", "forget", "lake/t", shown[0]["location"]).returncode == 0
+    third = json.loads(calque(tmp_path, "load", "in/", "--into", "lake/t", "--json").stdout)
+    assert third["files_loaded"] == 1
+
+
+def test_partly_done_is_exit_code_3(tmp_path: Path, stage: Path) -> None:
+    """Some rows or files left out: exit code 3, and the errors can be asked for."""
+    calque(tmp_path, "load", "in/", "--into", "lake/t")
+    (stage / "c.csv").write_text("id,name\n4,d\nfive,e\n")
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t", "--on-error", "continue", "--json")
+    assert done.returncode == 3
+    load_id = json.loads(done.stdout)["loads"][0]
+    errors = json.loads(calque(tmp_path, "errors", load_id, "--json").stdout)
+    assert [(one["line"], one["column"], one["value"]) for one in errors] == [(3, "id", "five")]
+
+
+def test_aborted_is_exit_code_1(tmp_path: Path, stage: Path) -> None:
+    """A statement that is given up names file and line and ends with 1."""
+    calque(tmp_path, "load", "in/", "--into", "lake/t")
+    (stage / "c.csv").write_text("id,name\nfive,e\n")
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t")
+    assert done.returncode == 1
+    assert "c.csv" in done.stderr
+    assert "line 2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_sql(tmp_path: Path, stage: Path) -> None:
+    """COPY INTO, then TRUNCATE, then COPY INTO again; a bad statement is exit code 2."""
+    copy = "COPY INTO 'lake/t' FROM 'in/' FILE_FORMAT = (TYPE = CSV PARSE_HEADER = TRUE)"
+    assert json.loads(calque(tmp_path, "sql", copy, "--json").stdout)["rows_loaded"] == 3
+    assert calque(tmp_path, "sql", "TRUNCATE TABLE 'lake/t'").returncode == 0
+    assert json.loads(calque(tmp_path, "sql", copy, "--json").stdout)["rows_loaded"] == 3
+    bad = calque(tmp_path, "sql", "COPY INTO 'lake/t' FROM 'in/' FORSE = TRUE")
+    assert bad.returncode == 2
+    assert "FORCE" in bad.stderr
+
+
+def test_watch_loads_what_arrives(tmp_path: Path, stage: Path) -> None:
+    """A watch loads new files until it is stopped, and ends well."""
+    watch = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "calque.cli", "load", "in/", "--into", "lake/t"),
+            *("--watch", "--every", "0.2s"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "CALQUE_LEDGER_URL": str(tmp_path / "ledger.db")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        _until(lambda: _loaded(tmp_path) == 2)
+        (stage / "c.csv").write_text("id,name\n9,z\n")
+        _until(lambda: _loaded(tmp_path) == 3)
+    finally:
+        watch.send_signal(signal.SIGINT)
+        out, err = watch.communicate(timeout=60)
+    assert watch.returncode == 0, err
+    assert "c.csv" in out
+
+
+def _loaded(folder: Path) -> int:
+    shown = calque(folder, "ledger", "show", "lake/t", "--json")
+    return len(json.loads(shown.stdout)) if shown.returncode == 0 else 0
+
+
+def _until(holds: object, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():  # type: ignore[operator]
+            return
+        time.sleep(0.2)
+    raise AssertionError("it did not come to hold")

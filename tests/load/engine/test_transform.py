@@ -1,0 +1,111 @@
+"""SELECT over staged rows: expressions, metadata, filters, and strict casts at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from calque.errors import DataError, StatementInvalid
+from calque.load.engines.spark import SparkEngine
+from calque.load.manifest import Status
+from calque.load.work import CsvFormat, JsonFormat, ParquetFormat, Transformation
+from tests.load.engine.conftest import AB, CONTINUE, World, data_files, outcomes
+from tests.load.engine.test_engines import fitting
+
+
+def select(*expressions: str, where: str | None = None) -> Transformation:
+    return Transformation(expressions, ("a", "b"), where)
+
+
+@pytest.fixture
+def engine(spark: Any) -> SparkEngine:
+    return SparkEngine(spark)
+
+
+def test_positions_and_metadata(world: World, engine: SparkEngine) -> None:
+    """Columns by number, expressions over them, and the file and row they came from."""
+    files = [world.put("1.csv", b"x,1\ny,2\n"), world.put("2.csv", b"z,3\n")]
+    chosen = select(
+        "CAST(_c2 AS BIGINT) * 10",
+        "concat(upper(_c1), ' ', _metadata_name, ' ', _metadata_row_number)",
+    )
+    results = list(engine.run(world.plan(files, transformation=chosen)))
+    found = sorted((row["a"], row["b"]) for row in world.rows(results))
+    assert found == [(10, "X 1.csv 1"), (20, "Y 1.csv 2"), (30, "Z 2.csv 1")]
+    told = outcomes(results)
+    assert {name: one.rows_loaded for name, one in told.items()} == {"1.csv": 2, "2.csv": 1}
+    assert all(one.status is Status.LOADED and one.content_hash for one in told.values())
+    assert sum(len(file.spans) for file in data_files(results)) == 2
+
+
+def test_names_and_where(world: World, engine: SparkEngine) -> None:
+    """Names of the header and of JSON fields; WHERE leaves rows out without an error."""
+    file = world.put("1.csv", b"n,name\n1,x\n2,y\n")
+    plan = world.plan(
+        [file],
+        format=CsvFormat(parse_header=True),
+        transformation=select("CAST(n AS INT)", "name", where="n <> '1'"),
+    )
+    results = list(engine.run(plan))
+    assert world.rows(results) == [{"a": 2, "b": "y"}]
+    assert outcomes(results)["1.csv"].rows_parsed == 2
+    lines = world.put("1.json", b'{"n":{"deep":5},"name":"x"}\n')
+    plan = world.plan(
+        [lines], format=JsonFormat(), transformation=select("n.deep", "name"), load_id="two"
+    )
+    assert world.rows(list(engine.run(plan))) == [{"a": 5, "b": "x"}]
+
+
+def test_parquet_is_not_copied(world: World, engine: SparkEngine) -> None:
+    """A statement that transforms decodes even a file that fits."""
+    file = world.put("1.parquet", fitting(120_000))
+    plan = world.plan([file], format=ParquetFormat(), transformation=select("a + 1", "b"))
+    results = list(engine.run(plan))
+    assert sum(file.rows for file in data_files(results)) == 120_000
+    assert data_files(results)[0].columns["a"].low == 1
+
+
+def test_bad_rows(world: World, engine: SparkEngine) -> None:
+    """A result that does not fit its column is an error of its row; bad records are counted."""
+    file = world.put("1.csv", b"1,x\n2,y,z\n3,w\n")
+    chosen = select("CASE WHEN _c1 = '3' THEN 'three' ELSE _c1 END", "_c2")
+    results = list(engine.run(world.plan([file], transformation=chosen, on_error=CONTINUE)))
+    told = outcomes(results)["1.csv"]
+    assert (told.status, told.rows_loaded, told.error_count) == (Status.PARTIALLY_LOADED, 1, 2)
+    assert [(error.record, error.code) for error in told.errors] == [
+        (2, "COLUMN_COUNT"),
+        (3, "INVALID_VALUE"),
+    ]
+    assert world.rows(results) == [{"a": 1, "b": "x"}]
+
+
+def test_a_file_that_fails_midway(world: World, engine: SparkEngine) -> None:
+    """Rows that had passed already are taken back when their file turns out to be cut off."""
+    import gzip
+
+    packed = gzip.compress(b"".join(b"%d,x%d\n" % (n, n * 7919) for n in range(200_000)))
+    files = [world.put("1.csv.gz", packed[:-2000]), world.put("2.csv", b"1,x\n")]
+    chosen = select("CAST(_c1 AS BIGINT)", "_c2")
+    results = list(engine.run(world.plan(files, transformation=chosen, on_error=CONTINUE)))
+    assert world.rows(results) == [{"a": 1, "b": "x"}]
+    assert outcomes(results)["1.csv.gz"].status is Status.FAILED
+
+
+def test_wrong_expressions(world: World, engine: SparkEngine) -> None:
+    """An unknown column is a wrong statement; a failing expression is bad data."""
+    file = world.put("1.csv", b"q,x\n")
+    with pytest.raises(StatementInvalid, match="nowhere"):
+        list(engine.run(world.plan([file], transformation=select("nowhere", "_c2"))))
+    with pytest.raises(DataError, match="CAST_INVALID_INPUT"):
+        list(engine.run(world.plan([file], transformation=select("CAST(_c1 AS INT)", "_c2"))))
+
+
+def test_sample(world: World, engine: SparkEngine) -> None:
+    """VALIDATION_MODE = RETURN_n_ROWS shows what the SELECT gives, as the table would have it."""
+    file = world.put("1.csv", b"1,x\n2,y\n3,z\n")
+    plan = world.plan([file], transformation=select("CAST(_c1 AS INT)", "_c2"))
+    sample = engine.sample(plan, 2)
+    assert sample.num_rows == 2
+    assert sample.schema == pa.schema(list(AB))

@@ -1,0 +1,120 @@
+"""A stage and a table on an object store: etags decide, and the promise is the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.config import Config
+from deltalake import DeltaTable
+
+from calque.config import Settings
+from calque.ledger import open_ledger
+from calque.ledger.history import records_of
+from calque.load.engines import engine_for
+from calque.load.flow import Statement
+from calque.load.report import Report
+from calque.load.statement import LoadRequest
+from calque.testing.seaweedfs import S3Server, seaweedfs
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    """A real S3 server."""
+    with seaweedfs() as running:
+        yield running
+
+
+class Lake:
+    """A bucket with a stage and a Delta table."""
+
+    def __init__(self, server: S3Server, bucket: str, ledger: Path) -> None:
+        self.bucket = bucket
+        self.ledger = ledger
+        self.options = {"AWS_ENDPOINT_URL": server.endpoint, "AWS_ALLOW_HTTP": "true"}
+        self.client = boto3.client(
+            "s3",
+            endpoint_url=server.endpoint,
+            aws_access_key_id=server.access_key,
+            aws_secret_access_key=server.secret_key,
+            region_name=server.region,
+            config=Config(s3={"addressing_style": "path"}),
+        )
+        self.client.create_bucket(Bucket=bucket)
+
+    def put(self, name: str, body: str) -> None:
+        self.client.put_object(Bucket=self.bucket, Key=f"in/{name}", Body=body.encode())
+
+    def names(self) -> list[str]:
+        found = self.client.list_objects_v2(Bucket=self.bucket, Prefix="in/").get("Contents", [])
+        return [one["Key"] for one in found]
+
+    def load(self, **options: object) -> Report:
+        request = LoadRequest(
+            stage=f"s3://{self.bucket}/in/",
+            into=f"s3://{self.bucket}/lake/t",
+            **options,  # type: ignore[arg-type]
+        )
+        ledger = open_ledger(self.ledger)
+        return Statement(
+            request, Settings(), ledger, lambda _size, _sql: engine_for(spark="local")
+        ).run()
+
+    def ids(self) -> Counter[int]:
+        table = DeltaTable(f"s3://{self.bucket}/lake/t", storage_options=self.options)
+        return Counter(table.to_pyarrow_table().column("id").to_pylist())
+
+
+@pytest.fixture
+def lake(
+    server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Lake:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    bucket = request.node.name.replace("_", "-")[:40].lower()
+    return Lake(server, bucket, tmp_path / "ledger.db")
+
+
+def test_once_on_s3(lake: Lake) -> None:
+    """Load, load again, change one, purge: by etag, on a real object store."""
+    lake.put("a.csv", "id,name\n1,a\n2,b\n")
+    lake.put("b.csv", "id,name\n3,c\n")
+    assert lake.load().rows_loaded == 3
+    assert lake.load().files.counts == {"SKIPPED_LOADED": 2}
+    lake.put("b.csv", "id,name\n4,d\n")
+    assert lake.load(on_changed="replace").rows_loaded == 1
+    assert lake.ids() == Counter([1, 2, 4])
+    lake.put("c.csv", "id,name\n5,e\n")
+    assert lake.load(purge=True).purged == 1
+    assert lake.names() == ["in/a.csv", "in/b.csv"]
+    assert lake.ids() == Counter([1, 2, 4, 5])
+
+
+def test_same_bytes_again_are_not_loaded(lake: Lake) -> None:
+    """An object put again with the same content is not loaded, whatever its time stamp."""
+    lake.put("a.csv", "id,name\n1,a\n")
+    lake.load()
+    lake.put("a.csv", "id,name\n1,a\n")
+    assert lake.load().files.counts == {"SKIPPED_LOADED": 1}
+    assert lake.ids() == Counter([1])
+
+
+def test_records_hold_the_etag(lake: Lake) -> None:
+    """The record has the etag as the service gave it and the location with the bucket."""
+    lake.put("a.csv", "id,name\n1,a\n")
+    lake.load()
+    statement = Statement(
+        LoadRequest(stage="x/", into=f"s3://{lake.bucket}/lake/t"),
+        Settings(),
+        open_ledger(lake.ledger),
+        lambda _size, _sql: engine_for(spark="local"),
+    )
+    (found,) = records_of(statement.ledger, statement.lake.key(statement.lake.open()))
+    assert found["location"] == f"s3://{lake.bucket}/in/a.csv"
+    assert found["etag"]
