@@ -97,7 +97,14 @@ class LoadRun:
         Sidecars(self.lake.root).write(self.load_id, manifest)
         faults.point("prepare.sidecar")
         self._writing = False
-        prepare_in_ledger(self.ledger, self.load_id, self.start.owner, manifest)
+        try:
+            prepare_in_ledger(self.ledger, self.load_id, self.start.owner, manifest)
+        except Aborted:
+            # Taken over while WRITING, so it never was PREPARED and nobody can commit it.
+            with suppress(CalqueError):
+                Sidecars(self.lake.root).remove(self.load_id)
+            remove_orphans(self.lake, self.load_id, keep=())
+            raise
         faults.point("prepare.after")
 
     def commit(self, manifest: Manifest) -> int:
