@@ -100,6 +100,20 @@ def ours(*words: str) -> list[str]:
     return [sys.executable, "-m", "bench._s3_worker", *words]
 
 
+def start(name: str) -> list[str]:
+    """The least that a tool does: what it costs to be there at all."""
+    if name in ("calque", "comparing"):
+        return ours("start")
+    word = "--version" if name.startswith("aws") else "version"
+    return [binary(name.split()[0]) or name, word]
+
+
+def size(path: str) -> int:
+    """The size of an object."""
+    with Operator.from_uri(f"s3://{BUCKET}") as op:
+        return op.stat(path).size
+
+
 def count(prefix: str) -> int:
     """How many objects stand under a prefix."""
     with Operator.from_uri(f"s3://{BUCKET}", key_order=False) as op:

@@ -1,4 +1,5 @@
-"""Our side of the S3 benchmarks, as a process: ``small FROM TO`` or ``large FROM TO CHUNK``."""
+"""Our side of the S3 benchmarks as a process: ``small FROM TO``, ``large FROM TO CHUNK VERIFY``,
+or ``start``, which opens a bucket and ends."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench._s3 import BUCKET, CONCURRENT
 from calque.operator import Operator
-from calque.operator.options import CopyOptions
+from calque.operator.options import CopyOptions, Verify
 from calque.values import Metadata
 
 
@@ -27,11 +28,17 @@ def small(source: str, target: str) -> None:
             pass
 
 
-def large(source: str, target: str, chunk: str) -> None:
+def large(source: str, target: str, chunk: str, verify: Verify) -> None:
     """Copy one object in parts."""
     with Operator.from_uri(f"s3://{BUCKET}", threshold=int(chunk)) as op:
-        op.copy(source, target, concurrent=CONCURRENT, chunk=int(chunk))
+        op.copy(source, target, concurrent=CONCURRENT, chunk=int(chunk), verify=verify)
 
 
 if __name__ == "__main__":
-    {"small": small, "large": large}[sys.argv[1]](*sys.argv[2:])
+    work, *words = sys.argv[1:]
+    if work == "start":
+        small("no/such/prefix/", "x/")
+    elif work == "small":
+        small(*words)
+    else:
+        large(*words)  # type: ignore[arg-type]

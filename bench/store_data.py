@@ -26,7 +26,7 @@ from calque.values import GIB, MIB
 
 BUCKET = "bench"
 PLAIN_BLOCK = DEFAULT_BLOCK - 16
-AT_ONCE = 16
+AT_ONCE = 4
 ROUNDS = 3
 
 

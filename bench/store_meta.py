@@ -27,7 +27,7 @@ from calque.store.metabase.commit_segment import INSERT_SEGMENT, CommitSegment, 
 from calque.store.metabase.create_bucket import CreateBucket, create_bucket
 from calque.store.metabase.database import Database
 from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.finish_copy import INSERT_COPY, FinishCopy, finish_copy
+from calque.store.metabase.finish_copy import FinishCopy, finish_copy
 from calque.store.metabase.list_segments import ListSegments, list_segments
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.nodes import Nodes
@@ -35,6 +35,7 @@ from calque.store.metabase.operations import Operation
 from calque.store.metabase.projects import create_project
 from calque.store.metabase.schema import segments
 from calque.store.metabase.segment_keys import PackedKeys
+from calque.store.metabase.store_copy import INSERT_COPY
 from calque.store.metabase.values import (
     NO_METADATA,
     Encryption,

@@ -256,6 +256,35 @@ def test_a_tampered_checkpoint_starts_anew(
     assert (folder / "b").read_bytes() == (folder / "a").read_bytes()
 
 
+@pytest.mark.parametrize("garbage", [b"\xff\xfe\x00", b"", b"[" * 100_000])
+def test_garbage_in_the_place_of_a_checkpoint(
+    calque: Calque, folder: Path, tmp_path: Path, garbage: bytes
+) -> None:
+    """No JSON, no text, nothing: said, and copied anew."""
+    (folder / "a").write_bytes(b"data")
+    kept = CheckpointFile.of(f"file://{folder}/a", f"file://{folder}/b").path.name
+    state = tmp_path / "state" / "calque" / "copies"
+    state.mkdir(parents=True)
+    (state / kept).write_bytes(garbage)
+    done = calque("cp", "a", "b", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "starts anew" in done.stderr
+    assert (folder / "b").read_bytes() == b"data"
+    assert not list(state.glob("*.json"))
+
+
+def test_a_checkpoint_that_cannot_be_written(calque: Calque, folder: Path, tmp_path: Path) -> None:
+    """It ends the copy with a message that says what to do; nothing is left."""
+    (folder / "a").write_bytes(b"data")
+    kept = CheckpointFile.of(f"file://{folder}/a", f"file://{folder}/b").path
+    (tmp_path / "state" / "calque" / "copies" / kept.with_suffix(".new").name).mkdir(parents=True)
+    done = calque("cp", "a", "b", "--resume")
+    assert done.returncode == 1
+    assert "XDG_STATE_HOME" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert names(folder) == ["a"]
+
+
 def test_one_resumable_copy_at_a_time(slow: Slow, calque: Calque) -> None:
     """The same copy from a second terminal is refused while the first goes on."""
     process = slow.start("--resume")

@@ -1,13 +1,15 @@
 """The checkpoint envelope."""
 
 import json
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calque.errors import CheckpointInvalid, InvalidInput, Unsupported
+from calque.errors import CalqueError, CheckpointInvalid, InvalidInput, Unsupported
 from calque.operator import Capability, Checkpoint, CopyOptions, Operator
 from calque.operator.checkpoint import CopyIdentity, _digest
 from calque.values import Metadata
@@ -100,6 +102,58 @@ def test_a_forged_digest_opens_nothing(name: str, value: object) -> None:
     with pytest.raises((CheckpointInvalid, InvalidInput)):
         op.resume(forged)
     assert not op.exists("to")
+
+
+def leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The place of everything in a document, containers included."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+
+
+odd_values = json_values | st.sampled_from(
+    [-1, 10**30, 1.5, "../x", "\0", "\udcff", "9999-12-31T23:59:59", "0001-01-01T00:00:00+00:00"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(["memory", "fs"]), odd_values, st.data())
+def test_any_forged_value_is_harmless(scheme: str, value: object, data: st.DataObject) -> None:
+    """Whatever stands anywhere in an envelope with a digest that fits: the right target, or an
+    error of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = folder if scheme == "fs" else "memory://?threshold=1&part_size=1"
+        op = Operator.from_uri(root)
+        op.write("from", b"abcdef")
+        copier = op.copier("from", "to", chunk=2, concurrent=2)
+        next(copier)
+        body = json.loads(copier.pause().to_json())
+        del body["digest"]
+        *above, last = data.draw(st.sampled_from(list(leaves(body))))
+        within = body
+        for step in above:
+            within = within[step]
+        within[last] = value
+        try:
+            op.resume(json.dumps({**body, "digest": _digest(body)})).run()
+        except CalqueError:
+            assert not op.exists("to")
+        else:
+            assert op.read("to") == b"abcdef"
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 100_000, b"\xff\xfe", b"", b"null", b"1" * 5000, b"{}", "\udcff"]
+)
+def test_what_is_no_envelope_at_all(text: str | bytes) -> None:
+    """Nested too deep, no UTF-8, no JSON, nothing: CheckpointInvalid."""
+    with pytest.raises(CheckpointInvalid):
+        Operator.from_uri("memory://").resume(text)
 
 
 def test_other_versions_are_refused() -> None:

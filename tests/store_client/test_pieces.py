@@ -101,7 +101,7 @@ def test_bytes_come_back(tmp_path: Path, coder: Coder, size: int) -> None:
 
 def test_one_of_one_costs_only_the_hashes(tmp_path: Path) -> None:
     """With one node a piece is the encrypted bytes, with 16 bytes a stripe beside them."""
-    coder = Coder(Redundancy())
+    coder = Coder(Redundancy.of(1, 1, share_size=65536))
     data = os.urandom(200_000)
     upload_pieces(targets(nodes_at(tmp_path, 1)), coder, ROOT_PIECE, [data])
     content = piece_file(tmp_path, 0).read_bytes()
@@ -298,6 +298,25 @@ def test_deletions_wait_for_a_dead_node(tmp_path: Path) -> None:
     assert after.waiting() == []
     assert after.retry() == 0
     assert list(gone.pieces()) == []
+
+
+def test_a_damaged_note_stands_in_nobodys_way(tmp_path: Path) -> None:
+    """A note that cannot be read is passed over; a silent node is asked once."""
+    asked: list[str] = []
+
+    def silent(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        asked.append(call.verb)
+        raise Unavailable("no answer")
+
+    notes = Operator.from_uri(str(tmp_path / "notes"))
+    node = node_at(tmp_path, 0, silent)
+    deletions = Deletions(notes, NodeDirectory([node]))
+    doomed = [Doomed(bytes([n]) * 32, node.id, "nowhere") for n in range(5)]
+    assert deletions.delete(doomed) == 0
+    assert asked == ["delete"]
+    notes.write("damaged.json", b"{")
+    assert deletions.waiting() == doomed
+    assert deletions.retry() == 0
 
 
 def test_only_pieces_are_pieces(tmp_path: Path) -> None:

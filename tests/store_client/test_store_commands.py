@@ -39,6 +39,8 @@ def test_files_go_in_and_out(folder: Path, tmp_path: Path) -> None:
     assert calque("cat", "calque://photos/c", **project).stdout == content
     assert calque("ls", "calque://photos/", **project).stdout.split() == [b"c"]
     assert calque("store", "fsck", folder, "--young").returncode == 0
+    swept = json.loads(calque("store", "expire", folder, "--json").stdout)
+    assert set(swept.values()) == {0}
 
 
 def test_a_store_is_not_made_twice(folder: Path) -> None:

@@ -35,44 +35,55 @@ class CheckpointFile:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes from the same copy; ConditionNotMatch while one is at it."""
-        try:
+        with self._kept():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(
-                self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
-        except OSError as error:
-            raise PermissionDenied(
-                f"the state folder {self.path.parent} cannot be written: {error.strerror}",
-                hint="Set XDG_STATE_HOME to a folder of yours, or copy without --resume.",
-            ) from error
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
             yield
-        except BlockingIOError as error:
-            raise ConditionNotMatch(
-                "another calque is making this very copy", hint="Wait for it, or stop it first."
-            ) from error
         finally:
             os.close(descriptor)
 
-    def read(self) -> str | None:
+    def read(self) -> bytes | None:
         """The envelope as it was written; None when there is none."""
-        with suppress(FileNotFoundError):
-            return self.path.read_text()
+        with self._kept(), suppress(FileNotFoundError):
+            return self.path.read_bytes()
         return None
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Replace the envelope in one moment; a crash leaves the old one or the new one."""
         fresh = self.path.with_suffix(".new")
-        with open(fresh, "w", opener=_private) as file:
-            file.write(checkpoint.to_json())
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(self.path)
+        with self._kept():
+            with open(fresh, "w", opener=_private) as file:
+                file.write(checkpoint.to_json())
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.rename(self.path)
 
     def remove(self) -> None:
         """Forget the copy."""
-        self.path.unlink(missing_ok=True)
+        with self._kept():
+            self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise PermissionDenied(
+                f"the state folder {self.path.parent} cannot be used: {error.strerror}",
+                hint="Set XDG_STATE_HOME to a folder of yours, or copy without --resume.",
+            ) from error
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ConditionNotMatch(
+            "another calque is making this very copy", hint="Wait for it, or stop it first."
+        ) from error
 
 
 def _private(path: str, flags: int) -> int:

@@ -97,10 +97,12 @@ def main(
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
     """
+    # The debug lines of SDKs hold headers and signed URLs; ours do not.
     logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.ERROR,
+        level=logging.INFO if verbose else logging.ERROR,
         format="%(levelname)s %(name)s: %(message)s",
     )
+    logging.getLogger("calque").setLevel(logging.DEBUG if verbose else logging.NOTSET)
 
 
 def run() -> None:

@@ -36,8 +36,12 @@ def console() -> Console:
 
 
 def say(line: str) -> None:
-    """A line for people; it goes to standard error so that results stay clean."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(line))
+    """Lines for people; they go to standard error so that results stay clean.
+
+    Names and words of servers stand in them: what could trick a terminal is escaped.
+    """
+    shown = "\n".join(printable(each) for each in line.split("\n"))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(shown))
 
 
 def as_json(value: Any) -> None:

@@ -12,7 +12,6 @@ import typer
 from calque.errors import ConfigInvalid, InvalidInput, IsADirectory
 from calque.operator import Operator
 from calque.operator.layers import Layer
-from calque.operator.locate import locate
 from calque.operator.registry import secrets_of
 from calque.operator.uri import scheme_of
 
@@ -67,7 +66,7 @@ class Place:
             raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
         scheme = scheme_of(location)
         given = {} if scheme in ("fs", "file") else _named(options or (), scheme)
-        return cls(*locate(location, layers=layers, **given))
+        return cls(*Operator.locate(location, layers=layers, **given))
 
     @property
     def location(self) -> str:

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -47,11 +48,21 @@ def serve(
             grant = None
             if new:
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
+            if not _is_loopback(host):
+                say("warning: the connection is not encrypted; put TLS in front of it")
             _announce(served.address, grant, json)
             _wait_for_the_end()
     finally:
         store.close()
     say("stopped")
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _announce(address: str, grant: str | None, json: bool) -> None:

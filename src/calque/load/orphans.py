@@ -9,7 +9,6 @@ from calque.errors import CalqueError, NotFound
 from calque.ledger.finish import Manifest
 from calque.load.tables import Lake
 from calque.operator import Operator
-from calque.operator.locate import locate
 
 
 def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
@@ -18,7 +17,7 @@ def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
     Only a load that is over may be cleaned. Cleaning is a courtesy: what cannot be removed now is
     left for the table's own vacuum, since no reader ever sees it.
     """
-    operator, base = locate(lake.root.rstrip("/") + "/")
+    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
     kept = set(keep)
     # By name alone: names are unique, while one object may be listed under several spellings.
     names = {path.rpartition("/")[2] for path in kept}
@@ -56,7 +55,7 @@ def _candidates(
 
 def data_files_exist(lake: Lake, manifest: Manifest) -> bool:
     """Whether every data file of a prepared load is still there, whole."""
-    operator, base = locate(lake.root.rstrip("/") + "/")
+    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
     for action in manifest.actions:
         if "add" not in action:
             continue

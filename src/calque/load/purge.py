@@ -6,7 +6,7 @@ from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.ledger import Ledger, TableRow
 from calque.ledger.purge import Purge, pending_purges, purge_failed, purged
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 
 def purge_sources(ledger: Ledger, table: TableRow, **options: object) -> tuple[int, list[str]]:
@@ -29,7 +29,7 @@ def purge_sources(ledger: Ledger, table: TableRow, **options: object) -> tuple[i
 
 
 def _remove(one: Purge, options: dict[str, object]) -> bool:
-    operator, path = locate(one.identity.location, **options)  # type: ignore[arg-type]
+    operator, path = Operator.locate(one.identity.location, **options)  # type: ignore[arg-type]
     try:
         found = operator.stat(path)
         if found.pin != one.identity.pin or found.size != one.identity.size:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from calque.load.manifest import DataFile, Span
 from calque.load.writing.footer import column_stats
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 Part = tuple[str, int, int]
 """(data file, first row, rows)."""
@@ -23,7 +23,7 @@ Part = tuple[str, int, int]
 
 def cut(root: str, file: DataFile, gone: Sequence[tuple[int, int]], new_path: str) -> DataFile:
     """Write ``file`` without the rows ``gone`` (first, count) under a new name."""
-    operator, base = locate(root.rstrip("/") + "/")
+    operator, base = Operator.locate(root.rstrip("/") + "/")
     parquet = pq.ParquetFile(pa.BufferReader(operator.read(base + file.path)))
     schema = parquet.schema_arrow
     keep = bytearray(b"\1") * parquet.metadata.num_rows

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from calque.errors import CalqueError, IntegrityError, NotFound
 from calque.ledger.finish import LoadedFile, Manifest
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 FOLDER = "_calque/loads/"
 SOURCES, DONE = ".json.gz", ".done"
@@ -24,7 +24,7 @@ class Sidecars:
     """The sidecars of one table."""
 
     def __init__(self, root: str) -> None:
-        self._operator, self._path = locate(root.rstrip("/") + "/")
+        self._operator, self._path = Operator.locate(root.rstrip("/") + "/")
 
     def path(self, load_id: str) -> str:
         """Under the table's root, as the commit names it."""

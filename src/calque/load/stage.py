@@ -13,7 +13,7 @@ from typing import Any, cast
 from calque.config import Settings
 from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvalid
 from calque.load.manifest import StagedFile
-from calque.operator.locate import locate
+from calque.operator import Operator
 from calque.values import Metadata, SourceIdentity
 
 UNFINISHED = (".tmp", "._COPYING_", ".part", ".partial", ".crdownload", ".inprogress")
@@ -45,7 +45,7 @@ class Stage:
         place, options = _resolve(location, settings)
         base, glob = split_glob(place)
         self.options: dict[str, object] = options
-        self.operator, self._path = locate(base, **cast(Any, options))
+        self.operator, self._path = Operator.locate(base, **cast(Any, options))
         self._glob = re.compile(glob_regex(glob)) if glob else None
         self._pattern = re.compile(pattern) if pattern is not None else None
         self._files = tuple(files)

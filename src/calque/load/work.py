@@ -251,7 +251,7 @@ class WritePlan:
 
     load_id: str
     root: str
-    """Location of the table's root, for :func:`calque.operator.locate`."""
+    """Location of the table's root, for :meth:`Operator.locate`."""
     data_prefix: str = ""
     """Where data files live under the root (``data/`` for Iceberg)."""
     source_options: Mapping[str, object] = field(default_factory=dict)

@@ -118,7 +118,7 @@ class Checkpoint:
             body = json.loads(text)
             digest = body.pop("digest")
             version = body["calque_checkpoint"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CheckpointInvalid("this is not a checkpoint of calque") from error
         if version != VERSION:
             raise CheckpointInvalid(

@@ -71,7 +71,9 @@ class Operator:
     ) -> tuple[Operator, str]:
         """The operator of an object's container, and the object's path in it.
 
-        The path is taken literally: a ``?`` in it begins no query.
+        ``s3://bucket/a/b`` gives the bucket and ``a/b``; ``./x``, ``x`` and ``file:///home/me/x``
+        give the whole file system and the absolute path, so that any two local files share an
+        operator. The path is taken literally: ``?`` and ``%`` in it are nothing special.
         """
         root, path = registry.split(uri)
         return cls.from_uri(root, layers=layers, **options), path

@@ -13,6 +13,17 @@ from calque.values.metadata import EMPTY
 Verify = Literal["none", "size", "checksum"]
 """``size``: the size; ``checksum``: also full-object checksums where both sides have one."""
 
+_WRITE_TEXTS = (
+    "content_type",
+    "content_encoding",
+    "content_language",
+    "content_disposition",
+    "cache_control",
+    "expires",
+    "storage_class",
+)
+_COPY_FLAGS = ("carry_metadata", "carry_tags", "carry_class", "stream")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
@@ -42,6 +53,10 @@ class WriteOptions:
     concurrent: int = 4
 
     def __post_init__(self) -> None:
+        for name in _WRITE_TEXTS:
+            _text(name, getattr(self, name))
+        _pairs("user", self.user)
+        _pairs("tags", self.tags or EMPTY)
         _one_condition(self.if_not_exists, self.if_match)
         _positive("concurrent", self.concurrent)
 
@@ -75,6 +90,10 @@ class CopyOptions:
     """Bytes may pass through the client where the services cannot copy between themselves."""
 
     def __post_init__(self) -> None:
+        for name in _COPY_FLAGS:
+            _flag(name, getattr(self, name))
+        _condition("source_if_match", self.source_if_match)
+        _condition("source_version", self.source_version)
         _one_condition(self.if_not_exists, self.if_match)
         _positive("concurrent", self.concurrent)
         if self.chunk is not None:
@@ -131,6 +150,8 @@ def options_of(kind: type[Any], given: Mapping[str, Any]) -> Any:
 
 
 def _one_condition(if_not_exists: bool, if_match: str | None) -> None:
+    _flag("if_not_exists", if_not_exists)
+    _condition("if_match", if_match)
     if if_not_exists and if_match is not None:
         raise InvalidInput("if_not_exists and if_match cannot both hold: choose one")
 
@@ -140,3 +161,27 @@ def _positive(name: str, value: int) -> None:
         raise InvalidInput(f"{name} must be a whole number, not {value!r}")
     if value < 1:
         raise InvalidInput(f"{name} must be at least 1, not {value}")
+
+
+def _flag(name: str, value: bool) -> None:
+    """A string is no flag: ``if_not_exists="false"`` must not mean yes."""
+    if value is not True and value is not False:
+        raise InvalidInput(f"{name} must be True or False, not {value!r}")
+
+
+def _text(name: str, value: str | None) -> None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{name} must be text, not {value!r}")
+
+
+def _condition(name: str, value: str | None) -> None:
+    """An empty text is no condition: it might hold for anything."""
+    _text(name, value)
+    if value == "":
+        raise InvalidInput(f"{name} cannot be empty", hint="Leave it out to set no condition.")
+
+
+def _pairs(name: str, value: Mapping[str, str]) -> None:
+    for key, item in value.items():
+        if not isinstance(key, str) or not isinstance(item, str):
+            raise InvalidInput(f"{name} must map text to text, not {key!r} to {item!r}")

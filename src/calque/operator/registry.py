@@ -34,7 +34,7 @@ REGISTRY: Mapping[str, Entry] = MappingProxyType(
         "gcs": Entry(f"{_SERVICES}.gcs.builder", "gcs"),
         "az": Entry(f"{_SERVICES}.azblob.builder", "azure"),
         "azblob": Entry(f"{_SERVICES}.azblob.builder", "azure"),
-        "calque": Entry("calque.store.service", "store"),
+        "calque": Entry("calque.store.service.builder", "store"),
     }
 )
 

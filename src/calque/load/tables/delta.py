@@ -24,7 +24,7 @@ from calque.load.tables.base import Change, Mark, Marker, Snapshot
 from calque.load.tables.errors import DELTA, map_error, mapped
 from calque.load.tables.stats import delta_stats
 from calque.load.work import TargetSchema
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
 NUMBERS = {mark: number for number, mark in MARKS.items()}
@@ -43,7 +43,7 @@ class DeltaLake:
     def __init__(
         self, location: str, *, display: str | None = None, options: Mapping[str, str] | None = None
     ) -> None:
-        operator, path = locate(location.rstrip("/") + "/_delta_log")
+        operator, path = Operator.locate(location.rstrip("/") + "/_delta_log")
         self.root = operator.location(path).removesuffix("/_delta_log")
         self.display = display or location
         self._options = {**_endpoint(self.root), **(options or {})}

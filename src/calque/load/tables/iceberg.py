@@ -47,7 +47,7 @@ from calque.load.tables.iceberg_files import (
     plain_schema,
 )
 from calque.load.work import TargetSchema
-from calque.operator.locate import locate
+from calque.operator import Operator
 
 RETRIES = TableProperties.COMMIT_NUM_RETRIES
 NAMES = TableProperties.DEFAULT_NAME_MAPPING
@@ -93,7 +93,7 @@ class IcebergLake:
 
     @cached_property
     def root(self) -> str:
-        operator, path = locate(self._load().location().rstrip("/") + "/data")
+        operator, path = Operator.locate(self._load().location().rstrip("/") + "/data")
         return operator.location(path).removesuffix("/data")
 
     def _load(self) -> Table:

@@ -41,10 +41,12 @@ class RewriteDriver:
         token, copied = state.get("token"), state.get("copied")
         if not isinstance(copied, int) or not 0 <= copied <= size:
             raise CheckpointInvalid("the checkpoint's count of bytes cannot be right")
+        if token is not None and not (isinstance(token, str) and token.isascii()):
+            raise CheckpointInvalid("the checkpoint's token cannot be one of the service's")
         driver = cls(verbs, size)
         driver._resumed = True
         if token is not None:
-            driver._token, driver._copied, driver._held_before = str(token), copied, copied
+            driver._token, driver._copied, driver._held_before = token, copied, copied
         return driver
 
     @property

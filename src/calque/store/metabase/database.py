@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import create_engine, event
-from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from calque.errors import ConfigInvalid, MissingExtra, Unavailable
@@ -71,7 +71,7 @@ class Transaction:
                 self._connection.execute(statement.sql(self.dialect), parameters)
                 for statement, parameters in work
             ]
-        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+        return [cursor.fetchall() if cursor.pgresult.nfields else [] for cursor in cursors]
 
     def run_batch(self, work: Sequence[tuple[Statement, Parameters]]) -> list[int]:
         """Execute in order and tell how many rows each changed."""
@@ -113,7 +113,8 @@ class Database:
         engine = _engine(url)
         if engine.dialect.name == SQLITE:
             return cls(engine, clock=clock)
-        return cls(engine, readers=_postgres_readers(engine), clock=clock)
+        readers = _postgres_engine(engine.url, read_only=True)
+        return cls(engine, readers=readers, clock=clock)
 
     def close(self) -> None:
         """Close every pooled connection."""
@@ -197,18 +198,25 @@ def _roll_back(connection: Any) -> None:
         connection.close()
 
 
-def _postgres_readers(engine: Engine) -> Engine:
-    """A second pool whose connections read one snapshot a transaction, and cannot write."""
-    readers = create_engine(engine.url, pool_size=POOL_SIZE, max_overflow=OVERFLOW)
+def _postgres_engine(url: URL, *, read_only: bool) -> Engine:
+    """A pool of connections for writing, or for reading one snapshot a transaction."""
+    engine = create_engine(url, pool_size=POOL_SIZE, max_overflow=OVERFLOW)
 
-    @event.listens_for(readers, "connect")
+    @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
         from psycopg import IsolationLevel
 
-        connection.isolation_level = IsolationLevel.REPEATABLE_READ
-        connection.read_only = True
+        # Every statement is served by an index whatever its parameters, so each is planned
+        # once a connection, and never for the few rows that a new table happens to have.
+        connection.prepare_threshold = 0
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        connection.execute("SET enable_seqscan = off")
+        connection.commit()
+        if read_only:
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
 
-    return readers
+    return engine
 
 
 def _engine(url: str) -> Engine:
@@ -220,7 +228,7 @@ def _engine(url: str) -> Engine:
             raise ConfigInvalid(f"a metabase cannot live in {parsed.get_backend_name()!r}")
         if parsed.get_backend_name() == SQLITE:
             return _sqlite_engine(str(parsed.database or ""))
-        return create_engine(parsed, pool_size=POOL_SIZE, max_overflow=OVERFLOW)
+        return _postgres_engine(parsed, read_only=False)
     except (ArgumentError, NoSuchModuleError) as error:
         raise ConfigInvalid("the metabase URL cannot be read") from error
     except ImportError as error:

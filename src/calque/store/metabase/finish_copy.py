@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import LargeBinary, and_, bindparam, func, insert, null, select
+from sqlalchemy import and_, bindparam, func, select
 
 from calque.errors import FailedPrecondition, InvalidInput, ResourceExhausted
 from calque.store.metabase import quota, verify
-from calque.store.metabase.begin_object import INSERT_OBJECT
 from calque.store.metabase.commit_object import Committed
 from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
 from calque.store.metabase.database import Database, Parameters, Transaction
@@ -30,8 +29,9 @@ from calque.store.metabase.operations import (
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.scene import Scene, looking, scene
 from calque.store.metabase.schema import COMMITTED, segment_copies, segments
-from calque.store.metabase.segment_keys import PackedKeys, key_of_row, nonce_of_row
+from calque.store.metabase.segment_keys import PackedKeys
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.store_copy import store_copy
 from calque.store.metabase.update_metadata import SET_METADATA, metadata_parameters
 from calque.store.metabase.values import (
     ObjectLocation,
@@ -48,31 +48,6 @@ SOURCE_SEGMENTS = Statement(
     .where(segments.c.stream_id == bindparam("of_stream"))
     .order_by(segments.c.position),
 )
-COPY_SEGMENTS = Statement(
-    "copy the segments of a stream",
-    insert(segments).from_select(
-        [column.name for column in segments.columns],
-        select(
-            bindparam("new_stream", type_=LargeBinary),
-            segments.c.position,
-            bindparam("now", type_=segments.c.created_at.type),
-            null(),  # the time of repair is the ancestor's
-            segments.c.expires_at,
-            segments.c.root_piece_id,
-            nonce_of_row,
-            key_of_row,
-            segments.c.encrypted_size,
-            segments.c.plain_size,
-            segments.c.plain_offset,
-            segments.c.encrypted_etag,
-            segments.c.redundancy,
-            segments.c.inline_data,
-            null(),  # the pieces are the ancestor's
-            segments.c.placement,
-        ).where(segments.c.stream_id == bindparam("source_stream")),
-    ),
-)
-INSERT_COPY = Statement("insert a reference", insert(segment_copies))
 COUNT_COPIES = Statement(
     "count the copies of an ancestor",
     select(func.count()).where(segment_copies.c.ancestor_stream_id == bindparam("ancestor")),
@@ -210,20 +185,16 @@ def _store(
 ) -> Committed:
     source, usage, freed = _make_room(transaction, ends, source, remote=remote)
     copy = _copy_of(source.object, request.target, metadata, ends.version, transaction.now)
-    usage = usage.plus(copy)
-    charging = quota.charging(transaction, request.target.project_id, usage)
-    work: list[tuple[Statement, Parameters]] = [(INSERT_OBJECT, copy._asdict())]
-    if len(keys):
-        work.append((COPY_SEGMENTS, _copying(source.object, copy, keys)))
-    if remote:
-        ancestor = source.ancestor or source.object.stream_id
-        reference = {"stream_id": copy.stream_id, "ancestor_stream_id": ancestor}
-        work.append((INSERT_COPY, reference))
-    if ends.operation is not None:
-        work.append((DROP_CHUNKS, {"of_operation": request.operation.operation_id}))
-    work.append(finishing(request.operation, copy.stream_id))
-    *_, charged = transaction.run_batch([*work, charging])
-    quota.settle(transaction, request.target.project_id, usage, charged)
+    store_copy(
+        transaction,
+        copy,
+        source.object,
+        (source.ancestor or source.object.stream_id) if remote else None,
+        keys,
+        request.operation,
+        usage.plus(copy),
+        resumed=ends.operation is not None,
+    )
     return Committed(copy, freed)
 
 
@@ -278,16 +249,6 @@ def _copy_of(
         encrypted_metadata_encrypted_key=metadata.key,
         zombie_deletion_deadline=None,
     )
-
-
-def _copying(source: ObjectRecord, copy: ObjectRecord, keys: PackedKeys) -> Parameters:
-    return {
-        "new_stream": copy.stream_id,
-        "source_stream": source.stream_id,
-        "now": copy.created_at,
-        "nonces": keys.nonces,
-        "keys": keys.keys,
-    }
 
 
 def _onto_itself(

@@ -25,8 +25,7 @@ POSTGRES_SHARDS = 16
 _usage = project_usage.c
 _shard = (_usage.project_id == bindparam("project"), _usage.shard == bindparam("of_shard"))
 
-CHARGE = Statement(
-    "charge a shard",
+CHARGE_SHARD = (
     update(project_usage)
     .where(
         *_shard,
@@ -45,8 +44,9 @@ CHARGE = Statement(
         bytes=_usage.bytes + bindparam("more_bytes"),
         segments=_usage.segments + bindparam("more_segments"),
         objects=_usage.objects + bindparam("more_objects"),
-    ),
+    )
 )
+CHARGE = Statement("charge a shard", CHARGE_SHARD)
 LOCK_SHARDS = Statement(
     "lock the shards of a project",
     select(project_usage)

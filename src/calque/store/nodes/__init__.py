@@ -1,1 +1,14 @@
-"""Storage nodes: an id, a placement and an Operator root that holds pieces."""
+"""Storage nodes: an id, a placement and an Operator root that holds pieces.
+
+What holds:
+
+1. A piece is on a node whole or not at all, and never changes.
+2. The id of a piece follows from the segment's root piece id, the node and the piece's number.
+3. Every share in a piece is checked against its hash before it is used.
+4. A node knows by itself when a piece expires.
+5. A piece is deleted when the satellite says that its last holder is gone, and only then.
+
+``pieces`` (names and places), ``erasure`` (stripes into shares and back), ``units`` (a share as it
+lies in a piece), ``node``, ``upload``, ``download``, ``deletions``, ``expire``, ``check``;
+``relay`` and ``remote`` for clients on another machine.
+"""

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from calque.errors import CalqueError, Unsupported
+from calque.errors import CalqueError, NotFound, Unsupported
 from calque.operator import Operator
 from calque.store.nodes.node import Node, NodeDirectory
 from calque.store.nodes.pieces import piece_id
@@ -52,31 +52,42 @@ class Deletions:
     def retry(self) -> int:
         """Go through what was written down; how many pieces are gone now."""
         total = 0
-        for entry in list(self._notes.list()):
-            gone, left = self._try(_read(self._notes.read(entry.path)))
+        for path, doomed in self._read_notes():
+            gone, left = self._try(doomed)
             total += gone
-            if left:
-                self._notes.write(entry.path, _text(left))
-            else:
-                self._notes.delete(entry.path)
+            if not left:
+                self._notes.delete(path)
+            elif gone:
+                self._notes.write(path, _text(left))
         return total
 
     def waiting(self) -> list[Doomed]:
         """The pieces that are written down."""
-        return [
-            each for entry in self._notes.list() for each in _read(self._notes.read(entry.path))
-        ]
+        return [each for _, doomed in self._read_notes() for each in doomed]
+
+    def _read_notes(self) -> Iterator[tuple[str, list[Doomed]]]:
+        for entry in list(self._notes.list()):
+            try:
+                yield entry.path, _read(self._notes.read(entry.path))
+            except NotFound:  # another process was quicker
+                continue
+            except ValueError:
+                _log.warning("%s cannot be read: its pieces are orphans", entry.path)
 
     def _try(self, doomed: Iterable[Doomed]) -> tuple[int, list[Doomed]]:
-        gone, left = 0, []
+        """A node that does not answer is asked once, not once for each of its pieces."""
+        gone, left, silent = 0, list[Doomed](), set[bytes]()
         for each in doomed:
+            if each.node_id in silent:
+                left.append(each)
+                continue
             try:
                 self._delete(each)
-            except CalqueError as error:
-                _log.warning("a piece on node %s waits: %s", each.node_id.hex()[:12], error)
-                left.append(each)
-            else:
                 gone += 1
+            except CalqueError as error:
+                _log.warning("pieces on node %s wait: %s", each.node_id.hex()[:12], error)
+                silent.add(each.node_id)
+                left.append(each)
         return gone, left
 
     def _delete(self, doomed: Doomed) -> None:
@@ -86,7 +97,11 @@ class Deletions:
         node.delete(doomed.piece)
 
     def _note(self, left: Sequence[Doomed]) -> None:
-        self._notes.write(f"{uuid.uuid4().hex}.json", _text(left))
+        try:
+            self._notes.write(f"{uuid.uuid4().hex}.json", _text(left))
+        except CalqueError as error:
+            # The rows are gone already: the caller's delete is done, and fsck finds the orphans.
+            _log.error("%d pieces cannot be written down to be deleted: %s", len(left), error)
 
 
 def _text(doomed: Sequence[Doomed]) -> bytes:

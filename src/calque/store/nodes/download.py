@@ -18,7 +18,7 @@ from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
 from calque.store.nodes.units import Stripes, shares_of
 
-_AHEAD = 32
+_AHEAD = 16
 """Shares that a reader may hold before it waits to be used."""
 
 PATIENCE = 0.25

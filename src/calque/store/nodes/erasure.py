@@ -23,7 +23,7 @@ from calque.errors import IntegrityError, InvalidInput
 from calque.store.chunks import Buffer
 
 HASH_SIZE = 16
-DEFAULT_SHARE = 64 * 1024
+DEFAULT_SHARE = 256 * 1024
 _LARGEST_TOTAL = 32  # the limit of liberasurecode
 
 

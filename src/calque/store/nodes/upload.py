@@ -21,7 +21,7 @@ from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
 from calque.store.nodes.units import sealed_units, stripes_of
 
-_AHEAD = 64
+_AHEAD = 16
 """Stripes that a writer may lie behind before the encoder waits for it."""
 
 

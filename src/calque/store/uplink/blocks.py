@@ -16,7 +16,7 @@ from calque.store.chunks import Buffer, ChunkReader
 from calque.store.uplink.cipher import NONCE_SIZE, TAG_SIZE, CipherSuite, aead
 from calque.store.uplink.keys import SecretKey
 
-DEFAULT_BLOCK = 64 * 1024
+DEFAULT_BLOCK = 256 * 1024
 """Encrypted bytes of a full block."""
 
 _MORE, _LAST = b"\x00", b"\x01"

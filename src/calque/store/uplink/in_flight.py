@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from calque.errors import Aborted
 
-_BATCH, _QUEUED = 16, 4
+_BATCH, _QUEUED = 4, 4
 """Blocks handed over at once, and how many such batches may wait."""
 
 

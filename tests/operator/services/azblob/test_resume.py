@@ -1,13 +1,15 @@
 """A copy that was killed goes on in another process, or is swept."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from calque.errors import CheckpointInvalid, InvalidInput
+from calque.errors import CheckpointInvalid, ConditionNotMatch, InvalidInput
 from calque.operator import Checkpoint, Operator
 from calque.operator.service import Leftover
 from tests.operator.recorder import Recorder
@@ -32,8 +34,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def killed(account: Account, path: Path, steps: int) -> Checkpoint:
     """The last checkpoint of a process that was killed after so many steps."""
-    import json
-
     options = {
         "uri": f"az://{account.container}",
         "account": account.name,
@@ -68,6 +68,19 @@ def test_killed_after_a_step_and_resumed(
     assert made.size == len(DATA)
     assert seen.count("copy_part") <= max(5 - steps, 0)
     assert list(op.leftovers()) == []
+
+
+def test_a_small_copy_that_was_committed_reports_completed(op: Operator) -> None:
+    """Its own target does not stand in its way; another's does."""
+    op.write("from", b"small")
+    copier = op.copier("from", "to", if_not_exists=True)
+    checkpoint = copier.checkpoint()
+    made = copier.run()
+    assert op.resume(checkpoint).run().etag == made.etag == op.stat("to").etag
+    op.delete("to")
+    op.copy("from", "to", if_not_exists=True)
+    with pytest.raises(ConditionNotMatch):
+        op.resume(checkpoint).run()
 
 
 def test_killed_and_swept(op: Operator, account: Account, tmp_path: Path) -> None:
@@ -114,8 +127,6 @@ def test_a_payload_that_is_not_ours(
     op: Operator, account: Account, change: dict[str, object]
 ) -> None:
     """A checkpoint with a good digest and a false payload is refused."""
-    from dataclasses import replace
-
     op.write("from", DATA)
     copier = op.copier("from", "to", concurrent=1)
     next(copier)

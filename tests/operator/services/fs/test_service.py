@@ -11,7 +11,6 @@ import pytest
 
 from calque.errors import ConditionNotMatch, InvalidInput, IsSameFile, NotFound, Unsupported
 from calque.operator import Operator
-from calque.operator.locate import locate
 from calque.operator.services.fs import FsService
 from calque.operator.services.fs.errors import TABLE, translate
 
@@ -63,7 +62,7 @@ def test_wrong_uris() -> None:
 )
 def test_locations(location: str, path: str) -> None:
     """A location is the whole file system and a path in it, taken literally."""
-    operator, found = locate(location)
+    operator, found = Operator.locate(location)
     assert operator.location("") == "file:///"
     assert found == path
 
@@ -72,10 +71,10 @@ def test_relative_locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """What is typed is meant from the working directory."""
     monkeypatch.chdir(tmp_path)
     inside = str(tmp_path).lstrip("/")
-    assert locate("x")[1] == f"{inside}/x"
-    assert locate("./x/")[1] == f"{inside}/x/"
-    assert locate(".")[1] == f"{inside}/"
-    assert locate("../x")[1] == f"{inside.rpartition('/')[0]}/x"
+    assert Operator.locate("x")[1] == f"{inside}/x"
+    assert Operator.locate("./x/")[1] == f"{inside}/x/"
+    assert Operator.locate(".")[1] == f"{inside}/"
+    assert Operator.locate("../x")[1] == f"{inside.rpartition('/')[0]}/x"
 
 
 SYNCING = {

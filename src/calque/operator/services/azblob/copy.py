@@ -19,6 +19,7 @@ from calque.errors import (
     IntegrityError,
     NotFound,
     PermissionDenied,
+    ResourceExhausted,
     TimedOut,
     Unexpected,
 )
@@ -52,6 +53,8 @@ class AzblobCopy:
     target: str
     options: CopyOptions
     write: str = field(default_factory=blocks.fresh)
+    resumed: bool = False
+    """An earlier process may have made the target already, which then bears ``write``."""
 
     @property
     def _location(self) -> str:
@@ -92,7 +95,8 @@ class AzblobCopy:
             answer = self.into.run("copy", self.target, request, slow=True)
         except CalqueError as error:
             # The answer of an earlier attempt may have been lost after it had made the target.
-            made = marker.made_by(self.into, self.target, self.write) if attempts > 1 else None
+            again = attempts > 1 or self.resumed
+            made = marker.made_by(self.into, self.target, self.write) if again else None
             if made is not None:
                 return made
             if (changed := self._changed_behind(error)) is not None:
@@ -112,8 +116,8 @@ class AzblobCopy:
             "x-ms-copy-source-tag-option": "COPY" if options.carry_tags else "REPLACE",
             **condition_headers(options.if_not_exists, options.if_match),
         }
-        if self._conditional or not source.user:
-            headers |= resource.user_headers(source, self.write if self._conditional else None)
+        if self._conditional:
+            headers |= resource.user_headers(source, self.write)
         if options.carry_class and source.storage_class:
             headers["x-ms-access-tier"] = source.storage_class
         return headers
@@ -122,8 +126,7 @@ class AzblobCopy:
         """The source's URL and pin: made for one request, never kept."""
         url, headers = self.origin.client.source(self.origin.key(self.source.path))
         headers["x-ms-copy-source"] = url
-        if self.source.etag is not None:
-            headers["x-ms-source-if-match"] = resource.quoted(self.source.etag)
+        headers["x-ms-source-if-match"] = resource.quoted(self.source.etag or "")
         return headers
 
     def _await(self, headers: Mapping[str, str]) -> bool:
@@ -238,6 +241,17 @@ class AzblobCopy:
         )
 
 
+class AzblobOneShotDriver(OneShotDriver):
+    """The one-request driver, with the write's id in its checkpoint."""
+
+    def __init__(self, verbs: AzblobCopy) -> None:
+        super().__init__(verbs, verbs.source.size)
+        self._write = verbs.write
+
+    def state(self) -> Mapping[str, Any]:
+        return {**super().state(), "write": self._write}
+
+
 class AzblobBlocksDriver(BlocksDriver):
     """The blocks driver, with the write's id in its checkpoint."""
 
@@ -251,13 +265,18 @@ def driver_of(verbs: AzblobCopy) -> CopyDriver:
     """The driver for a copy of this size and these wishes."""
     size, options, config = verbs.source.size, verbs.options, verbs.into.client.config
     if size == 0 or (size <= config.threshold and verbs.carries_as_one):
-        return OneShotDriver(verbs, size)
+        return AzblobOneShotDriver(verbs)
     if options.carry_tags and verbs.source.tags is None:
         raise PermissionDenied(
             f"the tags of {verbs.origin.location(verbs.source.path)} cannot be read",
             hint="Allow reading them, or copy with carry_tags=False.",
         )
-    plan = PartPlan.make(size, options.chunk or config.part_size, blocks.LIMITS)
+    try:
+        plan = PartPlan.make(size, options.chunk or config.part_size, blocks.LIMITS)
+    except ValueError as error:
+        raise ResourceExhausted(
+            f"{verbs.source.path!r} is too large for a blob: {error}"
+        ) from error
     driver = AzblobBlocksDriver(verbs, plan, concurrent=options.concurrent)
     driver.write = verbs.write
     return driver
@@ -265,12 +284,12 @@ def driver_of(verbs: AzblobCopy) -> CopyDriver:
 
 def resumed_driver(verbs: AzblobCopy, state: Mapping[str, Any]) -> CopyDriver:
     """The driver of an earlier copy."""
-    if state.get("driver") == "one-shot":
-        return OneShotDriver(verbs, verbs.source.size)
     write = state.get("write")
-    if state.get("driver") != "blocks" or not blocks.is_write(write):
+    if state.get("driver") not in ("blocks", "one-shot") or not blocks.is_write(write):
         raise CheckpointInvalid("the checkpoint is not one of an Azure copy")
-    verbs.write = str(write)
+    verbs.write, verbs.resumed = str(write), True
+    if state["driver"] == "one-shot":
+        return AzblobOneShotDriver(verbs)
     driver = AzblobBlocksDriver.resume_blocks(
         verbs, state, concurrent=verbs.options.concurrent, size=verbs.source.size
     )

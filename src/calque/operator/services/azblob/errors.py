@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from html import unescape
 from types import MappingProxyType
 
 from calque.errors import (
@@ -21,6 +22,7 @@ from calque.errors import (
     Unexpected,
     Unsupported,
 )
+from calque.operator.services.said import first_line
 from calque.operator.services.wire import Answer, retry_after
 
 Kind = type[CalqueError]
@@ -152,7 +154,8 @@ def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
             hint="Check its name and the account; calque makes no containers.",
         )
     found = _MESSAGE.search(answer.body)
-    said = f": {found[1].decode('utf-8', 'replace')}" if found else ""
+    words = first_line(unescape(found[1].decode("utf-8", "replace"))) if found else ""
+    said = f": {words}" if words else ""
     return kind(
         f"cannot {verb} {location}: {answer.status} {code}{said}",
         hint=_HINTS.get(kind),

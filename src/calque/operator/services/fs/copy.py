@@ -23,7 +23,7 @@ from calque.errors import (
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions
 from calque.operator.services.fs import extents, syscalls
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import about, looking_for
 from calque.operator.services.fs.read import open_source
 from calque.operator.services.fs.resume import DRIVER, Unfinished
 from calque.operator.services.fs.root import Root
@@ -73,8 +73,8 @@ class FileCopy:
             raise Unsupported(f"{source.path!r}: a file system keeps no versions")
         shown = target_root.absolute(key)
         with about(shown):
-            target_status(target_root, key)
-            _refuse_same(source_root, source.path, target_root, key)
+            if (old := target_status(target_root, key)) is not None:
+                _refuse_same(source_root, source_root.key(source.path), old, shown)
             if options.if_not_exists and left is None and _is_there(target_root, key):
                 raise ConditionNotMatch(f"{shown!r} exists already; it was left as it is")
         if options.source_if_match not in (None, source.token):
@@ -87,18 +87,12 @@ class FileCopy:
         return self.target_root.absolute(self.target)
 
 
-def _refuse_same(source_root: Root, source: str, target_root: Root, target: str) -> None:
-    try:
-        with (
-            source_root.opened(source_root.key(source), os.O_PATH) as one,
-            target_root.opened(target, os.O_PATH) as other,
-        ):
-            same = os.path.samestat(os.fstat(one), os.fstat(other))
-    except OSError:
-        return  # one of them is not there, or leads out and will be replaced, not followed
+def _refuse_same(root: Root, source: str, old: os.stat_result, shown: str) -> None:
+    with looking_for(root.absolute(source)), root.opened(source, os.O_PATH) as descriptor:
+        same = os.path.samestat(os.fstat(descriptor), old)
     if same:
-        ours, theirs = source_root.absolute(source), target_root.absolute(target)
-        raise IsSameFile(f"{ours!r} and {theirs!r} are one and the same file; nothing was done")
+        ours = root.absolute(source)
+        raise IsSameFile(f"{ours!r} and {shown!r} are one and the same file; nothing was done")
 
 
 def _is_there(root: Root, key: str) -> bool:
@@ -165,7 +159,9 @@ class FileDriver:
         if self._result is not None:
             return None
         if self._offset < self.total:
-            return self._request("copy_chunk", self._advance)
+            moved = self._request("copy_chunk", self._advance)
+            self._offset += moved
+            return moved
         self._request("copy_commit", self._commit, idempotent=False)
         return None
 
@@ -217,7 +213,7 @@ class FileDriver:
 
     def _begin(self) -> None:
         copy = self._copy
-        self._close_source()
+        self._let_go()
         self._source = open_source(copy.source_root, copy.source.path)
         self._check_source()
         found = os.fstat(self._source)
@@ -241,7 +237,7 @@ class FileDriver:
         self._offset = self._begun_to_write = left.copied
 
     def _advance(self) -> int:
-        """Move one chunk, or leap over one hole."""
+        """Move one chunk, or leap over one hole; asked again it does the same again."""
         assert self._temporary is not None
         begin, end = self._offset, self.total
         if self._sparse:
@@ -254,7 +250,6 @@ class FileDriver:
         self._check_source()
         if moved == 0:
             raise self._changed()
-        self._offset += moved
         return moved
 
     def _move(self, offset: int, length: int) -> int:
@@ -299,10 +294,18 @@ class FileDriver:
             raise IntegrityError(f"{copy.shown!r}: {written} of {self.total} bytes were written")
         # only the permission bits: a set-user-id copy would run as somebody else
         os.fchmod(descriptor, os.fstat(self._source).st_mode & 0o777)
-        self.state()
+        self._left = Unfinished.of(self._temporary, self.total)
         found = self._temporary.publish(copy.target, replace=not copy.options.if_not_exists)
         self._result = describe(copy.target, found)
         self._close_source()
+
+    def _let_go(self) -> None:
+        """Undo a begin whose answer was lost on its way through the layers."""
+        self._close_source()
+        if self._temporary is not None and self._left is None:
+            self._temporary.discard()
+        elif self._temporary is not None:
+            self._temporary.close()
 
     def __del__(self) -> None:
         self._close_source()

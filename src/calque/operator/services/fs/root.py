@@ -39,7 +39,9 @@ class Root:
 
     def absolute(self, key: str) -> str:
         """The path as the system knows it, and as messages show it."""
-        return os.path.join(self.path, key) if key else self.path
+        if not key:
+            return self.path
+        return f"{self.path}/{key}" if self.path != "/" else f"/{key}"
 
     def open(self, key: str, flags: int, mode: int = 0) -> int:
         """Open a key; EXDEV when a symlink leads out of the root."""

@@ -21,12 +21,18 @@ _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
 
 
-class _OpenHow(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
+_HOW = struct.Struct("=QQQ")
+"""struct open_how: flags, mode, resolve."""
+
+_openat2 = _libc["syscall"]  # an object of its own, so that these types are openat2's alone
+_openat2.restype = ctypes.c_long
+_openat2.argtypes = (
+    ctypes.c_long,
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.c_size_t,
+)
 
 
 def _failure(path: bytes | str = "") -> OSError:
@@ -40,20 +46,14 @@ def open_beneath(directory: int, path: str, flags: int, mode: int = 0) -> int:
     EXDEV when it would leave. A rename somewhere above may ask us to try again (EAGAIN); a few
     times is enough unless somebody does it on purpose.
     """
-    how = _OpenHow(
-        flags=flags | os.O_CLOEXEC,
-        mode=mode if flags & os.O_CREAT else 0,
-        resolve=_RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS,
+    how = _HOW.pack(
+        flags | os.O_CLOEXEC,
+        mode if flags & os.O_CREAT else 0,
+        _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS,
     )
     encoded = os.fsencode(path)
     for _ in range(32):
-        descriptor: int = _libc.syscall(
-            ctypes.c_long(_NR_OPENAT2),
-            ctypes.c_int(directory),
-            ctypes.c_char_p(encoded),
-            ctypes.byref(how),
-            ctypes.c_size_t(ctypes.sizeof(how)),
-        )
+        descriptor: int = _openat2(_NR_OPENAT2, directory, encoded, how, _HOW.size)
         if descriptor >= 0:
             return descriptor
         if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):

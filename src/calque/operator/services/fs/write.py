@@ -40,14 +40,18 @@ def write(
     refuse_reserved(key)
     check_conditions(path, options.if_match)
     replace = not options.if_not_exists
+    made: list[Temporary] = []
+
+    def begin() -> Temporary:
+        _discard(made)  # of an attempt whose answer was lost
+        made.append(Temporary.create(root, key, replace=replace, mode=_FULL_MODE, durable=durable))
+        return made[-1]
+
     with about(root.absolute(key)):
         old = target_status(root, key)
-        temporary = send(
-            "write_begin",
-            lambda: Temporary.create(root, key, replace=replace, mode=_FULL_MODE, durable=durable),
-        )
         offset = 0
         try:
+            temporary = send("write_begin", begin)
             for chunk in chunks:
                 send("write_chunk", partial(_write_at, temporary.descriptor, chunk, offset))
                 offset += len(chunk)
@@ -55,9 +59,14 @@ def write(
                 os.fchmod(temporary.descriptor, modes.S_IMODE(old.st_mode))
             found = send("write_commit", lambda: temporary.publish(key, replace=replace))
         except BaseException:
-            temporary.discard()
+            _discard(made)
             raise
     return describe(key, found)
+
+
+def _discard(made: list[Temporary]) -> None:
+    while made:
+        made.pop().discard()
 
 
 def check_conditions(path: str, if_match: str | None) -> None:
@@ -70,7 +79,7 @@ def check_conditions(path: str, if_match: str | None) -> None:
 
 
 def target_status(root: Root, key: str) -> os.stat_result | None:
-    """The regular file that stands at the target now; None when nothing does, or a symlink.
+    """The regular file that a reader finds at the target now; None when there is none.
 
     Asked before anything is written, so that a bad name is refused at once, and so that neither a
     directory nor a device (``/dev/null``) is ever replaced by a file.
@@ -89,7 +98,7 @@ def target_status(root: Root, key: str) -> os.stat_result | None:
     except OSError:
         return None  # it dangles, loops or leads out: it will be replaced, not followed
     check_regular(behind, root.absolute(key))
-    return None
+    return behind
 
 
 def _write_at(descriptor: int, chunk: bytes, offset: int) -> None:

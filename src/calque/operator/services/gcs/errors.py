@@ -20,6 +20,7 @@ from calque.errors import (
     Unexpected,
     Unsupported,
 )
+from calque.operator.services.said import first_line
 from calque.operator.services.wire import Answer, retry_after
 
 Kind = type[CalqueError]
@@ -178,9 +179,9 @@ def _reason(answer: Answer) -> tuple[str, str]:
     try:
         error = json.loads(answer.body)["error"]
         details = error.get("errors") or [{}]
-        return str(details[0].get("reason", "")), str(error.get("message", ""))
+        return str(details[0].get("reason", "")), first_line(str(error.get("message", "")))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        text = answer.body[:300].decode("utf-8", "replace").strip()
+        text = first_line(answer.body[:1000].decode("utf-8", "replace"))
         return "", "" if text.startswith("<") else text
 
 

@@ -22,6 +22,7 @@ from calque.errors import (
     Unsupported,
 )
 from calque.operator.services.s3.replies import leaves
+from calque.operator.services.said import first_line
 
 _CODES: Mapping[type[CalqueError], str] = {
     NotFound: """
@@ -138,6 +139,7 @@ _HINTS: Mapping[str, str] = {
     "InvalidToken": "The session token is not valid: check AWS_SESSION_TOKEN.",
     "RequestTimeTooSkewed": "This machine's clock is wrong: set it.",
     "AccessDenied": "These credentials may not do this: ask for the permission, or use others.",
+    "PreconditionFailed": "The condition on source or target is false; nothing was changed.",
     "InvalidObjectState": "The object is archived: restore it first.",
 }
 
@@ -146,7 +148,8 @@ class Refusal(Exception):
     """S3 refused a request: its status, code and words."""
 
     def __init__(self, status: int, code: str, words: str, region: str | None) -> None:
-        super().__init__(f"{code} ({status}): {words}" if words else f"{code} ({status})")
+        told = f"{code or 'refused'} ({status})"
+        super().__init__(f"{told}: {words}" if words else told)
         self.status = status
         self.code = code
         self.region = region
@@ -156,7 +159,7 @@ def refusal_of(status: int, headers: Mapping[str, str], document: bytes) -> Refu
     """Read an error document; HEAD has none, and some proxies send none of S3's."""
     fields = leaves(document) if b"<Code>" in document else {}
     region = headers.get("x-amz-bucket-region") or fields.get("Region")
-    return Refusal(status, fields.get("Code", ""), fields.get("Message", ""), region)
+    return Refusal(status, fields.get("Code", ""), first_line(fields.get("Message", "")), region)
 
 
 def mapped(refusal: Refusal, location: str, *, retry_after: float | None = None) -> CalqueError:

@@ -1,8 +1,4 @@
-"""The store as a service of the Operator: ``calque://bucket/prefix``.
-
-The project is the option ``project`` (a folder or ``grpc://host:port``), or CALQUE_PROJECT; the
-access and the passphrase come as options or from CALQUE_ACCESS and CALQUE_PASSPHRASE.
-"""
+"""The verbs over one bucket of a project."""
 
 from __future__ import annotations
 
@@ -10,27 +6,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from calque.errors import InvalidInput, Unsupported
+from calque.errors import Unsupported
 from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
-from calque.operator.uri import ServiceUri, refuse_unknown
-from calque.store.open_project import ACCESS, open_project
 from calque.store.project import Project
-from calque.store.service_copy import StoreCopyDriver
-from calque.store.service_errors import as_operator_errors
-from calque.store.service_metadata import copied_map, to_map, to_metadata
+from calque.store.service.copy import StoreCopyDriver
+from calque.store.service.errors import as_operator_errors
+from calque.store.service.metadata import copied_map, to_map, to_metadata
 from calque.store.uplink.copy_object import Copy
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from calque.store.uplink.rewrap import Conditions, Transfer
 from calque.values import Metadata
 
 T = TypeVar("T")
-
-SECRETS: frozenset[str] = frozenset({"access", "passphrase"})
-PROJECT = "CALQUE_PROJECT"
 
 CAPABILITY = Capability(
     write_with_if_not_exists=True,
@@ -42,36 +33,10 @@ CAPABILITY = Capability(
     copy_with_if_match=True,
     copy_source_pinned=True,
     copy_resumable=True,
+    copy_resumable_for=24 * 3600.0,
     user_metadata=True,
     tags=True,
 )
-
-
-def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> StoreService:
-    """The service of ``calque://bucket/prefix``."""
-    refuse_unknown("calque", options, ("project", *SECRETS))
-    if not uri.host:
-        raise InvalidInput("a calque URI names a bucket", hint="For example calque://photos/2026")
-    where = _text(options, "project") or os.environ.get(PROJECT)
-    if not where:
-        raise InvalidInput(
-            "calque:// needs to know the project",
-            hint=f"Set {PROJECT} to its folder or grpc://host:port, or give the option project.",
-        )
-    project = open_project(
-        where,
-        access=_text(options, "access") or os.environ.get(ACCESS) or None,
-        passphrase=_text(options, "passphrase"),
-        create=False,
-    )
-    return StoreService(project, where, uri.host, uri.path.strip("/"), chain)
-
-
-def _text(options: Mapping[str, object], name: str) -> str | None:
-    value = options.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InvalidInput(f"the option {name} is text, not {type(value).__name__}")
-    return value
 
 
 class StoreService:

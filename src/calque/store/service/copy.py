@@ -7,8 +7,8 @@ from typing import Any
 
 from calque.errors import CheckpointInvalid, InvalidInput
 from calque.operator.layers.chain import Call, Chain
-from calque.store.service_errors import as_operator_errors
-from calque.store.service_metadata import to_metadata
+from calque.store.service.errors import as_operator_errors
+from calque.store.service.metadata import to_metadata
 from calque.store.uplink.copy_object import Copy
 from calque.values import Metadata
 

@@ -1,0 +1,1 @@
+"""The store as a service of the Operator."""

@@ -1,0 +1,46 @@
+"""The store as a service of the Operator: ``calque://bucket/prefix``.
+
+The project is the option ``project`` (a folder or ``grpc://host:port``), or CALQUE_PROJECT; the
+access and the passphrase come as options or from CALQUE_ACCESS and CALQUE_PASSPHRASE.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from calque.errors import InvalidInput
+from calque.operator.layers.chain import Chain
+from calque.operator.uri import ServiceUri, refuse_unknown
+from calque.store.open_project import ACCESS, open_project
+from calque.store.service.service import StoreService
+
+SECRETS: frozenset[str] = frozenset({"access", "passphrase"})
+PROJECT = "CALQUE_PROJECT"
+
+
+def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> StoreService:
+    """The service of ``calque://bucket/prefix``."""
+    refuse_unknown("calque", options, ("project", *SECRETS))
+    if not uri.host:
+        raise InvalidInput("a calque URI names a bucket", hint="For example calque://photos/2026")
+    where = _text(options, "project") or os.environ.get(PROJECT)
+    if not where:
+        raise InvalidInput(
+            "calque:// needs to know the project",
+            hint=f"Set {PROJECT} to its folder or grpc://host:port, or give the option project.",
+        )
+    project = open_project(
+        where,
+        access=_text(options, "access") or os.environ.get(ACCESS) or None,
+        passphrase=_text(options, "passphrase"),
+        create=False,
+    )
+    return StoreService(project, where, uri.host, uri.path.strip("/"), chain)
+
+
+def _text(options: Mapping[str, object], name: str) -> str | None:
+    value = options.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"the option {name} is text, not {type(value).__name__}")
+    return value
