@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from calque.errors import (
     CheckpointInvalid,
     ConditionNotMatch,
@@ -39,7 +41,7 @@ def start_copy(
         target_location=into.location(target),
         options=options,
     )
-    driver, route = _driver(origin, found, into, target, options)
+    driver, route = _driver(origin, found, into, target, options, listed=found is wanted)
     resumable = route == "server-side" and into.capability.copy_resumable
     return Copier(driver, identity, route=route, resumable=resumable)
 
@@ -81,9 +83,18 @@ def _source(origin: Service, wanted: str | Metadata, options: CopyOptions) -> Me
     elif _is_enough(origin, wanted, options):
         found, expected = wanted, options.source_if_match
     else:
-        pinned = wanted.version if origin.capability.read_with_version else None
-        found = origin.stat(wanted.path, version=options.source_version or pinned)
-        expected = options.source_if_match or wanted.pin
+        return _looked_at(origin, wanted, options)
+    return _refuse_other(origin, found, expected)
+
+
+def _looked_at(origin: Service, listed: Metadata, options: CopyOptions) -> Metadata:
+    """What a stat says of a listed object, headers and all; raises where it is another by now."""
+    pinned = listed.version if origin.capability.read_with_version else None
+    found = origin.stat(listed.path, version=options.source_version or pinned)
+    return _refuse_other(origin, found, options.source_if_match or listed.pin)
+
+
+def _refuse_other(origin: Service, found: Metadata, expected: str | None) -> Metadata:
     if found.is_dir:
         raise IsADirectory(f"cannot copy {origin.location(found.path)}: it is a directory")
     if expected is not None and expected != found.pin:
@@ -101,7 +112,13 @@ def _is_enough(origin: Service, listed: Metadata, options: CopyOptions) -> bool:
 
 
 def _driver(
-    origin: Service, source: Metadata, into: Service, target: str, options: CopyOptions
+    origin: Service,
+    source: Metadata,
+    into: Service,
+    target: str,
+    options: CopyOptions,
+    *,
+    listed: bool,
 ) -> tuple[CopyDriver, Route]:
     try:
         return origin.copy(source, target, options, into=into), "server-side"
@@ -111,6 +128,8 @@ def _driver(
                 "With stream=True the bytes may pass through this client instead."
             )
             raise
+    if listed:
+        source = _looked_at(origin, source, options)
     return StreamDriver(origin, source, into, target, options), "through the client"
 
 
@@ -185,6 +204,8 @@ def _same_source(origin: Service, checkpoint: Checkpoint) -> Metadata:
             f"the source {expected.location} is gone", hint="`calque sweep` removes what is left."
         ) from error
     actual = SourceIdentity.of(expected.location, found)
+    if expected.version is None:  # it came from a listing, which tells no version
+        actual = replace(actual, version=None)
     if _bytes_of(actual) != _bytes_of(expected):
         raise CheckpointInvalid(
             f"the source {expected.location} has changed since the copy began",

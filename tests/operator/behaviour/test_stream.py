@@ -52,6 +52,18 @@ def test_a_service_copies_by_itself_where_it_can(
     copier.run()
 
 
+def test_a_listed_entry_streams_with_its_metadata(
+    op: Operator, away: Operator, need: Callable[..., None]
+) -> None:
+    """A listing tells no headers; a stream from its entry carries them all the same."""
+    need("user_metadata")
+    op.write("from", b"data", content_type="text/x", user={"k": "v"})
+    op.copy(next(op.list("from")), "to", into=away, stream=True)
+    found = away.stat("to")
+    assert found.content_type == "text/x"
+    assert dict(found.user) == {"k": "v"}
+
+
 def test_streams_carry_metadata(op: Operator, away: Operator, need: Callable[..., None]) -> None:
     """Content type and user metadata arrive, both ways."""
     need("user_metadata")

@@ -45,26 +45,38 @@ def test_only_the_rest_is_copied(op: Operator, data: bytes, folder: Path) -> Non
     assert names(folder) == ["from", "to"]
 
 
-KILL = """
-import sys
+KILLS = """
+import os, sys, traceback
 from pathlib import Path
 from calque.operator import Operator
 from calque.operator.layers import Fault, FaultInjection
-folder, kept, number, when = sys.argv[1:]
-layer = FaultInjection(Fault(nth=int(number), when=when, kill=True))
-op = Operator.from_uri(folder)
-copier = op.layer(layer).copier("from", "to", chunk=1000, if_not_exists=True)
-for _ in copier:
-    Path(kept).write_text(copier.checkpoint().to_json())
-print("done")
-"""
 
-RESUME = """
-import sys
-from pathlib import Path
-from calque.operator import Operator
-folder, kept = sys.argv[1:]
-print(Operator.from_uri(folder).resume(Path(kept).read_text()).run().size)
+def copy(folder, kept, fault):
+    copier = Operator.from_uri(folder).layer(FaultInjection(fault)).copier(
+        "from", "to", chunk=1000, if_not_exists=True
+    )
+    for _ in copier:
+        kept.write_text(copier.checkpoint().to_json())
+
+def resume(folder, kept):
+    Operator.from_uri(folder).resume(kept.read_text()).run()
+
+def in_a_process(work, *arguments):
+    child = os.fork()
+    if not child:
+        try:
+            work(*arguments)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+root, when = sys.argv[1:]
+for number in range(1, 8):
+    folder, kept = f"{root}/r{number}", Path(f"{root}/k{number}")
+    print(in_a_process(copy, folder, kept, Fault(nth=number, when=when, kill=True)))
+    print(in_a_process(resume, folder, kept) if kept.exists() else "not begun")
 """
 
 
@@ -72,17 +84,16 @@ print(Operator.from_uri(folder).resume(Path(kept).read_text()).run().size)
 def test_killed_at_every_request_then_resumed_or_swept(tmp_path: Path, when: str) -> None:
     """SIGKILL around each request; another process finishes it, or a sweep clears it."""
     content = os.urandom(2 * CHUNK + 1)
-    number, finished = 0, False
-    while not finished:
-        number += 1
-        folder, kept = tmp_path / f"r{number}", tmp_path / f"k{number}"
-        op = Operator.from_uri(str(folder))
-        op.write("from", content)
-        process = start(KILL, folder, kept, number, when)
-        process.communicate(timeout=60)
-        finished = process.returncode == 0
-        if kept.exists():
-            assert finish(start(RESUME, folder, kept)).strip() == str(len(content))
+    folders = [tmp_path / f"r{number}" for number in range(1, 8)]
+    for folder in folders:
+        Operator.from_uri(folder).write("from", content)
+    told = finish(start(KILLS, tmp_path, when)).split("\n")
+    killed, resumed = told[0:14:2], told[1:14:2]
+    assert killed == ["-9"] * 6 + ["0"], "stat, begin, three chunks, commit; then without a fault"
+    assert {"0", "not begun"} == set(resumed)
+    for folder, outcome in zip(folders, resumed, strict=True):
+        op = Operator.from_uri(folder)
+        if outcome == "0":
             assert op.read("to") == content
             assert names(folder) == ["from", "to"]
         else:
@@ -90,7 +101,6 @@ def test_killed_at_every_request_then_resumed_or_swept(tmp_path: Path, when: str
             for left in op.leftovers():
                 op.remove_leftover(left)
             assert names(folder) == ["from"]
-    assert number == 7, "stat, begin, three chunks, commit: six requests, then one without a fault"
 
 
 def test_after_commit_it_reports_completed(op: Operator, data: bytes) -> None:

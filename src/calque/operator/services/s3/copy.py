@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from calque.errors import (
     CalqueError,
     ConditionNotMatch,
+    IntegrityError,
     InvalidInput,
     NotFound,
     Unavailable,
@@ -136,7 +137,23 @@ class S3Copy:
         if found.etag != made.etag:
             # Another writer was faster than our look; what we made was what the reply says.
             return made
-        return replace(found, path=self.target, checksum=found.checksum or made.checksum)
+        found = replace(found, path=self.target, checksum=found.checksum or made.checksum)
+        self._compare_listed(found)
+        return found
+
+    def _compare_listed(self, made: Metadata) -> None:
+        """A source that came from a listing brought no checksum for the copier to compare."""
+        listed = self.source.checksum is None and self.source.content_type is None
+        if not listed or made.checksum is None or self.options.verify != "checksum":
+            return
+        source = head(self.origin, self.source.path, self.source_key, version=self.source.version)
+        ours, theirs = source.checksum, made.checksum
+        if ours is None or ours.algorithm != theirs.algorithm or ours.value == theirs.value:
+            return
+        raise IntegrityError(
+            f"{self._where}: the checksums disagree ({ours} and {theirs})",
+            hint="The target is there and is wrong: copy again, or delete it.",
+        )
 
     # Parts
 

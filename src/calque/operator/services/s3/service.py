@@ -52,6 +52,7 @@ class S3Service:
             copy_with_if_not_exists=conditions != "none",
             copy_with_if_match=conditions == "header",
             copy_source_pinned=self._config.source_pins,
+            copy_listed_up_to=self._config.threshold if self._config.source_pins else 0,
             copy_concurrent=True,
             copy_resumable=True,
             user_metadata=True,
