@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.calque-setup
+# Tests side by side; each worker starts the servers it needs, once.
+JOBS ?= 2
 # Bytecode is kept, whatever the caller's environment says: Python workers of Spark start faster.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,7 +26,7 @@ demo: setup ## Show the main job on real files, within two minutes
 	@$(BIN)/calque demo
 
 test: lint type layers ## Lint, types, layers, then every test but the soaks
-	$(BIN)/python -m pytest -m "not soak"
+	$(BIN)/python -m pytest -m "not soak" -n $(JOBS) --dist loadfile
 
 ##@ Work on it
 .PHONY: lint fmt type layers

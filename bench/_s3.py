@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -55,6 +56,7 @@ def aws(*words: str, chunk: int, endpoint: str) -> list[str]:
         f"[default]\nregion = us-east-1\ns3 =\n  max_concurrent_requests = {CONCURRENT}\n"
         f"  multipart_chunksize = {chunk}\n  multipart_threshold = {chunk}\n"
     )
+    atexit.register(config.unlink, missing_ok=True)
     command = binary("aws") or "aws"
     return ["env", f"AWS_CONFIG_FILE={config}", command, "--endpoint-url", endpoint, "s3", *words]
 

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from calque.config import Settings
 from calque.errors import Aborted, CalqueError, Unavailable, Unsupported
 from calque.ledger import open_ledger
-from calque.ledger.schema import purges
+from calque.ledger.schema import claims, purges
 from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted
@@ -176,6 +176,9 @@ def test_table_made_again_during_a_load(simple: Place) -> None:
     with pytest.raises(Aborted, match="made again"):
         simple.load(engine=Meddling(after=lambda: remake(simple)))
     assert ids(simple) == Counter()
+    assert simple.load().files_loaded == 2
+    with open_ledger(simple.ledger) as ledger, ledger.read() as connection:
+        assert connection.execute(select(claims)).all() == []
 
 
 def test_restored_table_loads_again_what_it_lost(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -47,6 +48,17 @@ def test_commit_is_a_compare_and_set(simple: Place) -> None:
     assert found is not None
     assert (found.mark, found.version) == (Mark.COMMITTED, version)
     assert fresh.marker("B", 0) is None
+
+
+def test_a_table_is_made_once(simple: Place) -> None:
+    """Of several that make a table at once one makes it, and it keeps its id."""
+    lakes = [simple.statement().lake for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda lake: lake.create(SCHEMA, ()), lakes))
+    first = lakes[0].open()
+    assert first.version == 0
+    lakes[1].create(SCHEMA, ())
+    assert lakes[2].open().table_id == first.table_id
 
 
 def test_abort_marker_fences_the_load(simple: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from calque.store.metabase.database import Database
 from calque.store.metabase.fsck import fsck
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.schema import metadata
+from calque.store.metabase.values import DeletedPieces, Redundancy
+from calque.store.metainfo import Endpoint, MetainfoClient, SatelliteSettings, serve_metainfo
 from calque.testing.postgres import PostgresServer, running_postgres
+from tests.store.uplinkish import Client
 from tests.store.world import Clock, World
 
 
@@ -33,14 +37,18 @@ def postgres_url(postgres: PostgresServer) -> str:
     return url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty metabase on either database."""
-    if request.param == "sqlite":
+def _url(request: pytest.FixtureRequest, tmp_path: Path, dialect: str) -> str:
+    if dialect == "sqlite":
         return f"sqlite:///{tmp_path / 'meta.db'}"
     url: str = request.getfixturevalue("postgres_url")
     _empty(url)
     return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty metabase on either database."""
+    return _url(request, tmp_path, request.param)
 
 
 @pytest.fixture
@@ -72,3 +80,46 @@ def _empty(url: str) -> None:
     with database.engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {names}"))
     database.close()
+
+
+@dataclass
+class SatelliteUnderTest:
+    """An endpoint, a client of it (in process or over gRPC), and what it freed."""
+
+    endpoint: Endpoint
+    client: Client
+    freed: list[DeletedPieces]
+
+
+def _open_satellite(url: str, clock: Clock, settings: SatelliteSettings) -> SatelliteUnderTest:
+    freed: list[DeletedPieces] = []
+    endpoint = Endpoint.open(url, settings, delete_pieces=freed.extend, clock=clock)
+    project = endpoint.admin.create_project("satellite")
+    for number in (1, 2, 3):
+        endpoint.admin.register_node(bytes([number]) * 32, f"memory:///node{number}")
+    client = Client(endpoint, endpoint.admin.create_api_key(project.id))
+    for name in ("first", "second"):
+        client.bucket(name)
+    return SatelliteUnderTest(endpoint, client, freed)
+
+
+@pytest.fixture(params=["sqlite in process", "postgresql in process", "sqlite over gRPC"])
+def satellite(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
+) -> Iterator[SatelliteUnderTest]:
+    """A satellite on each database, reached both ways; whole when the test is over."""
+    dialect, _, way = request.param.partition(" ")
+    scheme = Redundancy(256, 1, 1, 2, 3)
+    url = _url(request, tmp_path, dialect)
+    under_test = _open_satellite(url, clock, SatelliteSettings(redundancy=scheme))
+    server = None
+    if way == "over gRPC":
+        server = serve_metainfo(under_test.endpoint)
+        under_test.client.satellite = MetainfoClient(server.address)
+    yield under_test
+    if server is not None:
+        under_test.client.satellite.close()
+        server.stop(0)
+    findings = under_test.endpoint.admin.fsck()
+    under_test.endpoint.close()
+    assert findings == []

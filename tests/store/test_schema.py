@@ -31,7 +31,7 @@ from calque.store.metabase.faults import Disturbed, database_error, disturbed
 from calque.store.metabase.lookup import BUCKET_EXISTS
 from calque.store.metabase.migrate import current_revision, migrate, revisions
 from calque.store.metabase.promotion import DELETE_SEGMENTS
-from calque.store.metabase.schema import metadata
+from calque.store.metabase.schema import metadata, segments
 from calque.store.metabase.values import Encryption, Position, Redundancy
 from calque.testing.postgres import PostgresServer
 from tests.store.world import World, in_parallel
@@ -129,6 +129,19 @@ def test_a_transaction_stays_on_its_connection(world: World) -> None:
     world.database.write(work)
     seen.append(world.database.read(look))
     assert seen == [0, 1]
+
+
+def test_the_engine_has_transactions_too(world: World) -> None:
+    """Who uses the engine itself gets all or nothing, on SQLite as well."""
+    record = world.upload("a")
+
+    def work() -> None:
+        with world.database.engine.begin() as connection:
+            connection.execute(segments.delete().where(segments.c.stream_id == record.stream_id))
+            raise KeyError("stop")
+
+    with world.unchanged(KeyError):
+        work()
 
 
 def test_an_error_leaves_nothing(world: World) -> None:

@@ -48,12 +48,17 @@ def pack(
 
 
 def task_bytes(files: Sequence[StagedFile], cores: int) -> int:
-    """How much a task should read: enough for data files of a good size, little enough to share."""
+    """How much a task should read: enough for data files of a good size, little enough to share.
+
+    There are as many tasks as keep every core busy to the end.
+    """
     total = sum(file.identity.size for file in files)
     if files and total / len(files) < SMALL_FILE:
         return LARGEST_TASK
     fair = total // max(1, cores * TASKS_PER_CORE)
-    return min(max(fair, SMALLEST_TASK), LARGEST_TASK)
+    size = min(max(fair, SMALLEST_TASK), LARGEST_TASK)
+    rounds = -(-total // (size * max(1, cores)))
+    return -(-total // max(1, rounds * cores)) if total > size else size
 
 
 def can_be_cut(format: FormatOptions, name: str) -> bool:
@@ -88,7 +93,7 @@ def _grouped(pieces: Iterable[Piece], size: int) -> Iterator[list[Piece]]:
     held = 0
     for piece in pieces:
         length = piece.file.identity.size if piece.length is None else piece.length
-        if group and held + length > size:
+        if group and held + length // 2 > size:
             yield group
             group, held = [], 0
         group.append(piece)

@@ -60,6 +60,10 @@ PATIENCE = 300.0
 """Seconds to keep on trying against a table that others commit to all the time."""
 
 
+class TableGone(Aborted):
+    """The table of a load is another one by now: nothing of the load can be committed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """What recovery did with a dead load."""
@@ -93,7 +97,14 @@ class LoadRun:
         Sidecars(self.lake.root).write(self.load_id, manifest)
         faults.point("prepare.sidecar")
         self._writing = False
-        prepare_in_ledger(self.ledger, self.load_id, self.start.owner, manifest)
+        try:
+            prepare_in_ledger(self.ledger, self.load_id, self.start.owner, manifest)
+        except Aborted:
+            # Taken over while WRITING, so it never was PREPARED and nobody can commit it.
+            with suppress(CalqueError):
+                Sidecars(self.lake.root).remove(self.load_id)
+            remove_orphans(self.lake, self.load_id, keep=())
+            raise
         faults.point("prepare.after")
 
     def commit(self, manifest: Manifest) -> int:
@@ -106,6 +117,9 @@ class LoadRun:
             return commit(
                 self.ledger, self.lake, self.table, self.load_id, self.start.base_version, manifest
             )
+        except TableGone as error:
+            abort_in_ledger(self.ledger, self.load_id, error.message, Manifest())
+            raise
         except Aborted:
             raise
         except CalqueError as error:
@@ -285,7 +299,7 @@ def _open(lake: Lake, table: TableRow) -> Snapshot:
     """The table fresh; Aborted if it is another one under the same name by now."""
     snapshot = lake.open()
     if snapshot.table_id != table.key.table_id:
-        raise Aborted(
+        raise TableGone(
             f"table {lake.display} was dropped and made again meanwhile",
             hint="Nothing was loaded by this run; run the statement again.",
         )

@@ -6,7 +6,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from calque.errors import AlreadyExists, InvalidInput
+from calque.config import load_settings
+from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metainfo import MetainfoClient
 from calque.store.nodes.remote import RelayedNodes
@@ -29,11 +30,14 @@ def open_project(
 ) -> Project:
     """Open a project; close it when done, or use it in a ``with`` block.
 
-    ``where`` is a folder or ``grpc://host:port``. A folder without a store becomes one, with
-    ``options``, unless ``create`` is False. A satellite is reached with an ``access`` grant, which
-    CALQUE_ACCESS may hold too; in a folder the default access is used unless another is given.
-    ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store made with one.
+    ``where`` is a folder, ``grpc://host:port``, or ``@name`` of a store in calque.toml. A folder
+    without a store becomes one, with ``options``, unless ``create`` is False. A satellite is
+    reached with an ``access`` grant, which CALQUE_ACCESS may hold too; in a folder the default
+    access is used unless another is given. ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store
+    made with one.
     """
+    if isinstance(where, str) and where.startswith("@"):
+        where, access = _named(where[1:], access)
     grant = AccessGrant.parse(access) if isinstance(access, str) else access
     if isinstance(where, str) and where.startswith(_GRPC):
         return _remote(where, grant or _grant_of_environment(where), settings)
@@ -43,6 +47,19 @@ def open_project(
     except BaseException:
         store.close()
         raise
+
+
+def _named(name: str, access: str | AccessGrant | None) -> tuple[str, str | AccessGrant | None]:
+    """A store by its name in calque.toml; an access that is given wins over the file's."""
+    stores = load_settings().stores
+    if name not in stores:
+        known = ", ".join(f"@{each}" for each in stores) or "none"
+        raise NotFound(
+            f"there is no store named {name!r} in calque.toml (there: {known})",
+            hint=f"Add a section [stores.{name}] with its location, or give the folder itself.",
+        )
+    found = stores[name]
+    return found.location, access or (found.access.reveal() if found.access else None)
 
 
 def _embedded(store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings | None) -> Project:

@@ -71,11 +71,14 @@ class DeltaLake:
                 mode="error",
                 partition_by=list(partition_by),
                 storage_options=self._options or None,
+                # A retry would become version 1 and give the table that is there another id.
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
         except Exception as error:
-            if "already exists" in str(error):
+            ours = map_error(error, DELTA, self.display)
+            if isinstance(ours, ConditionNotMatch) or "already exists" in str(error):
                 return
-            raise map_error(error, DELTA, self.display) from error
+            raise ours from error
 
     def key(self, snapshot: Snapshot) -> TableKey:
         return TableKey("delta", self.root, snapshot.table_id, self.root)

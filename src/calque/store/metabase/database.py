@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import create_engine, event
+from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -37,6 +37,8 @@ MAX_TRIES = 12
 BUSY_TIMEOUT_MS = 10_000
 POOL_SIZE = 16
 OVERFLOW = 4
+BEGIN_MODE = "sqlite_begin_mode"
+"""Execution option of an engine's connection: how its transactions begin on SQLite."""
 
 
 class Transaction:
@@ -254,6 +256,12 @@ def _sqlite_engine(path: str) -> Engine:
             "mmap_size=268435456",
         ):
             connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # The driver begins nothing, so whoever uses the engine itself needs this.
+        mode = connection.get_execution_options().get(BEGIN_MODE, "DEFERRED")
+        connection.exec_driver_sql(f"BEGIN {mode}")
 
     return engine
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import FailedPrecondition
-from calque.store.metabase.database import Database
+from calque.store.metabase.database import BEGIN_MODE, Database
 from calque.store.metabase.faults import database_error
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -33,7 +33,8 @@ def migrate(database: Database, revision: str = "head") -> None:
     """
     try:
         with database.engine.connect() as connection:
-            _apply(connection, revision)
+            # The write lock comes before the first look at what is there.
+            _apply(connection.execution_options(**{BEGIN_MODE: "IMMEDIATE"}), revision)
     except DBAPIError as error:
         raise database_error(error.orig or error) from error
 

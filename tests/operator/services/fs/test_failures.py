@@ -7,6 +7,7 @@ import resource
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -168,6 +169,21 @@ def test_a_lost_answer_is_asked_for_again(
     assert steps == [1000] * 5
     assert op.read("to") == data
     assert names(folder) == ["from", "to"]
+
+
+@pytest.mark.parametrize("verb", ["write_begin", "write_chunk", "write_commit"])
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_write_whose_answer_is_lost(op: Operator, folder: Path, verb: str, attempts: int) -> None:
+    """Repeated where that is safe, else the error comes out; never a temporary file is left."""
+    op.write("to", b"old")
+    fault = FaultInjection(Fault(verb=verb, when="after", error=Unavailable("lost")))
+    flaky = op.layer(fault).layer(Retry(attempts=attempts, first=0.001))
+    fails = attempts == 1 or verb == "write_commit"
+    with pytest.raises(Unavailable) if fails else nullcontext():
+        flaky.write("to", [b"new", b"er"])
+    done = not fails or verb == "write_commit"
+    assert op.read("to") == (b"newer" if done else b"old")
+    assert names(folder) == ["to"]
 
 
 def test_a_broken_source_of_a_write(op: Operator, folder: Path) -> None:

@@ -40,14 +40,18 @@ def write(
     refuse_reserved(key)
     check_conditions(path, options.if_match)
     replace = not options.if_not_exists
+    made: list[Temporary] = []
+
+    def begin() -> Temporary:
+        _discard(made)  # of an attempt whose answer was lost
+        made.append(Temporary.create(root, key, replace=replace, mode=_FULL_MODE, durable=durable))
+        return made[-1]
+
     with about(root.absolute(key)):
         old = target_status(root, key)
-        temporary = send(
-            "write_begin",
-            lambda: Temporary.create(root, key, replace=replace, mode=_FULL_MODE, durable=durable),
-        )
         offset = 0
         try:
+            temporary = send("write_begin", begin)
             for chunk in chunks:
                 send("write_chunk", partial(_write_at, temporary.descriptor, chunk, offset))
                 offset += len(chunk)
@@ -55,9 +59,14 @@ def write(
                 os.fchmod(temporary.descriptor, modes.S_IMODE(old.st_mode))
             found = send("write_commit", lambda: temporary.publish(key, replace=replace))
         except BaseException:
-            temporary.discard()
+            _discard(made)
             raise
     return describe(key, found)
+
+
+def _discard(made: list[Temporary]) -> None:
+    while made:
+        made.pop().discard()
 
 
 def check_conditions(path: str, if_match: str | None) -> None:

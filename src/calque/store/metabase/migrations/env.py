@@ -1,4 +1,7 @@
-"""How Alembic reaches the database: through the connection that ``migrate`` hands over."""
+"""How Alembic reaches the database: through the connection that ``migrate`` hands over.
+
+Processes queue: on SQLite for the write lock, on PostgreSQL for an advisory one.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,6 @@ connection = context.config.attributes["connection"]
 if connection.dialect.name == "postgresql":
     connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
     connection.commit()
-else:
-    # DDL is transactional in SQLite; the write lock is taken before the first look.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 try:
     context.configure(connection=connection, transaction_per_migration=False)
     with context.begin_transaction():
