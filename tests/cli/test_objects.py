@@ -106,6 +106,26 @@ def test_cat_into_a_closed_pipe(tree: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [("stat", "a"), ("ls", "--json"), ("cat", "a")], ids=str)
+def test_an_output_that_is_full(
+    folder: Path, environment: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    """A message and exit code 1, not a traceback, however late the system tells it."""
+    (folder / "a").write_bytes(b"x" * 100_000)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "calque.cli", *arguments],
+            cwd=folder,
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr.strip() == "error: No space left on device"
+
+
 def test_rm(calque: Calque, tree: Path) -> None:
     """Deletes what is named, says what is not there, and goes on."""
     done = calque("rm", "a-", "nope", "z", "--json")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -110,9 +112,14 @@ def run() -> None:
     arguments = sys.argv[1:]
     _escape_what_cannot_be_printed()
     try:
-        app(arguments, prog_name="calque")
+        try:
+            app(arguments, prog_name="calque")
+        finally:
+            sys.stdout.flush()  # here, where a failure can still be told
     except CalqueError as error:
         sys.exit(_report(error, arguments))
+    except OSError as error:
+        sys.exit(_report_system(error, arguments))
     except KeyboardInterrupt:
         say("stopped")
         sys.exit(130)
@@ -134,6 +141,16 @@ def _report(error: CalqueError, arguments: list[str]) -> int:
     if "-v" in arguments or "--verbose" in arguments:
         logging.getLogger("calque").debug("traceback", exc_info=error)
     return USAGE if isinstance(error, ConfigInvalid | StatementInvalid) else FAILED
+
+
+def _report_system(error: OSError, arguments: list[str]) -> int:
+    """What no command expects: mostly a standard output that is full, or a pipe that was closed."""
+    if error.errno != errno.EPIPE:
+        say(f"error: {error.strerror or error}")
+        if "-v" in arguments or "--verbose" in arguments:
+            logging.getLogger("calque").debug("traceback", exc_info=error)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush there
+    return FAILED
 
 
 def _describe(error: CalqueError) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import importlib
 import pkgutil
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
@@ -21,12 +23,31 @@ PARAMS = [
 ]
 
 
+@pytest.fixture(scope="session")
+def opened() -> Iterator[Callable[[str], Case]]:
+    """Opens a case once a session, in whatever order tests ask: its server is started once, and
+    one that cannot be had is not looked for again."""
+    with ExitStack() as held:
+
+        @cache
+        def tried(name: str) -> Case | str:
+            module = importlib.import_module(f"{cases.__name__}.{name}")
+            try:
+                return held.enter_context(module.open_case())
+            except pytest.skip.Exception as skipped:
+                return str(skipped)
+
+        def open_once(name: str) -> Case:
+            found = tried(name)
+            return found if isinstance(found, Case) else pytest.skip(found)
+
+        yield open_once
+
+
 @pytest.fixture(scope="session", params=PARAMS)
-def case(request: pytest.FixtureRequest) -> Iterator[Case]:
+def case(request: pytest.FixtureRequest, opened: Callable[[str], Case]) -> Case:
     """A service under test; its server lives as long as the session."""
-    module = importlib.import_module(f"{cases.__name__}.{request.param}")
-    with module.open_case() as opened:
-        yield opened
+    return opened(request.param)
 
 
 @pytest.fixture

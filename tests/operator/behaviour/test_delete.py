@@ -38,3 +38,10 @@ def test_a_pinned_delete_spares_other_bytes(op: Operator, need: Callable[..., No
     assert op.read("p") == b"2"
     op.delete("p", if_match=op.stat("p").pin)
     assert not op.exists("p")
+
+
+def test_names_that_sound_like_errors(op: Operator) -> None:
+    """What a key is called does not change what its absence means."""
+    for key in ("the bucket", "the container", "NoSuchBucket", "bucket does not exist"):
+        op.delete(key)
+        assert not op.exists(key)

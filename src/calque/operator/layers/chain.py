@@ -54,6 +54,18 @@ class Chain:
         """Send a request through every layer; ``request`` gets the call as the layers left it."""
         return _descend(self.layers, call, request)
 
+    def send(
+        self,
+        verb: str,
+        path: str,
+        request: Callable[[Call], T],
+        *,
+        idempotent: bool = True,
+        slow: bool = False,
+    ) -> T:
+        """:meth:`run` for a call that is yet to be made."""
+        return _descend(self.layers, Call(verb, path, idempotent, slow), request)
+
 
 def _descend(layers: tuple[Layer, ...], call: Call, request: Callable[[Call], T]) -> T:
     if not layers:

@@ -11,7 +11,7 @@ from tests.operator.services.s3.server import make_bucket
 
 @contextmanager
 def open_case() -> Iterator[Case]:
-    """A server of its own, since cases live through the session one after another."""
+    """A server of its own, so that it can be tried without the other case."""
     with seaweedfs() as server:
         make_bucket(server, "behaviour-versions", versions=True)
         open_root = opener(server, "behaviour-versions", versions=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from calque.errors import ConfigInvalid
+from calque.operator.services.option_values import flag, text, whole
 from calque.operator.uri import refuse_unknown
 from calque.values import MIB
 
@@ -74,9 +75,13 @@ class AzblobConfig:
     ) -> AzblobConfig:
         """Merge options over the environment; an unknown option is refused."""
         refuse_unknown("az", options, OPTIONS)
-        joined = _connection(_text(options, "connection_string") or _environment(options))
-        own = {name: _text(options, name) for name in ("account", "key", "sas", "endpoint")}
-        anonymous = _flag(options.get("anonymous", False))
+        joined = _connection(
+            text("connection_string", options.get("connection_string")) or _environment(options)
+        )
+        own = {
+            name: text(name, options.get(name)) for name in ("account", "key", "sas", "endpoint")
+        }
+        anonymous = flag("anonymous", options.get("anonymous", False))
         name = account or own["account"] or joined.get("AccountName")
         name = name or os.environ.get("AZURE_STORAGE_ACCOUNT", "")
         key = own["key"] or joined.get("AccountKey")
@@ -93,8 +98,8 @@ class AzblobConfig:
             key=None if anonymous else key,
             sas=None if anonymous or not sas else sas.lstrip("?"),
             anonymous=anonymous,
-            threshold=_size(options, "threshold", 64 * MIB),
-            part_size=_size(options, "part_size", 32 * MIB),
+            threshold=whole("threshold", options.get("threshold", 64 * MIB)),
+            part_size=whole("part_size", options.get("part_size", 32 * MIB)),
         )
 
 
@@ -105,10 +110,10 @@ def _environment(options: Mapping[str, object]) -> str | None:
     return os.environ.get("AZURE_STORAGE_CONNECTION_STRING") or None
 
 
-def _connection(text: str | None) -> dict[str, str]:
-    if text is None:
+def _connection(joined: str | None) -> dict[str, str]:
+    if joined is None:
         return {}
-    pairs = (part.partition("=") for part in text.split(";") if part.strip())
+    pairs = (part.partition("=") for part in joined.split(";") if part.strip())
     found = {name.strip(): value.strip() for name, equals, value in pairs if equals}
     if not {"AccountName", "BlobEndpoint"} & found.keys():
         raise ConfigInvalid(
@@ -127,30 +132,3 @@ def _public(account: str, joined: Mapping[str, str]) -> str:
 def _account_in(endpoint: str) -> str:
     host = urlsplit(endpoint).hostname or ""
     return host.split(".")[0] if ".blob." in host else ""
-
-
-def _text(options: Mapping[str, object], name: str) -> str | None:
-    value = options.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value:
-        raise ConfigInvalid(f"the option {name!r} must be text that is not empty")
-    return value
-
-
-def _size(options: Mapping[str, object], name: str, default: int) -> int:
-    value = options.get(name, default)
-    try:
-        return int(str(value))
-    except ValueError as error:
-        raise ConfigInvalid(f"the option {name!r} must be a number of bytes") from error
-
-
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    found = words.get(str(value).lower())
-    if found is None:
-        raise ConfigInvalid(f"{value!r} is neither true nor false")
-    return found

@@ -92,7 +92,7 @@ class AzblobCopy:
             )
 
         try:
-            answer = self.into.run("copy", self.target, request, slow=True)
+            answer = self.into.chain.send("copy", self.target, request, slow=True)
         except CalqueError as error:
             # The answer of an earlier attempt may have been lost after it had made the target.
             again = attempts > 1 or self.resumed
@@ -168,7 +168,7 @@ class AzblobCopy:
             )
 
         try:
-            self.into.run("copy_part", self.target, request)
+            self.into.chain.send("copy_part", self.target, request)
         except CalqueError as error:
             if (changed := self._changed_behind(error)) is not None:
                 raise changed from error

@@ -132,6 +132,10 @@ _CODE = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
 _MESSAGE = re.compile(rb"<Message>([^<\r\n]*)")
 
 
+class ContainerMissing(NotFound):
+    """Not the blob is missing but its container."""
+
+
 def code_of(answer: Answer) -> str:
     """The service's error code; answers to HEAD carry it in a header only."""
     stated = answer.headers.get("x-ms-error-code")
@@ -149,7 +153,7 @@ def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
         kind = Unavailable if answer.status >= 500 else Unexpected
     if code == "ContainerNotFound":
         container = "/".join(location.split("/")[:4])
-        return NotFound(
+        return ContainerMissing(
             f"cannot {verb} {location}: the container {container} does not exist",
             hint="Check its name and the account; calque makes no containers.",
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from calque.errors import (
     ConditionNotMatch,
@@ -20,8 +19,6 @@ from calque.operator.services.azblob.client import AzblobClient
 from calque.operator.services.azblob.resource import BlockList
 from calque.operator.services.wire import Answer
 from calque.values import Metadata
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +38,6 @@ class Requests:
         """By account, not by endpoint: two ways to one blob have one location."""
         config = self.client.config
         return f"az://{config.account}.blob/{config.container}/{self.key(path)}"
-
-    def run(
-        self,
-        verb: str,
-        path: str,
-        request: Callable[[Call], T],
-        *,
-        idempotent: bool = True,
-        slow: bool = False,
-    ) -> T:
-        """Send one request through the layers."""
-        return self.chain.run(Call(verb, path, idempotent=idempotent, slow=slow), request)
 
     def about(
         self,
@@ -78,7 +63,7 @@ class Requests:
                 body=body,
             )
 
-        return self.run(verb, path, request, slow=slow)
+        return self.chain.send(verb, path, request, slow=slow)
 
     def head(self, path: str, etag: str | None = None) -> Mapping[str, str]:
         """The headers that describe a blob, of this etag where one is given."""

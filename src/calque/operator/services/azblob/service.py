@@ -15,7 +15,7 @@ from calque.operator.services.azblob import blocks, resource
 from calque.operator.services.azblob import copy as azblob_copy
 from calque.operator.services.azblob.client import AzblobClient
 from calque.operator.services.azblob.config import AzblobConfig
-from calque.operator.services.azblob.errors import code_of, refusal
+from calque.operator.services.azblob.errors import ContainerMissing, code_of, refusal
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.resource import Page
 from calque.operator.services.azblob.staging import Staging
@@ -106,7 +106,7 @@ class AzblobService:
             "startFrom": requests.key(start_after) if start_after and not marker else "",
         }
         sent = {name: value for name, value in query.items() if value}
-        answer = requests.run(
+        answer = requests.chain.send(
             "list",
             prefix,
             lambda call: self._client.ask(call, self.location(prefix), "GET", None, sent),
@@ -136,7 +136,7 @@ class AzblobService:
                 raise refusal(answer, self.location(path), "read")
             return pieces
 
-        return self._requests.run("read", path, request)
+        return self._requests.chain.send("read", path, request)
 
     def _nothing(self, path: str, if_match: str | None) -> Iterator[bytes]:
         """No bytes, of a blob that must be there and be the one that is meant."""
@@ -156,7 +156,7 @@ class AzblobService:
         try:
             self._requests.about("delete", path, "DELETE", headers=headers)
         except NotFound as error:
-            if "the container" in error.message:
+            if isinstance(error, ContainerMissing):
                 raise
 
     def copy(

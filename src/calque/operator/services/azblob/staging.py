@@ -55,7 +55,7 @@ class Staging:
             raise refusal(answer, self.requests.location(self.path), "commit")
 
         try:
-            answer = self.requests.run("commit", self.path, request, slow=True)
+            answer = self.requests.chain.send("commit", self.path, request, slow=True)
         except (CalqueError, CommitConflict):
             # The answer of an earlier attempt may have been lost after it had made the blob.
             made = self.committed(count) if attempts > 1 else None

@@ -76,7 +76,7 @@ class Upload:
             return client.ask(call, location, "PUT", key, headers=headers, body=data)
 
         try:
-            answer = self.requests.run("write", self.path, request)
+            answer = self.requests.chain.send("write", self.path, request)
         except ConditionNotMatch as error:
             # The answer of an earlier attempt may have been lost after it had made the blob.
             made = marker.made_by(self.requests, self.path, self._mark) if attempts > 1 else None

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from calque.errors import InvalidInput
 from calque.operator.services.fs.root import Root
-
-_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+from calque.operator.services.option_values import flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +23,5 @@ class FsConfig:
         """The configuration of a root directory, which need not exist yet."""
         if "\0" in root or not root:
             raise InvalidInput(f"{root!r} is no directory")
-        durable = _truth("durable", options.get("durable", True))
+        durable = flag("durable", options.get("durable", True))
         return cls(root=Root(os.path.normpath(os.path.abspath(root))), durable=durable)
-
-
-def _truth(name: str, value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in _YES:
-        return True
-    if isinstance(value, str) and value.lower() in _NO:
-        return False
-    raise InvalidInput(f"{name} must be true or false, not {value!r}")

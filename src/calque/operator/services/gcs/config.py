@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calque.errors import ConfigInvalid
+from calque.operator.services.option_values import flag, text
 from calque.operator.uri import refuse_unknown
 
 PUBLIC_ENDPOINT = "https://storage.googleapis.com"
@@ -57,34 +58,15 @@ class GcsConfig:
         emulator = os.environ.get("STORAGE_EMULATOR_HOST", "")
         if emulator and "://" not in emulator:
             emulator = f"http://{emulator}"
-        own_endpoint = _text(options, "endpoint")
+        own_endpoint = text("endpoint", options.get("endpoint"))
         anonymous = options.get("anonymous", bool(emulator and own_endpoint is None))
         return cls(
             bucket=bucket,
             root=root,
             endpoint=(own_endpoint or emulator or PUBLIC_ENDPOINT).rstrip("/"),
-            anonymous=_flag(anonymous),
-            key_file=_text(options, "key_file"),
-            token=_text(options, "token"),
-            user_project=_text(options, "user_project"),
-            versions=_flag(options.get("versions", False)),
+            anonymous=flag("anonymous", anonymous),
+            key_file=text("key_file", options.get("key_file")),
+            token=text("token", options.get("token")),
+            user_project=text("user_project", options.get("user_project")),
+            versions=flag("versions", options.get("versions", False)),
         )
-
-
-def _text(options: Mapping[str, object], name: str) -> str | None:
-    value = options.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value:
-        raise ConfigInvalid(f"the option {name!r} must be text that is not empty")
-    return value
-
-
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    found = words.get(str(value).lower())
-    if found is None:
-        raise ConfigInvalid(f"{value!r} is neither true nor false")
-    return found

@@ -69,7 +69,7 @@ class GcsCopy:
             return self._reply(document(answer, self._location))
 
         try:
-            return self.into.run("rewrite", self.target, request, slow=True)
+            return self.into.chain.send("rewrite", self.target, request, slow=True)
         except ConditionNotMatch:
             # The answer of an earlier attempt may have been lost after it had made the target.
             made = self.committed() if attempts > 1 else None

@@ -138,6 +138,13 @@ _HINTS: Mapping[Kind, str] = MappingProxyType(
 )
 
 
+_NO_BUCKET = "The specified bucket does not exist"
+
+
+class BucketMissing(NotFound):
+    """Not the object is missing but its bucket."""
+
+
 def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
     """The error for an answer that is no success, naming what was asked of which object."""
     reason, message = _reason(answer)
@@ -145,7 +152,7 @@ def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
     said = f": {message}" if message else ""
     if kind is NotFound and is_missing_bucket(answer):
         bucket = "/".join(location.split("/")[:3])
-        return NotFound(
+        return BucketMissing(
             f"cannot {verb} {location}: the bucket {bucket} does not exist",
             hint="Check its name, and the endpoint if it is not Google's own.",
         )
@@ -158,7 +165,8 @@ def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
 
 def is_missing_bucket(answer: Answer) -> bool:
     """Whether a 404 means the bucket and not the object."""
-    return answer.status == 404 and b"bucket does not exist" in answer.body
+    # A missing object is told as "No such object: bucket/key", and keys may be called anything.
+    return answer.status == 404 and _reason(answer)[1].startswith(_NO_BUCKET)
 
 
 def _kind(status: int, reason: str) -> Kind:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from calque.errors import ConditionNotMatch, NotFound
 from calque.operator import paths
-from calque.operator.layers.chain import Call, Chain
+from calque.operator.layers.chain import Chain
 from calque.operator.services.gcs.client import GcsClient, Query, object_path
 from calque.operator.services.gcs.resource import metadata_of
 from calque.values import Metadata
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,6 @@ class Requests:
     def location(self, path: str) -> str:
         return f"gs://{self.bucket}/{self.key(path)}"
 
-    def run(
-        self,
-        verb: str,
-        path: str,
-        request: Callable[[Call], T],
-        *,
-        idempotent: bool = True,
-        slow: bool = False,
-    ) -> T:
-        """Send one request through the layers."""
-        return self.chain.run(Call(verb, path, idempotent=idempotent, slow=slow), request)
-
     def about(
         self,
         verb: str,
@@ -56,7 +42,7 @@ class Requests:
     ) -> dict[str, Any]:
         """Ask something about one object; the JSON of the answer."""
         url = self.client.url(object_path(self.bucket, self.key(path)), query)
-        return self.run(
+        return self.chain.send(
             verb,
             path,
             lambda call: self.client.ask(

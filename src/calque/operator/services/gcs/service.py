@@ -15,7 +15,7 @@ from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.gcs import copy as gcs_copy
 from calque.operator.services.gcs.client import GcsClient, object_path
 from calque.operator.services.gcs.config import GcsConfig
-from calque.operator.services.gcs.errors import refusal
+from calque.operator.services.gcs.errors import BucketMissing, refusal
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import LISTED, metadata_of
 from calque.operator.services.gcs.upload import Upload
@@ -99,7 +99,7 @@ class GcsService:
         }
         bucket = quote(requests.bucket, safe="")
         url = self._client.url(f"/storage/v1/b/{bucket}/o", query)
-        return requests.run(
+        return requests.chain.send(
             "list", prefix, lambda call: self._client.ask(call, self.location(prefix), "GET", url)
         )
 
@@ -135,7 +135,7 @@ class GcsService:
                 raise refusal(answer, self.location(path), "read")
             return pieces
 
-        return requests.run("read", path, request)
+        return requests.chain.send("read", path, request)
 
     def _nothing(self, path: str, version: str | None, generation: str | None) -> Iterator[bytes]:
         """No bytes, of an object that must be there and be the one that is meant."""
@@ -156,7 +156,7 @@ class GcsService:
         try:
             requests.about("delete", path, "DELETE", query)
         except NotFound as error:
-            if "the bucket" in error.message:
+            if isinstance(error, BucketMissing):
                 raise
 
     def copy(

@@ -98,7 +98,7 @@ class Upload:
             return metadata_of(self.accepted(answer), self.path)
 
         try:
-            return self.requests.run("write", self.path, request)
+            return self.requests.chain.send("write", self.path, request)
         except ConditionNotMatch:
             # The answer of an earlier attempt may have been lost after it had made the object.
             made = marker.made_by(self.requests, self.path, self._mark) if attempts > 1 else None
@@ -151,7 +151,7 @@ class Upload:
             # else.
             return f"{session.path}?{session.query}"
 
-        return self.requests.run("initiate", self.path, request)
+        return self.requests.chain.send("initiate", self.path, request)
 
     def _cancel(self, session: str, cause: BaseException) -> None:
         """Drop the session; a failure of that is noted on what caused it."""
@@ -161,7 +161,7 @@ class Upload:
             self.requests.client.exchange(call, "DELETE", session)
 
         try:
-            self.requests.run("abort", self.path, request)
+            self.requests.chain.send("abort", self.path, request)
         except CalqueError as error:
             cause.add_note(f"the upload session was not cancelled and ends in a week: {error}")
 
@@ -182,7 +182,7 @@ class _Piece:
         """The finished object after the last piece, else None."""
         upload = self.upload
         last = self.total is not None
-        return upload.requests.run("write_part", upload.path, self._attempt, slow=last)
+        return upload.requests.chain.send("write_part", upload.path, self._attempt, slow=last)
 
     def _attempt(self, call: Call) -> dict[str, Any] | None:
         self.attempts += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from calque.errors import InvalidInput
+from calque.operator.services.option_values import flag, whole
 from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.values import MIB
 
@@ -39,22 +40,7 @@ class MemoryConfig:
         known = [each.name for each in fields(cls) if each.name not in ("name", "root")]
         refuse_unknown("memory", options, known)
         values = {
-            name: _flag(name, value) if name == "versions" else _whole(name, value)
+            name: flag(name, value) if name == "versions" else whole(name, value)
             for name, value in options.items()
         }
         return cls(name=uri.host, root=uri.path.strip("/"), **values)  # type: ignore[arg-type]
-
-
-def _flag(name: str, value: object) -> bool:
-    flags = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-    flag = flags.get(str(value).lower())
-    if flag is None:
-        raise InvalidInput(f"memory: {name} must be true or false, not {value!r}")
-    return flag
-
-
-def _whole(name: str, value: object) -> int:
-    try:
-        return int(str(value))
-    except ValueError as error:
-        raise InvalidInput(f"memory: {name} must be a whole number, not {value!r}") from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from calque.errors import ConfigInvalid
+from calque.operator.services.option_values import flag, number, whole
 from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.values import GIB, MIB
 
@@ -133,24 +134,10 @@ def _environment(names: Iterable[str]) -> dict[str, str]:
 
 
 def _read(name: str, kind: str, value: object) -> object:
-    try:
-        if kind.startswith("bool"):
-            return _flag(value)
-        if kind == "int":
-            return int(str(value))
-        if kind == "float":
-            return float(str(value))
-    except ValueError as error:
-        raise ConfigInvalid(f"s3: {name} cannot be {value!r}") from error
+    if kind.startswith("bool"):
+        return flag(name, value)
+    if kind == "int":
+        return whole(name, value)
+    if kind == "float":
+        return number(name, value)
     return str(value)
-
-
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).lower()
-    if text in ("1", "true", "yes", "on"):
-        return True
-    if text in ("0", "false", "no", "off"):
-        return False
-    raise ValueError(text)
