@@ -67,39 +67,44 @@ class Dialect:
         """A record's end as a pattern."""
         return rb"\r?\n" if self.record_delimiter == b"\n" else re.escape(self.record_delimiter)
 
+    # The patterns are unrolled and their alternatives exclude each other, so that a record that
+    # does not match is given up at once. Possessive quantifiers would say the same more briefly,
+    # but Python 3.11.0 to 3.11.4 gets them wrong.
+
     @cached_property
     def _field(self) -> bytes:
-        escape = re.escape(self.escape) if self.escape else None
-        plain = rb"(?:(?!" + re.escape(self.delimiter) + rb"|" + self.end + rb").)"
-        bare = rb"(?:" + escape + rb".|" + plain + rb")*+" if escape else plain + rb"*+"
+        bare = self._bare(self.escape)
         if self.quote is None:
             return bare
         return (
             rb"(?:" + self._quoted + bare + rb"|(?!" + re.escape(self.quote) + rb")" + bare + rb")"
         )
 
+    def _bare(self, escape: bytes | None) -> bytes:
+        """What stands before the next delimiter or record end, escaped ones passed over."""
+        ends = rb"\r\n" if self.record_delimiter == b"\n" else _first(self.record_delimiter)
+        stops = [re.escape(self.delimiter), self.end]
+        return _unrolled(_first(self.delimiter) + ends, stops, escape)
+
     @cached_property
     def _quoted(self) -> bytes:
         assert self.quote is not None
         quote = re.escape(self.quote)
-        escape = re.escape(self.escape) if self.escape else b""
-        inside = rb"(?:[^" + quote + escape + rb"]|" + quote + quote
-        inside += rb"|" + escape + rb"." if escape else b""
-        return quote + inside + rb")*+" + quote + rb"(?!" + quote + rb")"
+        inside = _unrolled(_first(self.quote), [quote], self.escape, kept=quote + quote)
+        return quote + inside + quote + rb"(?!" + quote + rb")"
 
     @cached_property
     def record_pattern(self) -> re.Pattern[bytes]:
         delimiter = re.escape(self.delimiter)
-        body = self._field + rb"(?:" + delimiter + self._field + rb")*+"
+        body = self._field + rb"(?:" + delimiter + self._field + rb")*"
         return re.compile(body + rb"(?:" + self.end + rb"|\Z)", re.DOTALL)
 
     @cached_property
     def field_pattern(self) -> re.Pattern[bytes]:
         if self.quote is None:
             return re.compile(rb"(?P<bare>" + self._field + rb")", re.DOTALL)
-        plain = rb"(?:(?!" + re.escape(self.delimiter) + rb"|" + self.end + rb").)*+"
         return re.compile(
-            rb"(?P<quoted>" + self._quoted + rb")(?P<junk>" + plain + rb")"
+            rb"(?P<quoted>" + self._quoted + rb")(?P<junk>" + self._bare(None) + rb")"
             rb"|(?P<bare>" + self._field + rb")",
             re.DOTALL,
         )
@@ -203,3 +208,26 @@ class Dialect:
             if self.record_delimiter == b"\n" and data.endswith(b"\r", record.start, end):
                 end -= 1
         return end
+
+
+def _first(text: bytes) -> bytes:
+    """The first byte of a delimiter, for a class of bytes."""
+    return re.escape(text[:1])
+
+
+def _unrolled(
+    first: bytes, stops: list[bytes], escape: bytes | None, kept: bytes | None = None
+) -> bytes:
+    """Everything up to one of ``stops``, whose first bytes are the class ``first``.
+
+    Bytes outside the class run on; one of the class passes where it is escaped, ``kept``, or begins
+    no stop after all.
+    """
+    passes = [kept] if kept else []
+    if escape:
+        first += _first(escape)
+        passes.append(re.escape(escape) + rb".")
+        stops = [*stops, re.escape(escape) + rb"."]
+    passes.append(rb"(?!" + rb"|".join(stops) + rb")[" + first + rb"]")
+    run = rb"[^" + first + rb"]*"
+    return run + rb"(?:(?:" + rb"|".join(passes) + rb")" + run + rb")*"
