@@ -10,7 +10,7 @@ from calque import errors
 def every_error() -> list[type[errors.CalqueError]]:
     found = [errors.CalqueError]
     for kind in found:
-        found.extend(kind.__subclasses__())
+        found.extend(each for each in kind.__subclasses__() if each.__module__ == errors.__name__)
     return found
 
 

@@ -90,12 +90,8 @@ class Metadata:
         _set_checksum(made, None)
         return made
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return tuple(_plain(getattr(self, name)) for name in self.__slots__)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        for name, value in zip(self.__slots__, state, strict=True):
-            object.__setattr__(self, name, value)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Metadata, tuple(_plain(getattr(self, name)) for name in self.__slots__)
 
 
 (
