@@ -21,6 +21,8 @@ from calque.load.statement import LoadRequest
 from calque.load.work import Engine
 
 LEASE = 0.6
+LOST = 255
+"""What the fork server tells when it lost a code; then the report that was left tells."""
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.load.loader", "tests.load.world"])
 
@@ -71,12 +73,18 @@ def start(place: Place, name: str, fault: str = "", **options: Any) -> Any:
 
 def run(place: Place, name: str, fault: str = "", **options: Any) -> int:
     """Run a loader to its end; its exit code, negative if a signal ended it."""
-    process = start(place, name, fault, **options)
+    return ended(place, name, start(place, name, fault, **options))
+
+
+def ended(place: Place, name: str, process: Any) -> int:
+    """Wait for a loader; its exit code, negative if a signal ended it."""
     process.join(60)
     code = process.exitcode
     if code is None:
         process.kill()
         raise AssertionError(f"loader {name} did not end")
+    if code == LOST:
+        return 1 if "error" in report(place, name) else 0
     return int(code)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from calque.load.protocol import STEPS
-from tests.load.loader import LEASE, Place, run, start
+from tests.load.loader import LEASE, Place, ended, run, start
 from tests.load.world import assert_settled, write_files
 
 KINDS = ("delta", "iceberg")
@@ -38,8 +38,7 @@ def _beside(folder: Path, kind: str, step: str, action: str) -> tuple[Place, lis
     victim = start(place, "victim", f"{step}:{action}", purge=True)
     other = start(place, "other", purge=True)
     victim.join(60)
-    other.join(60)
-    assert other.exitcode == 0
+    assert ended(place, "other", other) == 0
     assert run(place, "again", purge=True) == 0
     return place, expected, victim.exitcode
 

@@ -18,7 +18,7 @@ from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted
 from calque.load.truncate import truncate_table
-from tests.load.loader import Place, report, run, start
+from tests.load.loader import Place, ended, report, run, start
 from tests.load.meddling import Meddling
 from tests.load.world import assert_settled, iceberg, ids, write_files
 
@@ -88,9 +88,8 @@ def test_two_loaders_load_every_file_once(place: Place) -> None:
     """Several loaders at once on one stage: every file once, and no statement fails."""
     expected = write_files(place.stage, 9)
     loaders = [start(place, f"loader{number}") for number in range(3)]
-    for loader in loaders:
-        loader.join(60)
-    assert [loader.exitcode for loader in loaders] == [0, 0, 0]
+    codes = [ended(place, f"loader{number}", one) for number, one in enumerate(loaders)]
+    assert codes == [0, 0, 0]
     told = [report(place, f"loader{number}") for number in range(3)]
     assert sum(one["files_loaded"] for one in told) == 9
     for one in told:
