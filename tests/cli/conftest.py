@@ -40,7 +40,7 @@ def calque(folder: Path, environment: dict[str, str]) -> Calque:
             capture_output=True,
             text=True,
             errors="surrogateescape",
-            timeout=60,
+            timeout=150,
         )
 
     return run

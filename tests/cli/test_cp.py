@@ -125,7 +125,7 @@ def test_a_bar_on_a_terminal(folder: Path, environment: dict[str, str]) -> None:
     except OSError:
         pass  # the other end was closed: that is how a terminal ends
     os.close(ours)
-    assert process.wait(60) == 0
+    assert process.wait(150) == 0
     assert b"/10.0" in shown
     assert b"copied 10.0 MiB" in shown
 
@@ -142,7 +142,7 @@ class Slow:
     def start(self, *options: str) -> subprocess.Popen[str]:
         """Alive, with something already copied, and doing nothing until :meth:`end`."""
         process = self.spawn("cp", "a", "b", "--chunk", "1KiB", *options)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 100
         while time.monotonic() < until:
             sizes = [
                 (self.folder / name).stat().st_size
@@ -160,7 +160,7 @@ class Slow:
         """Send it a signal, let it go on, and wait; what it said."""
         process.send_signal(how)
         process.send_signal(signal.SIGCONT)
-        return process.communicate(timeout=30)[1]
+        return process.communicate(timeout=150)[1]
 
 
 @pytest.fixture

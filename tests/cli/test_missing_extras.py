@@ -34,7 +34,7 @@ def without(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
     )
 
 

@@ -120,7 +120,7 @@ def test_an_output_that_is_full(
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=150,
         )
     assert done.returncode == 1
     assert done.stderr.strip() == "error: No space left on device"

@@ -90,18 +90,18 @@ def _held_midway(
 
     def hold(_: object) -> None:
         reached.set()
-        go.wait(30)
+        go.wait(100)
 
     proxy.add(Fault(method="PUT", contains="partNumber", after=2, hook=hold))
     process = spawn("cp", "s3://cli/big", "s3://cli/copy", "-c", "1", *options, *OPTIONS)
-    assert reached.wait(30)
+    assert reached.wait(100)
     return process, go
 
 
 def _stop(process: subprocess.Popen[str], go: threading.Event) -> str:
     process.send_signal(signal.SIGINT)
     go.set()
-    return process.communicate(timeout=60)[1]
+    return process.communicate(timeout=150)[1]
 
 
 def test_stopped_and_resumed(calque: Calque, spawn: Spawn, proxy: FaultProxy, big: bytes) -> None:
@@ -131,7 +131,7 @@ def test_killed_then_swept(calque: Calque, spawn: Spawn, proxy: FaultProxy, big:
     """kill -9 leaves an upload that a sweep finds by our marker and removes."""
     process, go = _held_midway(spawn, proxy)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=150)
     go.set()
     assert json.loads(calque("sweep", "s3://cli/", "--json").stdout) == [], "it is too young"
     (swept,) = json.loads(calque("sweep", "s3://cli/", "--older-than", "0s", "--json").stdout)

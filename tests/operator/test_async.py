@@ -156,6 +156,32 @@ def test_a_cancelled_with_block_is_aborted(plain: Operator) -> None:
     assert not plain.exists("to")
 
 
+def test_a_cancelled_abort_comes_to_its_end(plain: Operator) -> None:
+    """Who cancels a task that is aborting hears of it only when nothing is left."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def hold(_: int) -> None:
+        inside.set()
+        go_on.wait(30)
+
+    async def main() -> None:
+        op = AsyncOperator(plain.layer(Hook("abort", hold)))
+        copier = await op.copier("from", "to", concurrent=2)
+        await anext(copier)
+        task = asyncio.ensure_future(copier.abort())
+        await asyncio.to_thread(inside.wait, 30)
+        task.cancel()
+        await asyncio.sleep(0.02)
+        assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert list(plain.leftovers()) == []
+        await op.close()
+
+    asyncio.run(main())
+
+
 def test_a_timeout_aborts_too(plain: Operator) -> None:
     """asyncio.timeout around a copy is a cancellation like any other."""
     go_on = threading.Event()

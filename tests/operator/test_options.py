@@ -56,3 +56,22 @@ def test_a_wrong_option_of_a_write(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=list(wrong)[-1]):
         op.write("to", b"x", **wrong)  # type: ignore[arg-type]
     assert not op.exists("to")
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"offset": -1}, {"length": -1}, {"offset": "1"}, {"length": 1.5}, {"offset": 2**63}]
+)
+def test_a_wrong_range(bounds: dict[str, int]) -> None:
+    """Bad input, on files and objects alike; no error of the system's own."""
+    for uri in ("memory://", "."):
+        with pytest.raises(InvalidInput):
+            Operator.from_uri(uri).read("x", **bounds)
+
+
+@pytest.mark.parametrize("into", ["s3://bucket", 5])
+def test_what_is_no_operator(into: object) -> None:
+    """A copy goes into an Operator; a URI must be opened first."""
+    op = Operator.from_uri("memory://")
+    op.write("from", b"x")
+    with pytest.raises(InvalidInput, match="Operator"):
+        op.copy("from", "to", into=into)  # type: ignore[arg-type]

@@ -33,6 +33,9 @@ from calque.operator.service import Leftover, Service
 from calque.operator.uri import text_of
 from calque.values import ByteRange, Metadata
 
+_LARGEST = 2**63 - 1
+"""No file system and no service counts further."""
+
 
 class Operator:
     """A storage service seen from one root; paths are relative to it.
@@ -67,7 +70,11 @@ class Operator:
 
     @classmethod
     def locate(
-        cls, uri: str, *, layers: tuple[Layer, ...] | None = None, **options: object
+        cls,
+        uri: str | PathLike[str],
+        *,
+        layers: tuple[Layer, ...] | None = None,
+        **options: object,
     ) -> tuple[Operator, str]:
         """The operator of an object's container, and the object's path in it.
 
@@ -75,7 +82,7 @@ class Operator:
         give the whole file system and the absolute path, so that any two local files share an
         operator. The path is taken literally: ``?`` and ``%`` in it are nothing special.
         """
-        root, path = registry.split(uri)
+        root, path = registry.split(text_of(uri))
         return cls.from_uri(root, layers=layers, **options), path
 
     @property
@@ -173,6 +180,9 @@ class Operator:
         version: str | None,
     ) -> ReadOptions:
         paths.file_path(path, "read")
+        for bound in (offset, length if length is not None else 0):
+            if not isinstance(bound, int) or bound > _LARGEST:
+                raise InvalidInput(f"{bound!r} is no number of bytes that a file could have")
         try:
             span = ByteRange(offset, length)
         except ValueError as error:
@@ -238,7 +248,7 @@ class Operator:
         the service can (``Capability.copy_listed_up_to``) without looking at it again.
         """
         chosen: CopyOptions = options_of(CopyOptions, options)
-        return start_copy(self._service, source, (into or self)._service, target, chosen)
+        return start_copy(self._service, source, self._other(into), target, chosen)
 
     def resume(
         self,
@@ -257,7 +267,17 @@ class Operator:
             checkpoint = Checkpoint.from_json(checkpoint)
         begun = asdict(checkpoint.copy_options)
         chosen: CopyOptions = options_of(CopyOptions, {**begun, **options})
-        return resume_copy(self._service, (into or self)._service, checkpoint, chosen)
+        return resume_copy(self._service, self._other(into), checkpoint, chosen)
+
+    def _other(self, into: Operator | None) -> Service:
+        if into is None:
+            return self._service
+        if not isinstance(into, Operator):
+            raise InvalidInput(
+                f"into must be an Operator, not {type(into).__name__}",
+                hint="Open it first: Operator.from_uri(…).",
+            )
+        return into._service
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """What killed copies have left under a prefix, found by our own marker."""

@@ -171,11 +171,16 @@ def keeps(op: Operator) -> bool:
 
 
 def test_a_very_long_key(op: Operator) -> None:
-    """Keys near a thousand bytes of UTF-8, in segments that a file system can hold."""
-    key = "/".join(["é" * 60] * 7) + "/end"
-    op.write(key, b"long")
-    op.copy(key, key + "2")
-    assert op.read(key + "2") == b"long"
+    """Keys of 1,024 bytes of UTF-8 (the root among them), in segments a file system can hold."""
+    root = len("t0123456789ab/")
+    above = "/".join(["é" * 60] * 8) + "/"
+    name = "x" * (1024 - root - len(above.encode()) - 1)
+    keys = [f"{above}{name}{last}" for last in "ab"]
+    assert {root + len(key.encode()) for key in keys} == {1024}
+    op.write(keys[0], b"data")
+    op.copy(*keys)
+    assert op.read(keys[1]) == b"data"
+    assert [entry.path for entry in op.list(above)] == keys
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, "4", True])

@@ -39,7 +39,7 @@ def start(code: str, *arguments: object, prefix: tuple[str, ...] = ()) -> subpro
 
 def finish(process: subprocess.Popen[str]) -> str:
     """What a process printed, once it ended well."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=150)
     assert process.returncode == 0, err
     return out
 

@@ -237,6 +237,8 @@ def test_walking_agrees_with_the_kernel(
     root = tmp_path_factory.mktemp("walk")
     for steps, target in links.items():
         above = root.joinpath(*steps[:-1])
+        if any(root.joinpath(*steps[:count]).is_symlink() for count in range(1, len(steps))):
+            continue  # nothing is made through a link: it may lead out of the test's own folder
         try:
             above.mkdir(parents=True, exist_ok=True)
             (above / steps[-1]).symlink_to(target)

@@ -15,6 +15,7 @@ from calque.errors import (
     Unexpected,
 )
 from calque.operator import Operator
+from calque.operator.layers import Retry
 from calque.operator.services.s3.uploads import Uploads
 from calque.testing.proxy import Exchange, Fault, FaultProxy, Reply
 from tests.operator.behaviour.case import content
@@ -271,10 +272,12 @@ def test_a_slow_commit_that_lives(
     op: Operator, open_at: Open, proxy: FaultProxy, source: bytes
 ) -> None:
     """White space before the answer, for longer than an ordinary reply may take."""
-    through = open_at(proxy.endpoint, read_timeout=0.5, layers=())
-    proxy.add(Fault(**COMMIT, trickle=1.5))  # type: ignore[arg-type]
+    patient = (Retry(attempts=6, first=0.01),)  # of parts, which a busy machine may copy slowly
+    through = open_at(proxy.endpoint, read_timeout=1.0, layers=patient)
+    proxy.add(Fault(**COMMIT, trickle=2.0))  # type: ignore[arg-type]
     through.copy("large", "to")
     assert op.read("to") == source
+    assert proxy.count(**COMMIT) == 1
 
 
 def test_an_error_after_white_space(
