@@ -16,7 +16,7 @@ from calque.store.metabase.statement import Statement
 from calque.store.metabase.values import Redundancy
 
 PHYSICAL_SEGMENTS = Statement(
-    "segments that own pieces",
+    "fsck segments that own pieces",
     select(
         segments.c.root_piece_id,
         segments.c.encrypted_size,

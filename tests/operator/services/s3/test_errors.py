@@ -6,6 +6,7 @@ import pickle
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import botocore.session
 import pytest
@@ -171,11 +172,12 @@ def test_a_reply_that_is_no_http(open_at: Open) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
-            for _ in range(2):
-                peer, _ = listening.accept()
-                peer.recv(65536)
-                peer.sendall(b"SSH-2.0-nonsense\r\n\r\n")
-                peer.close()
+            with suppress(OSError):  # the listener is closed at the end
+                while True:
+                    peer, _ = listening.accept()
+                    peer.recv(65536)
+                    peer.sendall(b"SSH-2.0-nonsense\r\n\r\n")
+                    peer.close()
 
         threading.Thread(target=answer, daemon=True).start()
         odd = open_at(f"http://127.0.0.1:{listening.getsockname()[1]}", layers=())
