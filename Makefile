@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.calque-setup
 # Tests side by side; each worker starts the servers it needs, once.
 JOBS ?= 2
+# What we measure against has an environment of its own.
+PEERS := .cache/peers
 # Bytecode is kept, whatever the caller's environment says: Python workers of Spark start faster.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -47,8 +49,9 @@ layers: setup ## Check that imports only go down
 ##@ Look closer
 .PHONY: bench soak docs clean
 bench: setup ## Measure against peers and limits, as ratios of one run
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r bench/requirements.lock
-	$(BIN)/python -m bench $(ARGS)
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r bench/requirements.lock
+	BENCH_PEERS=$(PEERS)/bin/python $(BIN)/python -m bench $(ARGS)
 
 soak: setup ## Run the long tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
