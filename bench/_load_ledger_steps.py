@@ -117,7 +117,7 @@ SCHEMA = pa.schema([(f"c{number}", pa.int64()) for number in range(12)])
 
 
 def commit(where: str, kind: str, count: str) -> dict[str, float]:
-    """One commit of many data files through our adapter, and the same by the library alone."""
+    """One commit of many data files through our adapter, and the same again without encoding it."""
     lake = _lake(where, kind)
     stats = {f"c{number}": ColumnStats(0, 1, 1000) for number in range(12)}
     data = [
