@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,6 +43,14 @@ def finish(process: subprocess.Popen[str]) -> str:
     out, err = process.communicate(timeout=150)
     assert process.returncode == 0, err
     return out
+
+
+def open_to_all(folder: Path) -> None:
+    """Let an unprivileged process reach ``folder``: only adds what is missing on the way to it."""
+    for each in (folder, *folder.parents):
+        mode = stat.S_IMODE(os.stat(each).st_mode)
+        if mode & 0o055 != 0o055:
+            os.chmod(each, mode | 0o055)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from calque.errors import ResourceExhausted, Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Fault, FaultInjection, Retry
 from tests.operator.recorder import Hook, failing
-from tests.operator.services.fs.conftest import finish, names, start
+from tests.operator.services.fs.conftest import finish, names, open_to_all, start
 
 FULL_DISK = """
 import os, subprocess, sys
@@ -101,9 +101,7 @@ def test_no_rights(op: Operator, folder: Path) -> None:
     op.write("secret", b"secret")
     op.write("locked/to", b"old")
     op.write("open/x", b"")
-    for each in (folder, *folder.parents):
-        if os.stat(each).st_uid == os.geteuid():
-            os.chmod(each, 0o755)
+    open_to_all(folder)
     os.chmod(folder / "secret", 0)
     os.chmod(folder / "locked", 0o555)
     os.chmod(folder / "open", 0o777)

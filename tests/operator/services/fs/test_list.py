@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from calque.errors import PermissionDenied
 from calque.operator import Operator
-from tests.operator.services.fs.conftest import finish, start
+from tests.operator.services.fs.conftest import finish, open_to_all, start
 
 SEGMENT = st.text(st.sampled_from("ab-./0é😀\udc80\udcff"), min_size=1, max_size=3).filter(
     lambda text: "/" not in text and text not in (".", "..")
@@ -119,7 +119,7 @@ op = Operator.from_uri(sys.argv[1])
 if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)
 print([entry.path for entry in op.list(start_after="d2")])
 """
-    _open_to_all(folder)
+    open_to_all(folder)
     os.chmod(folder / "d1", 0)
     assert finish(start(code, folder)).strip() == "['d2/x', 'd3/x', 'd4/x']"
 
@@ -139,16 +139,10 @@ try:
 except PermissionDenied as error:
     print("denied", error.message)
 """
-    _open_to_all(folder)
+    open_to_all(folder)
     os.chmod(folder / "a", 0)
     assert finish(start(code, folder)).startswith(f"denied '{folder}/a'")
     assert issubclass(PermissionDenied, PermissionError)
-
-
-def _open_to_all(folder: Path) -> None:
-    for each in (folder, *folder.parents):
-        if os.stat(each).st_uid == os.geteuid():
-            os.chmod(each, 0o755)
 
 
 def test_deep_trees_hold_few_descriptors(op: Operator, folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from calque.errors import CheckpointInvalid, ConditionNotMatch, InvalidInput
 from calque.operator import Checkpoint, Leftover, Operator
 from calque.operator.layers import Fault, FaultInjection
-from tests.operator.services.fs.conftest import finish, names, start
+from tests.operator.services.fs.conftest import finish, names, open_to_all, start
 
 CHUNK = 1000
 SIZE = 5 * CHUNK + 17
@@ -236,9 +236,7 @@ def test_a_folder_that_may_not_be_read_does_not_hide_the_rest(op: Operator, fold
     for name in ("a", "b", "c"):
         (folder / name).mkdir(mode=0o755)
         (folder / name / f".calque-{'0' * 24}-x.tmp").write_text("half")
-    for each in (folder, *folder.parents):
-        if os.stat(each).st_uid == os.geteuid():
-            os.chmod(each, 0o755)
+    open_to_all(folder)
     os.chmod(folder / "b", 0)
     *found, last = finish(start(SWEPT, folder)).splitlines()
     os.chmod(folder / "b", 0o755)
