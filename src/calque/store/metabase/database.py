@@ -258,8 +258,13 @@ def _engine(url: str) -> Engine:
 def _sqlite_engine(path: str) -> Engine:
     if path in ("", ":memory:"):
         raise ConfigInvalid("a metabase on SQLite needs a file", hint="Use sqlite:///path/to.db")
+    # The connection last used is the one whose cache the last commit has not made stale.
     engine = create_engine(
-        f"sqlite:///{path}", pool_size=POOL_SIZE, max_overflow=POOL_SIZE, pool_timeout=60
+        f"sqlite:///{path}",
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_SIZE,
+        pool_timeout=60,
+        pool_use_lifo=True,
     )
 
     @event.listens_for(engine, "connect")
