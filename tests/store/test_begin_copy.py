@@ -8,8 +8,11 @@ import pytest
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.database import Transaction
+from calque.store.metabase.delete_object import DeleteObject, delete_object
+from calque.store.metabase.lookup import object_by_stream
 from calque.store.metabase.values import ObjectLocation, Position
-from tests.store.world import HOUR_US, MULTIPART, THREE_REMOTE, World
+from tests.store.world import HOUR_US, LAYOUTS, MULTIPART, ONE_REMOTE, THREE_REMOTE, Layout, World
 
 
 @pytest.mark.parametrize(
@@ -77,6 +80,43 @@ def test_keys_come_in_position_order(world: World) -> None:
     assert [Position.decode(key.position) for key in page.keys] == [(1, 0), (5, 0), (5, 1), (7, 0)]
     assert page.source == source
     assert not page.more
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_small_and_large_sources_alike(world: World, layout: Layout) -> None:
+    """Whether an object has no, one or more segments, Begin gives it and all of its keys."""
+    source = world.upload("a", layout)
+    page = begin_copy(world.database, BeginCopy(world.at("a"), world.at("b")))
+    stored = sorted(
+        (row[1], row[6], row[7]) for row in world.table("segments") if row[0] == source.stream_id
+    )
+    assert len(stored) == source.segment_count
+    assert [tuple(key) for key in page.keys] == stored
+    assert page.source == source
+    assert not page.more
+
+
+def test_small_source_of_another_stream(world: World) -> None:
+    """A small object that was replaced is refused as a large one is."""
+    old = world.upload("a", ONE_REMOTE)
+    world.upload("a", ONE_REMOTE)
+    with world.unchanged(FailedPrecondition, match="replaced"):
+        begin_copy(world.database, BeginCopy(world.at("a"), world.at("b"), stream_id=old.stream_id))
+
+
+def test_reads_after_a_look_are_snapshots(world: World) -> None:
+    """A connection that has looked once reads one snapshot a transaction again."""
+    source = world.upload("a", ONE_REMOTE)
+    begin_copy(world.database, BeginCopy(world.at("a"), world.at("b")))
+
+    def work(transaction: Transaction) -> tuple[object, object]:
+        before = object_by_stream(transaction, source.stream_id)
+        delete_object(world.database, DeleteObject(world.at("a")))
+        return before, object_by_stream(transaction, source.stream_id)
+
+    before, after = world.database.read(work)
+    assert before is not None
+    assert before == after
 
 
 def test_pending_versions_beside_a_committed_one(world: World) -> None:

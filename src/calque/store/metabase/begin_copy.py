@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, select
 
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import verify
@@ -20,7 +20,7 @@ from calque.store.metabase.lookup import (
     at,
     require_bucket,
 )
-from calque.store.metabase.schema import objects, segments
+from calque.store.metabase.schema import buckets, objects, segments
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, Position, SegmentKey
 
@@ -32,6 +32,31 @@ KEYS_AT = Statement(
     .order_by(segments.c.position)
     .limit(bindparam("page")),
 )
+_target = select(
+    select(buckets.c.placement)
+    .where(
+        buckets.c.project_id == bindparam("project_id"), buckets.c.name == bindparam("to_bucket")
+    )
+    .scalar_subquery()
+    .label("placement")
+).subquery("target")
+SMALL_SOURCE = Statement(
+    "source of a small copy",
+    select(
+        _target.c.placement,
+        segments.c.position,
+        segments.c.encrypted_key_nonce,
+        segments.c.encrypted_key,
+        objects,
+    )
+    .select_from(
+        _target.join(objects, and_(*AT_KEY, IS_COMMITTED)).join(
+            segments, segments.c.stream_id == objects.c.stream_id
+        )
+    )
+    .limit(2),
+)
+"""Bucket, object and key of an object with one segment; a second row says it has more."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +92,27 @@ class CopyPage(NamedTuple):
 
 def begin_copy(database: Database, request: BeginCopy) -> CopyPage:
     """What Finish will need; ``NotFound`` names the source's or the destination's bucket."""
+    small = _small(database, request) if request.cursor is None else None
+    return small or _page(database, request)
+
+
+def _small(database: Database, request: BeginCopy) -> CopyPage | None:
+    """The page of a live object with one segment, in one trip; ``None`` for all else."""
+    parameters = {**at(request.source), "to_bucket": request.target.bucket}
+    rows = database.look(SMALL_SOURCE, parameters)
+    if len(rows) != 1 or request.source.project_id != request.target.project_id:
+        return None
+    placement, position, nonce, key, *fields = rows[0]
+    source = ObjectRecord(*fields)
+    if placement is None or source.expired(database.clock()):
+        return None
+    if request.stream_id not in (None, source.stream_id):
+        return None
+    return CopyPage(source, [SegmentKey(position, nonce, key)], more=False)
+
+
+def _page(database: Database, request: BeginCopy) -> CopyPage:
+    """A page of the keys of any object, or why there is none."""
 
     def work(transaction: Transaction) -> CopyPage:
         page = {

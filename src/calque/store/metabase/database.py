@@ -127,6 +127,10 @@ class Database:
         """Run ``work`` in one read-only snapshot."""
         return self._tries(work, self._reading)
 
+    def look(self, statement: Statement, parameters: Parameters) -> list[Any]:
+        """The rows of one reading statement: a snapshot by itself, in a single trip."""
+        return self._tries(lambda looking: looking.rows(statement, parameters), self._looking)
+
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit; on any error nothing of it remains.
 
@@ -154,6 +158,20 @@ class Database:
                 connection.execute("BEGIN")
             yield Transaction(connection, self.dialect, self.clock())
             connection.commit()
+
+    @contextmanager
+    def _looking(self) -> Iterator[Transaction]:
+        with self._connection(self._readers) as connection:
+            if self.dialect == SQLITE:
+                yield Transaction(connection, self.dialect, self.clock())
+                return
+            # The driver would send BEGIN and COMMIT, each a trip that one SELECT does not need.
+            connection.autocommit = True
+            try:
+                yield Transaction(connection, self.dialect, self.clock())
+            finally:
+                if not connection.closed:
+                    connection.autocommit = False
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
@@ -240,8 +258,13 @@ def _engine(url: str) -> Engine:
 def _sqlite_engine(path: str) -> Engine:
     if path in ("", ":memory:"):
         raise ConfigInvalid("a metabase on SQLite needs a file", hint="Use sqlite:///path/to.db")
+    # The connection last used is the one whose cache the last commit has not made stale.
     engine = create_engine(
-        f"sqlite:///{path}", pool_size=POOL_SIZE, max_overflow=POOL_SIZE, pool_timeout=60
+        f"sqlite:///{path}",
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_SIZE,
+        pool_timeout=60,
+        pool_use_lifo=True,
     )
 
     @event.listens_for(engine, "connect")

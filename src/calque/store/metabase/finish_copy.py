@@ -30,8 +30,8 @@ from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.scene import Scene, looking, scene
 from calque.store.metabase.schema import COMMITTED, segment_copies, segments
 from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.statement import Statement
-from calque.store.metabase.store_copy import store_copy
+from calque.store.metabase.statement import POSTGRES, Statement
+from calque.store.metabase.store_copy import store_at_once, store_copy
 from calque.store.metabase.update_metadata import SET_METADATA, metadata_parameters
 from calque.store.metabase.values import (
     ObjectLocation,
@@ -183,6 +183,11 @@ def _store(
     *,
     remote: bool,
 ) -> Committed:
+    if remote and transaction.dialect == POSTGRES and not (ends.existing or ends.operation):
+        copy = _copy_of(source.object, request.target, metadata, ends.version, transaction.now)
+        usage = quota.Usage().plus(copy)
+        _require_room(store_at_once(transaction, copy, source, keys, request.operation, usage))
+        return Committed(copy, [])
     source, usage, freed = _make_room(transaction, ends, source, remote=remote)
     copy = _copy_of(source.object, request.target, metadata, ends.version, transaction.now)
     store_copy(

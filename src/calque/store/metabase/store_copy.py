@@ -1,24 +1,27 @@
 """The rows of a copy, written.
 
 SQLite takes one statement after the other at no cost. On PostgreSQL the usual copy is one
-statement, its inserts being common table expressions of the one that charges the quota.
+statement, which inserts and charges the quota in common table expressions, and it goes out
+together with the lock that it needs.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import LargeBinary, bindparam, insert, null, select
+from sqlalchemy import LargeBinary, bindparam, func, insert, literal_column, null, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.dml import Insert
 
 from calque.store.metabase import quota
 from calque.store.metabase.begin_object import INSERT_OBJECT
 from calque.store.metabase.database import Parameters, Transaction
+from calque.store.metabase.locks import lock_families
+from calque.store.metabase.lookup import Found
 from calque.store.metabase.operations import DROP_CHUNKS, Operation, finishing
 from calque.store.metabase.schema import objects, operations, segment_copies, segments
 from calque.store.metabase.segment_keys import PackedKeys, key_of_row, nonce_of_row
-from calque.store.metabase.statement import POSTGRES, Statement
+from calque.store.metabase.statement import Statement
 from calque.store.metabase.values import ObjectRecord
 
 _copied_segments = insert(segments).from_select(
@@ -56,15 +59,45 @@ _new_operation = _prefixed(postgresql.insert(operations), "operation")
 
 COPY_SEGMENTS = Statement("copy the segments of a stream", _copied_segments)
 INSERT_COPY = Statement("insert a reference", insert(segment_copies))
+_charged = quota.CHARGE_SHARD.returning(literal_column("1").label("one")).cte("charged")
 STORE_COPY = Statement(
     "store a copy and charge a shard",
-    postgres=quota.CHARGE_SHARD.add_cte(
+    postgres=select(
+        select(func.count()).select_from(_charged).scalar_subquery(),
+        select(func.count())
+        .where(segment_copies.c.ancestor_stream_id == bindparam("reference_ancestor_stream_id"))
+        .scalar_subquery(),
+    ).add_cte(
         _new_object.cte("new_object"),
         _copied_segments.cte("new_segments"),
         _new_reference.cte("new_reference"),
         _new_operation.cte("new_operation"),
     ),
 )
+"""Gives how many shards were charged and how many copies the ancestor had before."""
+
+
+def store_at_once(
+    transaction: Transaction,
+    copy: ObjectRecord,
+    source: Found,
+    keys: PackedKeys,
+    operation: Operation,
+    usage: quota.Usage,
+) -> int:
+    """Lock the family of a remote source and write all rows of its copy, in one trip.
+
+    Only PostgreSQL can. Returns how many copies the family had; the caller, who must still
+    refuse one too many, rolls back by raising.
+    """
+    ancestor = source.ancestor or source.object.stream_id
+    charging = quota.charging(transaction, copy.project_id, usage)[1]
+    parameters = _together(copy, source.object, ancestor, keys, operation, charging)
+    family = [(source.object.stream_id, source.ancestor)]
+    answers = lock_families(transaction, family, [(STORE_COPY, parameters)])
+    charged, copies = answers[0][0]
+    quota.settle(transaction, copy.project_id, usage, charged)
+    return int(copies)
 
 
 def store_copy(
@@ -79,21 +112,17 @@ def store_copy(
     resumed: bool,
 ) -> None:
     """Write object, segments, reference (to ``ancestor``, if any), operation and charge."""
-    charging = quota.charging(transaction, copy.project_id, usage)
-    if transaction.dialect == POSTGRES and ancestor is not None and not resumed:
-        parameters = _together(copy, source, ancestor, keys, operation, charging[1])
-        charged = transaction.run(STORE_COPY, parameters)
-    else:
-        work: list[tuple[Statement, Parameters]] = [(INSERT_OBJECT, copy._asdict())]
-        if len(keys):
-            work.append((COPY_SEGMENTS, _copying(source, copy, keys)))
-        if ancestor is not None:
-            reference = {"stream_id": copy.stream_id, "ancestor_stream_id": ancestor}
-            work.append((INSERT_COPY, reference))
-        if resumed:
-            work.append((DROP_CHUNKS, {"of_operation": operation.operation_id}))
-        work.append(finishing(operation, copy.stream_id))
-        *_, charged = transaction.run_batch([*work, charging])
+    work: list[tuple[Statement, Parameters]] = [(INSERT_OBJECT, copy._asdict())]
+    if len(keys):
+        work.append((COPY_SEGMENTS, _copying(source, copy, keys)))
+    if ancestor is not None:
+        reference = {"stream_id": copy.stream_id, "ancestor_stream_id": ancestor}
+        work.append((INSERT_COPY, reference))
+    if resumed:
+        work.append((DROP_CHUNKS, {"of_operation": operation.operation_id}))
+    work.append(finishing(operation, copy.stream_id))
+    work.append(quota.charging(transaction, copy.project_id, usage))
+    *_, charged = transaction.run_batch(work)
     quota.settle(transaction, copy.project_id, usage, charged)
 
 
