@@ -45,7 +45,7 @@ def demo(
 
       calque demo
 
-      calque demo --folder /var/tmp/tour --no-keep
+      calque demo --folder tour --no-keep
     """
     started = time.monotonic()
     tour = Tour(_fresh(folder))
