@@ -76,7 +76,9 @@ class Manifest:
     """What is committed to the table, in the words of its adapter."""
     sources: tuple[LoadedFile, ...] = ()
     results: tuple[FileResult, ...] = ()
-    errors: tuple[Mapping[str, Any], ...] = ()
+    errors: Mapping[str, bytes] = field(default_factory=dict)
+    """The rejected rows of each file, packed. They go to a table of their own when the load is
+    prepared, and are not part of what is stored to commit it."""
     moved: Mapping[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     """Rows of other sources that stand elsewhere now, since their data file was rewritten."""
     purge: bool = False
@@ -91,7 +93,6 @@ class Manifest:
                     "actions": [dict(action) for action in self.actions],
                     "sources": [source.to_json() for source in self.sources],
                     "results": [asdict(result) for result in self.results],
-                    "errors": [dict(error) for error in self.errors],
                     "moved": {place: list(parts) for place, parts in self.moved.items()},
                     "purge": self.purge,
                     "truncate": self.truncate,
@@ -110,7 +111,6 @@ class Manifest:
             actions=tuple(plain["actions"]),
             sources=tuple(LoadedFile.from_json(source) for source in plain["sources"]),
             results=tuple(FileResult(**result) for result in plain["results"]),
-            errors=tuple(plain["errors"]),
             moved={
                 place: tuple((path, first, rows) for path, first, rows in parts)
                 for place, parts in plain["moved"].items()
@@ -130,6 +130,8 @@ def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> Non
             .where(loads.c.load_id == load_id, loads.c.owner == owner, loads.c.state == "WRITING")
             .values(state="PREPARED", manifest=manifest.encode())
         )
+        if prepared.rowcount == 1:
+            _keep_errors(connection, load_id, manifest)
     if prepared.rowcount != 1:
         raise Aborted(
             f"load {load_id} was taken over by another loader while it was writing",
@@ -338,7 +340,15 @@ def _close(
             insert(results),
             [{"load_id": load_id, **asdict(result)} for result in manifest.results],
         )
+    _keep_errors(connection, load_id, manifest)
+
+
+def _keep_errors(connection: Connection, load_id: str, manifest: Manifest) -> None:
     if manifest.errors:
         connection.execute(
-            insert(errors), [{"load_id": load_id, **error} for error in manifest.errors]
+            upsert(connection, errors).on_conflict_do_nothing(),
+            [
+                {"load_id": load_id, "file": file, "packed": packed}
+                for file, packed in manifest.errors.items()
+            ],
         )
