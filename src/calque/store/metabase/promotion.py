@@ -5,7 +5,8 @@ A stream that goes is one of three things:
 - a **copy**: its reference row goes with it, no piece does;
 - an **original with copies**: the oldest copy inherits the pieces and becomes the
   ancestor of the others, no piece goes;
-- the **last holder**: its pieces are handed back, to be removed from the nodes.
+- the **last holder**: its pieces are queued in ``freed_segments`` and handed back, to be
+  removed from the nodes once the transaction is committed.
 
 The caller holds the locks of ``locks.py``.
 """
@@ -14,11 +15,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import BigInteger, bindparam, delete, insert, select, update
 
 from calque.store.metabase.database import Transaction
 from calque.store.metabase.lookup import Found
-from calque.store.metabase.schema import objects, segment_copies, segments
+from calque.store.metabase.schema import freed_segments, objects, segment_copies, segments
 from calque.store.metabase.statement import Statement
 
 _copies = segment_copies.c
@@ -65,11 +66,21 @@ DELETE_SEGMENTS = Statement(
     "delete the segments of a stream",
     delete(segments).where(segments.c.stream_id == bindparam("stream_id")),
 )
-TAKE_SEGMENTS = Statement(
-    "delete the segments of a last holder",
-    delete(segments)
-    .where(segments.c.stream_id == bindparam("stream_id"))
-    .returning(segments.c.root_piece_id, segments.c.remote_alias_pieces),
+FREE_SEGMENTS = Statement(
+    "queue the pieces of a last holder",
+    insert(freed_segments)
+    .from_select(
+        ["root_piece_id", "alias_pieces", "freed_at"],
+        select(
+            segments.c.root_piece_id,
+            segments.c.remote_alias_pieces,
+            bindparam("now", type_=BigInteger),
+        ).where(
+            segments.c.stream_id == bindparam("stream_id"),
+            segments.c.remote_alias_pieces.is_not(None),
+        ),
+    )
+    .returning(freed_segments.c.root_piece_id, freed_segments.c.alias_pieces),
 )
 DELETE_OBJECT_ROW = Statement(
     "delete an object row",
@@ -95,13 +106,12 @@ def remove(transaction: Transaction, going: Found) -> list[FreedSegment]:
     freed: list[FreedSegment] = []
     if going.ancestor is not None:
         transaction.run(FORGET_COPY, {"stream_id": stream_id})
-        transaction.run(DELETE_SEGMENTS, {"stream_id": stream_id})
     elif (heir := oldest_copy(transaction, stream_id)) is not None:
         _promote(transaction, stream_id, heir)
-        transaction.run(DELETE_SEGMENTS, {"stream_id": stream_id})
     else:
-        taken = transaction.rows(TAKE_SEGMENTS, {"stream_id": stream_id})
-        freed = [FreedSegment(root, pieces) for root, pieces in taken if pieces is not None]
+        queued = transaction.rows(FREE_SEGMENTS, {"stream_id": stream_id, "now": transaction.now})
+        freed = [FreedSegment(*row) for row in queued]
+    transaction.run(DELETE_SEGMENTS, {"stream_id": stream_id})
     transaction.run(
         DELETE_OBJECT_ROW,
         {

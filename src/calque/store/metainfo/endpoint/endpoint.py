@@ -10,8 +10,9 @@ from google.protobuf.message import Message
 
 from calque.errors import CalqueError, InvalidInput, ResourceExhausted, Unexpected
 from calque.store.metabase.database import Database
+from calque.store.metabase.freed_segments import freed_pages
 from calque.store.metabase.migrate import migrate
-from calque.store.metabase.values import now_us
+from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metainfo.admin import Admin
 from calque.store.metainfo.endpoint import buckets, copies, objects, segments
 from calque.store.metainfo.endpoint.satellite import DeletePieces, Satellite, keep_pieces
@@ -110,6 +111,18 @@ class Endpoint(Metainfo):
             raise Unexpected(f"the satellite failed in {name} ({type(error).__name__})") from error
         finally:
             self.metrics.called(name, time.perf_counter() - started)
+
+    def free_waiting(self, most: int | None = None) -> int:
+        """Delete pieces that are queued, of at most ``most`` segments; how many are gone.
+
+        A crash or a silent node puts deletions off: they are in the queue.
+        """
+        return self._satellite.free_waiting(most)
+
+    def waiting_pieces(self) -> list[DeletedPieces]:
+        """The pieces that are still to be deleted."""
+        pages = freed_pages(self.database)
+        return [each for page in pages for each in self._satellite.nodes.freed(page)]
 
     def close(self) -> None:
         """Close the metabase."""
