@@ -7,10 +7,11 @@ satellite says it stopped. No content is read, no content is decrypted.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any
 
 from calque.errors import InvalidInput, Unavailable
 from calque.store.metainfo.pb import metainfo_pb2 as pb
@@ -84,20 +85,77 @@ class FinishPage:
     partial: bool
 
 
-class Verbs(Protocol):
-    """How a copy and a move differ: in the names of their calls."""
+BeginAnswer = pb.ObjectBeginCopyResponse | pb.ObjectBeginMoveResponse
+FinishAnswer = pb.ObjectFinishCopyResponse | pb.ObjectFinishMoveResponse
 
-    def begin(self, operation: bytes, cursor: pb.SegmentPosition | None) -> BeginPage: ...
 
-    def finish(self, page: FinishPage) -> pb.Object | None: ...
+class Verbs(ABC):
+    """Begin and Finish of one transfer; a copy and a move differ in the messages they send."""
+
+    def __init__(self, session: Session, transfer: Transfer) -> None:
+        self.metainfo = session.metainfo
+        self.transfer = transfer
+        self._session = session
+
+    @abstractmethod
+    def send_begin(self, fields: dict[str, Any]) -> BeginAnswer:
+        """Begin with the fields that copies and moves have in common."""
+
+    @abstractmethod
+    def send_finish(self, fields: dict[str, Any], page: FinishPage) -> FinishAnswer:
+        """Finish with the fields that copies and moves have in common."""
+
+    def begin(self, operation: bytes, cursor: pb.SegmentPosition | None) -> BeginPage:
+        """One page of keys; the first (without ``operation``) begins."""
+        answer = self.send_begin(
+            {
+                "header": self._session.header,
+                "bucket": self.transfer.old.bucket,
+                "encrypted_object_key": self.transfer.old.encrypted,
+                "new_bucket": self.transfer.new.bucket,
+                "new_encrypted_object_key": self.transfer.new.encrypted,
+                "operation_id": operation,
+                "cursor": cursor,
+                "limit": self._session.limits.keys_per_request,
+            }
+        )
+        return BeginPage(
+            operation=answer.operation_id,
+            stream=answer.stream_id,
+            suite=answer.encryption_parameters.cipher_suite,
+            metadata_nonce=answer.encrypted_metadata_key_nonce,
+            metadata_key=answer.encrypted_metadata_key,
+            keys=tuple(answer.segment_keys),
+            total=answer.segment_count,
+            more=answer.more,
+        )
+
+    def finish(self, page: FinishPage) -> pb.Object | None:
+        """Send one page of keys; the object once the last has come."""
+        answer = self.send_finish(
+            {
+                "header": self._session.header,
+                "operation_id": page.operation,
+                "stream_id": page.stream,
+                "new_bucket": self.transfer.new.bucket,
+                "new_encrypted_object_key": self.transfer.new.encrypted,
+                "new_encrypted_metadata_key_nonce": page.metadata.nonce,
+                "new_encrypted_metadata_key": page.metadata.wrapped_key,
+                "new_segment_keys": page.keys,
+                "conditions": self.transfer.conditions.message(),
+                "partial": page.partial,
+            },
+            page,
+        )
+        return answer.object if answer.HasField("object") else None
 
 
 class Rewrap:
     """One copy or move as a state machine: ``step`` until it returns None, then ``result``."""
 
-    def __init__(self, session: Session, transfer: Transfer, verbs: Verbs) -> None:
+    def __init__(self, session: Session, verbs: Verbs) -> None:
         self._session = session
-        self._transfer = transfer
+        self._transfer = verbs.transfer
         self._verbs = verbs
         self._page: BeginPage | None = None
         self._result: pb.Object | None = None
