@@ -35,6 +35,13 @@ PENDING_STREAM = Statement(
     .with_for_update(read=True),
 )
 INSERT_SEGMENT = Statement("insert a segment", insert(segments))
+ROOT_AT = Statement(
+    "root piece id of a segment",
+    select(segments.c.root_piece_id).where(
+        segments.c.stream_id == bindparam("of_stream"),
+        segments.c.position == bindparam("at_position"),
+    ),
+)
 FREE_SEGMENT = Statement("queue the pieces of a replaced segment", insert(freed_segments))
 TAKE_SEGMENT = Statement(
     "take a segment away",
@@ -93,7 +100,10 @@ class CommitSegment:
 
 
 def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegment]:
-    """Record the segment; one at the same position is replaced, queued and handed back."""
+    """Record the segment; one at the same position is replaced, queued and handed back.
+
+    A repeat after success changes nothing, also when the upload is committed by then.
+    """
 
     def work(transaction: Transaction) -> list[FreedSegment]:
         where = {"of_stream": request.stream_id, "at_position": request.position.encode()}
@@ -114,7 +124,18 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
             transaction.run(FREE_SEGMENT, {**each._asdict(), "freed_at": transaction.now})
         return freed
 
-    return database.write(work)
+    try:
+        return database.write(work)
+    except NotFound:
+        # The answer to this very call may have been lost, and the upload committed since.
+        if request.alias_pieces and _is_there(database, request):
+            return []
+        raise
+
+
+def _is_there(database: Database, request: CommitSegment) -> bool:
+    where = {"of_stream": request.stream_id, "at_position": request.position.encode()}
+    return database.look(ROOT_AT, where) == [(request.root_piece_id,)]
 
 
 def _segment(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:

@@ -8,12 +8,12 @@ satellite says it stopped. No content is read, no content is decrypted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from calque.errors import InvalidInput, Unavailable
+from calque.errors import InvalidInput
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.cipher import Sealed
@@ -23,9 +23,6 @@ from calque.store.uplink.naming import about
 from calque.store.uplink.objects import as_timestamp
 from calque.store.uplink.segment_keys import Position, rewrap_segment_key
 from calque.store.uplink.session import Session
-
-_TRIES = 4
-"""Finish names its operation and may be repeated: a repeat returns the same object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +181,7 @@ class Rewrap:
         )
         if found.finished:
             repeat = FinishPage(operation, b"", [], SealedMetadata(), partial=False)
-            self._result = _retried(lambda: self._verbs.finish(repeat))
+            self._result = self._verbs.finish(repeat)
             return
         cursor = found.last_position if found.HasField("last_position") else None
         self._sent = found.keys_received
@@ -209,7 +206,7 @@ class Rewrap:
             metadata=self._metadata(page),
             partial=page.more,
         )
-        self._result = _retried(lambda: self._verbs.finish(finish))
+        self._result = self._verbs.finish(finish)
         self._sent += len(page.keys)
         if page.more:
             self._page = self._verbs.begin(page.operation, page.keys[-1].position)
@@ -262,12 +259,3 @@ def _rewrap(
         encrypted_key_nonce=sealed.nonce,
         encrypted_key=sealed.ciphertext,
     )
-
-
-def _retried(finish: Callable[[], pb.Object | None]) -> pb.Object | None:
-    for _ in range(_TRIES - 1):
-        try:
-            return finish()
-        except Unavailable:
-            continue
-    return finish()
