@@ -18,8 +18,22 @@ PAUSES_S = (0.05, 0.2, 0.8)
 """Before the second, third and last try of a call that may be repeated."""
 
 
+def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
+    """A connection to ``host:port``, encrypted when there are credentials."""
+    options = [
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_send_message_length", -1),
+    ]
+    if credentials is None:
+        return grpc.insecure_channel(address, options=options)
+    return grpc.secure_channel(address, credentials, options=options)
+
+
 class MetainfoClient(Metainfo):
-    """Calls a satellite at ``host:port``; safe to share between threads."""
+    """Calls a satellite at ``host:port``; safe to share between threads.
+
+    With ``credentials`` the connection is encrypted, and the server must prove who it is.
+    """
 
     def __init__(
         self,
@@ -28,14 +42,7 @@ class MetainfoClient(Metainfo):
         timeout_s: float = DEFAULT_TIMEOUT_S,
         credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
-        options = [
-            ("grpc.max_receive_message_length", -1),
-            ("grpc.max_send_message_length", -1),
-        ]
-        if credentials is None:
-            self._channel = grpc.insecure_channel(address, options=options)
-        else:
-            self._channel = grpc.secure_channel(address, credentials, options=options)
+        self._channel = open_channel(address, credentials)
         self._timeout_s = timeout_s
         self._stubs: dict[str, Any] = {
             name: self._channel.unary_unary(
