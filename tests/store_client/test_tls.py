@@ -111,6 +111,19 @@ def test_a_store_over_tls(served: dict[str, str], files: Path) -> None:
     assert shown.stdout == content
 
 
+def test_a_named_store(
+    served: dict[str, str], files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """calque.toml may name the authorities of a store."""
+    monkeypatch.chdir(tmp_path)
+    Path("calque.toml").write_text(
+        f'[stores.safe]\nlocation = "{served["address"]}"\naccess = "{served["access"]}"\n'
+        f'ca = "{files / "server.pem"}"\n'
+    )
+    with open_project("@safe") as project:
+        assert project.create_bucket("named").name == "named"
+
+
 def test_a_server_nobody_vouches_for(served: dict[str, str], files: Path) -> None:
     """Another authority, or only the public ones: no call is made, and no key is sent."""
     for ca in (files / "other.pem", None):

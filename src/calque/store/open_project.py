@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from calque.config import load_settings
+from calque.config import StoreSettings, load_settings
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metainfo import MetainfoClient
@@ -41,7 +41,9 @@ def open_project(
     is a PEM file of the authorities that ``grpcs://`` trusts, instead of the public ones.
     """
     if isinstance(where, str) and where.startswith("@"):
-        where, access = _named(where[1:], access)
+        named = _named(where[1:])
+        where, ca = named.location, ca or named.ca
+        access = access or (named.access.reveal() if named.access else None)
     grant = AccessGrant.parse(access) if isinstance(access, str) else access
     if isinstance(where, str) and where.startswith((_GRPC, _TLS)):
         return _remote(where, grant or _grant_of_environment(where), settings, ca)
@@ -53,8 +55,8 @@ def open_project(
         raise
 
 
-def _named(name: str, access: str | AccessGrant | None) -> tuple[str, str | AccessGrant | None]:
-    """A store by its name in calque.toml; an access that is given wins over the file's."""
+def _named(name: str) -> StoreSettings:
+    """A store by its name in calque.toml; what a caller gives wins over the file."""
     stores = load_settings().stores
     if name not in stores:
         known = ", ".join(f"@{each}" for each in stores) or "none"
@@ -62,8 +64,7 @@ def _named(name: str, access: str | AccessGrant | None) -> tuple[str, str | Acce
             f"there is no store named {name!r} in calque.toml (there: {known})",
             hint=f"Add a section [stores.{name}] with its location, or give the folder itself.",
         )
-    found = stores[name]
-    return found.location, access or (found.access.reveal() if found.access else None)
+    return stores[name]
 
 
 def _embedded(store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings | None) -> Project:
