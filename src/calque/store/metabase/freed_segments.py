@@ -17,7 +17,8 @@ from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.schema import freed_segments
 from calque.store.metabase.statement import Statement
 
-PAGE = 100
+PAGE = 1000
+"""Large, since a silent node is asked once for each page."""
 
 _queue = freed_segments.c
 

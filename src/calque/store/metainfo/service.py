@@ -24,7 +24,7 @@ class Call:
     """One call of the service: its name and its two message types.
 
     A ``repeatable`` call whose answer was lost may be sent again: the satellite gives the same
-    answer, or one as good, and does nothing twice.
+    answer, or one as good. (A second BeginObject leaves an upload that is swept after a day.)
     """
 
     name: str

@@ -51,9 +51,10 @@ class Freeing:
         try:
             doomed = self._nodes.freed(freed)
             left = self._delete_pieces(doomed)
+            waiting = self._nodes.packed(left)
             with self._lock:
                 self._tried.extend(freed)
-                self._left.extend(self._nodes.packed(left))
+                self._left.extend(waiting)
                 full = len(self._tried) >= SETTLE_AT
             if full:
                 self.settle()
