@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, select, update
 
-from calque.store.metabase.database import Transaction
 from calque.store.metabase.lookup import Found
 from calque.store.metabase.schema import objects, segment_copies, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 
 _copies = segment_copies.c
 _original = segments.alias("original")
