@@ -19,6 +19,7 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     FromClause,
+    Insert,
     LargeBinary,
     Select,
     and_,
@@ -40,9 +41,17 @@ from calque.store.metabase.database import Database
 from calque.store.metabase.locks import key_hash, strong_lock, weak_lock
 from calque.store.metabase.lookup import AT_KEY, at
 from calque.store.metabase.operations import finishing
-from calque.store.metabase.schema import buckets, objects, operations, segment_copies, segments
+from calque.store.metabase.schema import (
+    FINISHED,
+    buckets,
+    objects,
+    operations,
+    segment_copies,
+    segments,
+)
+from calque.store.metabase.segment_keys import key_of_two, nonce_of_two
 from calque.store.metabase.statement import POSTGRES, Statement
-from calque.store.metabase.store_copy import COPY_SEGMENTS, copied_segments, copying
+from calque.store.metabase.store_copy import copied_segments, copying
 from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.values import ObjectRecord, new_stream_id
 
@@ -139,9 +148,17 @@ _usual = (
     )
 )
 _columns = [column.name for column in objects.c]
-_borrows = exists().where(segments.c.stream_id == _source_stream, _remote)
-_reference = select(_new_stream, _source_stream).where(_borrows)
-_reference_columns = ["stream_id", "ancestor_stream_id"]
+
+
+def _few_segments(*also: ColumnElement[bool]) -> Insert:
+    return copied_segments(nonce_of_two, key_of_two, *also)
+
+
+def _reference(borrowed: ColumnElement[bool]) -> Insert:
+    return insert(segment_copies).from_select(
+        ["stream_id", "ancestor_stream_id"], select(_new_stream, _source_stream).where(borrowed)
+    )
+
 
 PLACE_COPY = Statement(
     "insert the object of a usual copy",
@@ -149,10 +166,11 @@ PLACE_COPY = Statement(
 )
 REFER_IF_REMOTE = Statement(
     "insert a reference if pieces are borrowed",
-    sqlite=insert(segment_copies).from_select(_reference_columns, _reference),
+    sqlite=_reference(exists().where(segments.c.stream_id == _source_stream, _remote)),
 )
+COPY_FEW_SEGMENTS = Statement("copy one segment or two", sqlite=_few_segments())
 
-_fit = _usual.cte("fit")
+_fit = _usual.add_columns(_parts.c.lowest.is_not(None).label("remote")).cte("fit")
 _charged = (
     quota.charge_shard(
         _fit.c.total_encrypted_size, _fit.c.segment_count, literal_column("1", BigInteger)
@@ -162,7 +180,10 @@ _charged = (
 )
 _placed = (
     insert(objects)
-    .from_select(_columns, select(_fit).where(exists().select_from(_charged)))
+    .from_select(
+        _columns,
+        select(*(_fit.c[name] for name in _columns)).where(exists().select_from(_charged)),
+    )
     .returning(objects)
     .cte("placed")
 )
@@ -170,16 +191,18 @@ _is_placed = exists().select_from(_placed)
 COPY_AT_ONCE = Statement(
     "a usual copy as a whole",
     postgres=select(_placed).add_cte(
-        copied_segments(_is_placed).cte("new_segments"),
-        insert(segment_copies)
-        .from_select(_reference_columns, _reference.where(_is_placed))
-        .cte("new_reference"),
+        _few_segments(_is_placed).cte("new_segments"),
+        _reference(exists().select_from(_placed.join(_fit, _fit.c.remote))).cte("new_reference"),
         insert(operations)
         .from_select(
-            [column.name for column in operations.c],
-            select(*(bindparam(each.name, type_=each.type) for each in operations.c)).where(
-                _is_placed
-            ),
+            ["operation_id", "project_id", "state", "result_stream_id", "expires_at"],
+            select(
+                bindparam("operation_id", type_=LargeBinary),
+                bindparam("project_id", type_=LargeBinary),
+                literal_column(str(FINISHED)),
+                _new_stream,
+                bindparam("expires_at", type_=BigInteger),
+            ).where(_is_placed),
         )
         .cte("new_operation"),
     ),
@@ -228,7 +251,7 @@ def copy_in(transaction: Transaction, request: FinishCopy) -> ObjectRecord | Non
         return None
     copy = ObjectRecord(*rows[0])
     if len(request.keys):
-        transaction.run(COPY_SEGMENTS, parameters)
+        transaction.run(COPY_FEW_SEGMENTS, parameters)
         transaction.run(REFER_IF_REMOTE, parameters)
     transaction.run(*finishing(request.operation, copy.stream_id))
     quota.charge(transaction, copy.project_id, quota.Usage().plus(copy))
@@ -265,5 +288,6 @@ def _parameters(request: FinishCopy, now: int) -> Parameters:
         "project": request.target.project_id,
         "of_shard": quota.my_shard(POSTGRES),
         **copying(request.source_stream_id, stream_id, now, request.keys),
-        **finishing(request.operation, stream_id)[1],
+        "operation_id": request.operation.operation_id,
+        "expires_at": request.operation.expires_at,
     }

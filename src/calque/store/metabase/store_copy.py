@@ -22,7 +22,9 @@ from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.values import ObjectRecord
 
 
-def copied_segments(*also: ColumnElement[bool]) -> Insert:
+def copied_segments(
+    nonce: ColumnElement[bytes], key: ColumnElement[bytes], *also: ColumnElement[bool]
+) -> Insert:
     """The insert of a stream's segments under another stream, with new keys and no pieces."""
     copied = select(
         bindparam("new_stream", type_=LargeBinary),
@@ -31,8 +33,8 @@ def copied_segments(*also: ColumnElement[bool]) -> Insert:
         null(),  # the time of repair is the ancestor's
         segments.c.expires_at,
         segments.c.root_piece_id,
-        nonce_of_row,
-        key_of_row,
+        nonce,
+        key,
         segments.c.encrypted_size,
         segments.c.plain_size,
         segments.c.plain_offset,
@@ -45,7 +47,9 @@ def copied_segments(*also: ColumnElement[bool]) -> Insert:
     return insert(segments).from_select([column.name for column in segments.columns], copied)
 
 
-COPY_SEGMENTS = Statement("copy the segments of a stream", copied_segments())
+COPY_SEGMENTS = Statement(
+    "copy the segments of a stream", copied_segments(nonce_of_row, key_of_row)
+)
 INSERT_COPY = Statement("insert a reference", insert(segment_copies))
 
 
