@@ -74,6 +74,7 @@ def test_unknown_restrictions_are_not_ignored() -> None:
     for caveat in (
         tokens.Caveat(operations=[99]).SerializeToString(),
         tokens.Caveat().SerializeToString() + b"\xc2\x3e\x01x",
+        b"\x12\x0b" + tokens.Path(bucket="first").SerializeToString() + b"\xc2\x3e\x01x",
     ):
         key = dataclasses.replace(root, caveats=(caveat,))
         with pytest.raises(PermissionDenied, match="does not know"):
@@ -95,22 +96,29 @@ def test_empty_restrictions_are_refused() -> None:
         ApiKey.create(SECRET).restrict(actions=[])
     with pytest.raises(InvalidInput):
         ApiKey.create(SECRET).restrict(paths=[])
+    with pytest.raises(InvalidInput, match="1970"):  # zero would mean: without an end
+        ApiKey.create(SECRET).restrict(not_after=0)
 
 
 @pytest.mark.parametrize(
     ("prefix", "key", "covered"),
     [
         (b"", b"anything", True),
-        (b"a", b"a", True),
+        (b"a", b"a", False),
+        (b"a/", b"a", False),
+        (b"a", b"a/", True),
         (b"a", b"a/b", True),
         (b"a/", b"a/b", True),
+        (b"a//", b"a/b", False),
+        (b"a//", b"a//b", True),
+        (b"/", b"a", False),
         (b"a", b"ab", False),
         (b"a", b"b", False),
         (b"a/b", b"a", False),
     ],
 )
 def test_prefixes_end_at_components(prefix: bytes, key: bytes, covered: bool) -> None:
-    """A prefix covers whole components only."""
+    """A prefix covers what lies below whole components, not the object of its own name."""
     assert AllowedPath("first", prefix).covers("first", key) is covered
     assert not AllowedPath("first", prefix).covers("second", key)
 

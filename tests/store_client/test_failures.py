@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from calque.errors import CalqueError, IntegrityError, NotFound, Unavailable
+from calque.errors import IntegrityError, InvalidInput, NotFound, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.fsck import check_store
@@ -278,15 +278,36 @@ def test_the_folder_may_be_moved(tmp_path: Path) -> None:
     assert not (tmp_path / "here").exists()
 
 
-@pytest.mark.parametrize("damage", ["empty", "not json", "version 9", "list"])
-def test_a_damaged_description_is_said_to_be_so(tmp_path: Path, damage: str) -> None:
+DAMAGE = {
+    "empty": "",
+    "not json": "{",
+    "version 9": '{"version": 9}',
+    "no version": "{}",
+    "list": "[]",
+    "nothing in it": '{"version": 1}',
+    "wrong types": '{"version": 1, "nodes": [5], "redundancy": [], "api_key": 5, "check": 1}',
+}
+
+
+@pytest.mark.parametrize("file", ["store.json", "access.json"])
+@pytest.mark.parametrize("text", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_description_is_said_to_be_so(tmp_path: Path, file: str, text: str) -> None:
     """A store whose description cannot be read is not opened, and not overwritten."""
     open_project(tmp_path / "store").close()
-    text = {"empty": "", "not json": "{", "version 9": '{"version": 9}', "list": "[]"}[damage]
-    (tmp_path / "store" / "store.json").write_text(text)
-    with pytest.raises(CalqueError):
+    (tmp_path / "store" / file).write_text(text)
+    with pytest.raises(InvalidInput, match=file):
         open_project(tmp_path / "store")
-    assert (tmp_path / "store" / "store.json").read_text() == text
+    assert (tmp_path / "store" / file).read_text() == text
+
+
+def test_a_store_needs_a_folder(tmp_path: Path) -> None:
+    """A file in the way is said to be one, and stays as it is."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InvalidInput, match="folder"):
+        open_project(tmp_path / "file")
+    with pytest.raises(InvalidInput, match="under a file"):
+        open_project(tmp_path / "file" / "below")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:

@@ -172,6 +172,9 @@ def test_prefixes_hold_on_the_satellite(filled: World) -> None:
     cheat = filled.through(AccessGrant(whole.address, narrow.api_key, whole.encryption))
     cheat.copy_object(BUCKET, "in/a", BUCKET, "in/copy")
     outside: list[Callable[[], object]] = [
+        lambda: cheat.stat(BUCKET, "in"),
+        lambda: cheat.delete_object(BUCKET, "in"),
+        lambda: cheat.copy_object(BUCKET, "in", BUCKET, "in/stolen"),
         lambda: cheat.stat(BUCKET, "out/c"),
         lambda: cheat.download(BUCKET, "out/c"),
         lambda: cheat.upload(BUCKET, "out/new", b"x"),
@@ -228,6 +231,9 @@ def test_passphrases(tmp_path: Path) -> None:
         open_project(folder, passphrase="wrong")
     with pytest.raises(PermissionDenied, match="made with a passphrase"):
         open_project(folder)
+    with pytest.raises(InvalidInput, match="empty"):
+        open_project(tmp_path / "other", passphrase="")
+    assert not (tmp_path / "other").exists()
     secret = root.reveal()
     forms = (secret, secret.hex().encode(), base64.b64encode(secret), b"correct horse")
     for file in folder.rglob("*"):

@@ -50,8 +50,9 @@ def serve(
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             if not _is_loopback(host):
                 say("warning: the connection is not encrypted; put TLS in front of it")
+            over = _the_end()
             _announce(served.address, grant, json)
-            _wait_for_the_end()
+            over.wait()
     finally:
         store.close()
     say("stopped")
@@ -76,9 +77,9 @@ def _announce(address: str, grant: str | None, json: bool) -> None:
         print(grant, flush=True)
 
 
-def _wait_for_the_end() -> None:
-    """Until SIGINT or SIGTERM: both end what runs and leave cleanly."""
+def _the_end() -> threading.Event:
+    """Set by SIGINT or SIGTERM: from now on both let what runs end and leave cleanly."""
     over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
-    over.wait()
+    return over

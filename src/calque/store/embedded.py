@@ -21,6 +21,7 @@ from pathlib import Path
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
+from calque.operator.services.fs.errors import about
 from calque.store.description import (
     Access,
     Description,
@@ -104,7 +105,7 @@ class EmbeddedStore:
             raise NotFound(
                 f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
             )
-        description = Description.from_json(read_json(place / _STORE))
+        description = read_json(place / _STORE, Description.from_json)
         store = cls(place, description, _settings(description.redundancy))
         store.register_nodes()
         store.deletions.retry()
@@ -123,7 +124,10 @@ class EmbeddedStore:
         ``clock`` tells the time in microseconds since 1970.
         """
         place = Path(folder).absolute()
-        place.mkdir(parents=True, exist_ok=True)
+        if place.is_file():
+            raise InvalidInput(f"{place} is a file, and a store needs a folder")
+        with about(str(place)):
+            place.mkdir(parents=True, exist_ok=True)
         with exclusive(place):
             if cls.exists(place):
                 raise AlreadyExists(f"there is a store in {place} already")
@@ -159,7 +163,7 @@ class EmbeddedStore:
         self.nodes.close()
 
     def _access(self) -> Access:
-        return Access.from_json(read_json(self.folder / _ACCESS))
+        return read_json(self.folder / _ACCESS, Access.from_json)
 
     def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> None:
         self.deletions.delete(

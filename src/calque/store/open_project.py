@@ -36,6 +36,8 @@ def open_project(
     access is used unless another is given. ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store
     made with one.
     """
+    if passphrase == "":
+        raise InvalidInput("a passphrase cannot be empty", hint="Leave it out for none.")
     if isinstance(where, str) and where.startswith("@"):
         where, access = _named(where[1:], access)
     grant = AccessGrant.parse(access) if isinstance(access, str) else access
