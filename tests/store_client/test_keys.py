@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand

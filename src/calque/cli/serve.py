@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
+import time
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,6 +15,9 @@ import typer
 from calque.cli.output import JsonFlag, as_json, say
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.serve import serve_store
+
+_LOOK_EVERY = 0.5
+"""Seconds."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -27,7 +30,9 @@ def serve(
     host: Annotated[
         str, typer.Option(help="The address to listen on; the default is this machine alone.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 7777,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 7777,
     passphrase: Annotated[
         str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
     ] = None,
@@ -50,9 +55,10 @@ def serve(
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             if not _is_loopback(host):
                 say("warning: the connection is not encrypted; put TLS in front of it")
-            over = _the_end()
+            signals = _caught_signals()
             _announce(served.address, grant, json)
-            over.wait()
+            while not signals:
+                time.sleep(_LOOK_EVERY)
     finally:
         store.close()
     say("stopped")
@@ -77,9 +83,13 @@ def _announce(address: str, grant: str | None, json: bool) -> None:
         print(grant, flush=True)
 
 
-def _the_end() -> threading.Event:
-    """Set by SIGINT or SIGTERM: from now on both let what runs end and leave cleanly."""
-    over = threading.Event()
+def _caught_signals() -> list[int]:
+    """SIGINT and SIGTERM, as they come from now on: both let what runs end and leave cleanly.
+
+    A list, because the handler may run while this thread holds the lock of anything better; and
+    it is looked at now and then, because another thread may get the signal and wake nobody.
+    """
+    caught: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: over.set())
-    return over
+        signal.signal(number, lambda number, _frame: caught.append(number))
+    return caught
