@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pickle
+import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -240,6 +241,21 @@ def test_passphrases(tmp_path: Path) -> None:
         if file.is_file():
             content = file.read_bytes()
             assert not any(form in content for form in forms), file
+
+
+def test_secrets_are_for_the_owner_alone(tmp_path: Path) -> None:
+    """Whatever the umask: grant, description and the database with the keys' secrets."""
+    before = os.umask(0)
+    try:
+        with open_project(tmp_path / "store") as project:
+            project.create_bucket(BUCKET)
+            files = [file for file in (tmp_path / "store").iterdir() if file.is_file()]
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files}
+    finally:
+        os.umask(before)
+    modes.pop(".lock")
+    assert {"access.json", "store.json", "meta.db", "meta.db-wal"} <= set(modes)
+    assert set(modes.values()) == {0o600}
 
 
 def test_a_needless_passphrase_is_said_to_be_so(

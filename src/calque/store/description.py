@@ -19,6 +19,8 @@ from calque.store.uplink.keys import SecretKey
 
 T = TypeVar("T")
 
+DATABASE = "meta.db"
+
 _VERSION = 1
 _CHECK = b"calque passphrase check"
 
@@ -45,10 +47,10 @@ class Description:
     nodes: tuple[NodeDescription, ...]
     redundancy: Redundancy
     database: str | None = field(default=None, repr=False)
-    """A URL, which may hold a password; None: ``meta.db`` in the folder."""
+    """A URL, which may hold a password; None: SQLite in the folder."""
 
     def database_in(self, folder: Path) -> str:
-        return self.database or f"sqlite:///{folder / 'meta.db'}"
+        return self.database or f"sqlite:///{folder / DATABASE}"
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -4,7 +4,7 @@
 
     store.json       where the database and the nodes are, and the redundancy of new segments
     access.json      the default access (mode 0600): it opens everything in the store
-    meta.db          the satellite's database, unless another was named
+    meta.db          the satellite's database (mode 0600), unless another was named
     nodes/<n>/       the pieces of each local node
     deletions/       pieces that wait for their node to answer
 
@@ -23,6 +23,7 @@ from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.operator.services.fs.errors import about
 from calque.store.description import (
+    DATABASE,
     Access,
     Description,
     NodeDescription,
@@ -188,6 +189,9 @@ def _made(
         redundancy=options.redundancy,
         database=options.database,
     )
+    if description.database is None:
+        # It holds the secrets behind API keys; SQLite gives its log the same mode.
+        (place / DATABASE).touch(mode=0o600)
     store = kind(place, description, _settings(options.redundancy), clock=clock)
     try:
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")
