@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calque.errors import InvalidInput, PermissionDenied, RateLimited
 from calque.store.metainfo import Action, AllowedPath, ApiKey, Endpoint, SatelliteSettings
-from calque.store.metainfo.api_key import MAX_CAVEATS
+from calque.store.metainfo.api_key import MAX_CAVEATS, Restriction
 from calque.store.metainfo.limits import RateLimit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
@@ -204,6 +204,39 @@ def test_times_of_a_key(satellite: SatelliteUnderTest, clock: Clock) -> None:
     clock.advance(HOUR_US)
     with pytest.raises(PermissionDenied):
         early.get(b"a")
+
+
+def test_the_moments_of_a_restriction() -> None:
+    """A key is valid from its first microsecond to the one before its last."""
+    valid = Restriction(not_before=10, not_after=20)
+    assert [now for now in range(30) if valid.valid_at(now)] == list(range(10, 20))
+
+
+def test_what_was_deleted_is_told_to_readers_alone(satellite: SatelliteUnderTest) -> None:
+    """A key that may delete and not read learns only that something went."""
+    client = satellite.client
+    for key in (b"a", b"b"):
+        client.upload(key)
+    blind = client.restricted(actions=[Action.DELETE]).delete(b"a")
+    assert (blind.deleted, blind.HasField("object")) == (True, False)
+    assert client.delete(b"b").object.encrypted_object_key == b"b"
+
+
+def test_listing_gives_no_bytes(satellite: SatelliteUnderTest) -> None:
+    """The right to list shows objects, not their segments, uploads, or how to change them."""
+    client = satellite.client
+    client.upload(b"a")
+    lister = client.restricted(actions=[Action.LIST])
+    assert lister.keys() == [b"a"]
+    lister.get(b"a")
+    with pytest.raises(PermissionDenied):
+        lister.segments(b"a")
+    with pytest.raises(PermissionDenied):
+        lister.begin(b"b")
+    with pytest.raises(PermissionDenied):
+        lister.delete(b"a")
+    with pytest.raises(PermissionDenied):
+        lister.bucket("third")
 
 
 def test_buckets_that_a_key_sees(satellite: SatelliteUnderTest) -> None:

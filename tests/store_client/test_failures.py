@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -18,13 +19,15 @@ from calque.errors import IntegrityError, InvalidInput, NotFound, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.fsck import check_store
-from calque.store.nodes.erasure import Coder, share_hash
+from calque.store.nodes.erasure import Coder, Redundancy, share_hash
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_path
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -348,3 +351,55 @@ def test_other_nodes(tmp_path: Path) -> None:
         assert project.download(BUCKET, "l").read() == bytes(10_000)
     assert (tmp_path / "disk2" / "pieces").is_dir()
     assert not (tmp_path / "store" / "nodes").exists()
+
+
+WORKER = """
+import hashlib, os, random, sys
+from calque.errors import ConditionNotMatch, NotFound
+from calque.store.open_project import open_project
+from tests.store_client.world import SMALL
+
+random.seed(sys.argv[2])
+with open_project(sys.argv[1], settings=SMALL) as project:
+    for _ in range(40):
+        one, two = (f"k{random.randrange(4)}" for _ in range(2))
+        try:
+            match random.randrange(5):
+                case 0 | 1:
+                    body = os.urandom(random.choice([10, 900, 2500]))
+                    digest = hashlib.sha256(body).hexdigest()
+                    project.upload("photos", one, body, metadata={"sha256": digest})
+                case 2:
+                    project.copy_object("photos", one, "photos", two)
+                case 3:
+                    project.delete_object("photos", one)
+                case 4 if one != two:
+                    project.move_object("photos", one, "photos", two)
+        except (NotFound, ConditionNotMatch):
+            pass  # another process was quicker
+"""
+
+
+def test_processes_share_a_store(tmp_path: Path, any_database: str | None) -> None:
+    """Processes that overwrite, copy, move and delete the same four keys lose and mix nothing."""
+    folder = tmp_path / "store"
+    store = EmbeddedStore.create(
+        folder, StoreOptions(redundancy=Redundancy(share_size=100), database=any_database)
+    )
+    store.close()
+    with open_project(folder) as project:
+        project.create_bucket(BUCKET)
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(folder), str(seed)], cwd=ROOT)
+        for seed in range(3)
+    ]
+    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    with open_project(folder) as project:
+        for entry in project.list_objects(BUCKET, with_metadata=True):
+            body = project.download(BUCKET, entry.key).read()
+            assert hashlib.sha256(body).hexdigest() == entry.metadata["sha256"]  # type: ignore[union-attr]
+    store = EmbeddedStore.open(folder)
+    try:
+        assert check_store(store, young=True) == []
+    finally:
+        store.close()

@@ -26,6 +26,8 @@ from calque.store.nodes.expire import collect_expired
 from calque.store.sweep import Swept, sweep_store
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.cipher import CipherSuite
+from calque.store.uplink.session import UplinkSettings
+from calque.values import MIB
 from tests.store_client.world import BUCKET, SEGMENT, SIZES, SMALL, World
 
 
@@ -324,3 +326,32 @@ def test_broken_unicode_is_refused(plain_world: World) -> None:
         with pytest.raises(InvalidInput, match="Unicode"):
             attempt()
     upload.abort()
+
+
+@pytest.mark.parametrize(
+    ("size", "segments", "pieces"),
+    [
+        (0, 0, 0),
+        (1, 1, 0),
+        (4096, 1, 0),
+        (4097, 1, 1),
+        (64 * MIB - 1, 1, 1),
+        (64 * MIB, 1, 1),
+        (64 * MIB + 1, 2, 1),
+        (64 * MIB + 4097, 2, 2),
+    ],
+)
+def test_the_sizes_of_a_real_store(
+    plain_world: World, size: int, segments: int, pieces: int
+) -> None:
+    """Inline up to 4 KiB, segments of 64 MiB, the byte at each border included."""
+    project = plain_world.through(plain_world.project.access, UplinkSettings())
+    block = os.urandom(1 * MIB)
+    content = (block * (size // MIB + 1))[:size]
+    assert project.upload(BUCKET, "k", content).segments == segments
+    assert plain_world.piece_count() == pieces
+    project.copy_object(BUCKET, "k", BUCKET, "copy")
+    project.delete_object(BUCKET, "k")
+    assert hash(project.download(BUCKET, "copy").read()) == hash(content)
+    border = 64 * MIB - 3
+    assert project.download(BUCKET, "copy", offset=border, length=6).read() == content[border:][:6]
