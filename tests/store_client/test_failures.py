@@ -67,9 +67,13 @@ def test_one_node_down(spread: World, size: int) -> None:
             assert spread.project.download(bucket, key, offset=500).read() == content[500:]
         spread.project.delete_object(BUCKET, "before")
         spread.project.delete_object(OTHER, "copy")
-        assert len(spread.store.deletions.waiting()) == -(-size // SEGMENT) - (size % SEGMENT == 7)
-    spread.store.deletions.retry()
-    assert spread.store.deletions.waiting() == []
+        waiting = spread.store.endpoint.waiting_pieces()
+        assert len(waiting) == size // SEGMENT
+        assert {node for each in waiting for _, node, _ in each.pieces} == {
+            spread.store.nodes.direct()[1].id
+        }
+    assert spread.store.endpoint.free_waiting() == size // SEGMENT
+    assert spread.store.endpoint.waiting_pieces() == []
     assert spread.project.download(BUCKET, "during").read() == content
 
 

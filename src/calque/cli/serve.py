@@ -13,7 +13,9 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say
+from calque.errors import InvalidInput
 from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.metainfo.tls import ServerCertificate
 from calque.store.serve import serve_store
 
 _LOOK_EVERY = 0.5
@@ -36,25 +38,34 @@ def serve(
     passphrase: Annotated[
         str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
     ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="PEM file with the server's certificate: speak TLS.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="PEM file with the private key of the certificate.")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve a store over gRPC until Ctrl-C.
 
     calque serve ./data --port 7777
 
+    calque serve ./data --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
+
     When the store is new its access grant is printed, once. Later: `calque store access`.
     """
+    tls = _certificate(tls_cert, tls_key)
     new = not EmbeddedStore.exists(folder)
     if new:
         EmbeddedStore.create(folder, StoreOptions(passphrase=passphrase)).close()
     store = EmbeddedStore.open(folder)
     try:
-        with serve_store(store, f"{host}:{port}") as served:
+        with serve_store(store, f"{host}:{port}", tls=tls) as served:
             grant = None
             if new:
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
-            if not _is_loopback(host):
-                say("warning: the connection is not encrypted; put TLS in front of it")
+            if tls is None and not _is_loopback(host):
+                say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
             signals = _caught_signals()
             _announce(served.address, grant, json)
             while not signals:
@@ -62,6 +73,14 @@ def serve(
     finally:
         store.close()
     say("stopped")
+
+
+def _certificate(certificate: Path | None, key: Path | None) -> ServerCertificate | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise InvalidInput("TLS needs both --tls-cert and --tls-key")
+    return ServerCertificate(certificate, key)
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,7 +6,6 @@
     access.json      the default access (mode 0600): it opens everything in the store
     meta.db          the satellite's database (mode 0600), unless another was named
     nodes/<n>/       the pieces of each local node
-    deletions/       pieces that wait for their node to answer
 
 The folder may be moved: what lies inside it is named relative to it.
 """
@@ -16,7 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
@@ -31,12 +30,10 @@ from calque.store.description import (
     read_json,
     write_json,
 )
-from calque.store.metabase.nodes import Nodes
-from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metabase.values import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
-from calque.store.nodes.deletions import Deletions, Doomed
+from calque.store.nodes.delete import Deletion
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import NODE_ID_SIZE, Node, NodeDirectory
 from calque.store.uplink.access import EncryptionAccess
@@ -44,6 +41,8 @@ from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.keys import KEY_SIZE, SecretKey
 
 _STORE, _ACCESS = "store.json", "access.json"
+_FREED_AT_OPENING = 500
+"""Segments whose pieces an opening deletes at most; ``calque store expire`` takes them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,7 @@ class StoreOptions:
 
 
 class EmbeddedStore:
-    """An opened store: its satellite in this process, its nodes, its deletions."""
+    """An opened store: its satellite in this process, and its nodes."""
 
     def __init__(
         self,
@@ -85,7 +84,6 @@ class EmbeddedStore:
             Node(each.id, Operator.from_uri(each.address_in(folder)), each.placement)
             for each in description.nodes
         )
-        self.deletions = Deletions(Operator.from_uri(str(folder / "deletions")), self.nodes)
         self.endpoint = Endpoint.open(
             description.database_in(folder),
             settings,
@@ -109,7 +107,7 @@ class EmbeddedStore:
         description = read_json(place / _STORE, Description.from_json)
         store = cls(place, description, _settings(description.redundancy))
         store.register_nodes()
-        store.deletions.retry()
+        store.endpoint.free_waiting(_FREED_AT_OPENING)
         return store
 
     @classmethod
@@ -153,11 +151,6 @@ class EmbeddedStore:
             str(self.folder), ApiKey.parse(access.api_key), EncryptionAccess(root=root)
         )
 
-    def free(self, freed: Sequence[FreedSegment]) -> None:
-        """Remove the pieces of segments that a sweep of the metabase let go."""
-        if freed:
-            self._delete_pieces(Nodes(self.endpoint.database).freed(freed))
-
     def close(self) -> None:
         """Let go of database and nodes."""
         self.endpoint.close()
@@ -166,12 +159,13 @@ class EmbeddedStore:
     def _access(self) -> Access:
         return read_json(self.folder / _ACCESS, Access.from_json)
 
-    def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> None:
-        self.deletions.delete(
-            Doomed.of(each.root_piece_id, number, node_id, address)
+    def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> list[DeletedPieces]:
+        deletion = Deletion(self.nodes)
+        left = [
+            replace(each, pieces=deletion.left_of(each.root_piece_id, each.pieces))
             for each in deleted
-            for number, node_id, address in each.pieces
-        )
+        ]
+        return [each for each in left if each.pieces]
 
 
 def _made(

@@ -11,8 +11,9 @@ does, its *ancestor*.
 - at most one committed object a key; pending uploads beside it are invisible;
 - an ancestor is an original, never a copy: references do not chain;
 - a stream has at most one reference, and has one exactly when it borrows pieces;
-- pieces of a physical segment are held by exactly one row, and are handed back for removal
-  exactly once, by the transaction that removes the last stream using them;
+- pieces of a physical segment are held by exactly one row, of ``segments`` or, once the last
+  stream using them is removed, of ``freed_segments``: that transaction hands them back for
+  removal, exactly once, and the row stays until the nodes have removed them;
 - a project's usage is the sum of its committed objects, charged as they are committed;
 - a copy expires with its ancestor.
 
@@ -36,6 +37,7 @@ does, its *ancestor*.
 ``ancestors``                               where a copy's pieces are: the only resolver
 ``promotion``                               taking a stream away: every delete and overwrite
 ``delete_batch``                            buckets, expired objects, abandoned uploads
+``freed_segments``                          pieces on nodes that wait to be deleted
 ``fsck``                                    is everything whole?
 ==========================================  ==================================================
 """

@@ -123,6 +123,16 @@ class Nodes:
             for segment in segments
         ]
 
+    def packed(self, deleted: Iterable[DeletedPieces]) -> list[FreedSegment]:
+        """The reverse of :meth:`freed`."""
+        return [
+            FreedSegment(
+                each.root_piece_id,
+                self.pack((number, node_id) for number, node_id, _ in each.pieces),
+            )
+            for each in deleted
+        ]
+
     def _known(self, node_id: bytes) -> NodeRecord:
         if node_id not in self._by_id:
             self.refresh()

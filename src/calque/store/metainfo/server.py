@@ -44,9 +44,8 @@ def serve_metainfo(
 ) -> MetainfoServer:
     """Serve ``satellite`` at ``address``; port 0 takes a free one.
 
-    Without ``credentials`` the connection is not encrypted: keep it on the loopback, or
-    put TLS in front of it, since API keys travel in the messages. ``more`` handlers are
-    served on the same port.
+    Without ``credentials`` the connection is not encrypted: keep it on the loopback, since
+    API keys travel in the messages. ``more`` handlers are served on the same port.
     """
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="metainfo"),
