@@ -93,12 +93,13 @@ def test_begin_returns_what_the_client_needs(satellite: SatelliteUnderTest) -> N
         ("new_encrypted_metadata", b"data", InvalidInput),
         ("new_encrypted_metadata_key", b"k" * 48, InvalidInput),
         ("new_encrypted_metadata_key_nonce", b"n" * 12, InvalidInput),
+        ("stream_id", b"s" * 16, InvalidInput),
     ],
 )
 def test_finish_of_something_else(
     satellite: SatelliteUnderTest, field: str, value: object, error: type[CalqueError]
 ) -> None:
-    """An operation id binds destination and override flag; anything else is refused."""
+    """An operation id binds source, destination and override flag; all else is refused."""
     client = satellite.client
     client.upload(b"a")
     request = client.finishing(client.begin_copy(b"a", b"b"), b"b")

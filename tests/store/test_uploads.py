@@ -211,6 +211,7 @@ def test_malformed_begin(field: str, value: object) -> None:
     "changes",
     [
         {"plain_size": -1},
+        {"plain_size": 117},
         {"encrypted_size": 0},
         {"root_piece_id": b"short"},
         {"encrypted_key": b"short"},

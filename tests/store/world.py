@@ -59,7 +59,7 @@ class Clock:
     """A time that goes on by a millisecond at every look, and by hand."""
 
     def __init__(self) -> None:
-        self._ticks = itertools.count(START_US, 1000)
+        self._ticks: Iterator[int] = itertools.count(START_US, 1000)
         self._offset = 0
 
     def __call__(self) -> int:
@@ -68,6 +68,11 @@ class Clock:
     def advance(self, microseconds: int) -> None:
         """Let time pass."""
         self._offset += microseconds
+
+    def stop_at(self, microseconds: int) -> None:
+        """From now on it is this very moment."""
+        self._ticks = itertools.repeat(microseconds)
+        self._offset = 0
 
 
 @dataclass

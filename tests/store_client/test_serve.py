@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import grpc
@@ -166,11 +167,17 @@ def test_the_relay_overwrites_nothing(server: Server, project: Project) -> None:
         relayed.write(b"\x01" * 32, [b"first"], None)
         with pytest.raises(ConditionNotMatch):
             relayed.write(b"\x01" * 32, [b"second"], None)
+        # Not even an expiry is noted for it: the node would collect it.
+        with pytest.raises(ConditionNotMatch):
+            relayed.write(b"\x01" * 32, [], datetime(1990, 1, 1, tzinfo=UTC))
+        assert not list((server.folder / "nodes").glob("*/expiries/1990*"))
         assert b"".join(relayed.read(b"\x01" * 32, 1, 3)) == b"irs"
         with pytest.raises(NotFound):
             list(relayed.read(b"\x02" * 32, 0, 1))
         with pytest.raises(InvalidInput, match="32 bytes"):
             relayed.write(b"short", [b"x"], None)
+        with pytest.raises(InvalidInput, match="19 digits"):
+            list(relayed.read(b"\x01" * 32, 10**24, 1))
         with pytest.raises(NotFound, match="relay"):
             list(RelayedNode(bytes(32), channel, key).read(b"\x01" * 32, 0, 1))
     for folder in (server.folder / "nodes").iterdir():

@@ -76,3 +76,30 @@ def test_the_project_must_be_known(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert b"CALQUE_PROJECT" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_buckets_are_listed_and_removed(tmp_path: Path) -> None:
+    """A missing bucket says how to make it; a full one goes only when that is asked for."""
+    project = {"CALQUE_PROJECT": str(tmp_path / "data")}
+    assert calque("store", "init", tmp_path / "data").returncode == 0
+    (tmp_path / "file").write_text("x")
+    missing = calque("cp", tmp_path / "file", "calque://first/k", **project)
+    assert missing.returncode == 1
+    assert b"calque store mkbucket first" in missing.stderr
+    for name in ("second", "first"):
+        assert calque("store", "mkbucket", name, **project).returncode == 0
+    assert calque("cp", tmp_path / "file", "calque://first/k", **project).returncode == 0
+    listed = json.loads(calque("store", "buckets", "--json", **project).stdout)
+    assert [bucket["name"] for bucket in listed] == ["first", "second"]
+    assert calque("store", "rmbucket", "first", **project).returncode == 1
+    gone = calque("store", "rmbucket", "first", "--with-objects", "--json", **project)
+    assert json.loads(gone.stdout) == {"bucket": "first", "deleted_objects": 1}
+    assert calque("store", "rmbucket", "second", **project).returncode == 0
+    assert calque("store", "buckets", **project).stdout == b""
+
+
+def test_a_port_that_cannot_be_is_refused(folder: Path) -> None:
+    """A port out of range is wrong usage; gRPC alone would take another one."""
+    refused = calque("serve", folder, "--port", "99999")
+    assert refused.returncode == 2
+    assert b"65535" in refused.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
+import time
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -18,6 +18,9 @@ from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metainfo.tls import ServerCertificate
 from calque.store.serve import serve_store
 
+_LOOK_EVERY = 0.5
+"""Seconds."""
+
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
@@ -29,7 +32,9 @@ def serve(
     host: Annotated[
         str, typer.Option(help="The address to listen on; the default is this machine alone.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 7777,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 7777,
     passphrase: Annotated[
         str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
     ] = None,
@@ -61,8 +66,10 @@ def serve(
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             if tls is None and not _is_loopback(host):
                 say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
+            signals = _caught_signals()
             _announce(served.address, grant, json)
-            _wait_for_the_end()
+            while not signals:
+                time.sleep(_LOOK_EVERY)
     finally:
         store.close()
     say("stopped")
@@ -95,9 +102,13 @@ def _announce(address: str, grant: str | None, json: bool) -> None:
         print(grant, flush=True)
 
 
-def _wait_for_the_end() -> None:
-    """Until SIGINT or SIGTERM: both end what runs and leave cleanly."""
-    over = threading.Event()
+def _caught_signals() -> list[int]:
+    """SIGINT and SIGTERM, as they come from now on: both let what runs end and leave cleanly.
+
+    A list, because the handler may run while this thread holds the lock of anything better; and
+    it is looked at now and then, because another thread may get the signal and wake nobody.
+    """
+    caught: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: over.set())
-    over.wait()
+        signal.signal(number, lambda number, _frame: caught.append(number))
+    return caught

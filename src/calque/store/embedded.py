@@ -4,7 +4,7 @@
 
     store.json       where the database and the nodes are, and the redundancy of new segments
     access.json      the default access (mode 0600): it opens everything in the store
-    meta.db          the satellite's database, unless another was named
+    meta.db          the satellite's database (mode 0600), unless another was named
     nodes/<n>/       the pieces of each local node
 
 The folder may be moved: what lies inside it is named relative to it.
@@ -20,7 +20,9 @@ from pathlib import Path
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
+from calque.operator.services.fs.errors import about
 from calque.store.description import (
+    DATABASE,
     Access,
     Description,
     NodeDescription,
@@ -102,7 +104,7 @@ class EmbeddedStore:
             raise NotFound(
                 f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
             )
-        description = Description.from_json(read_json(place / _STORE))
+        description = read_json(place / _STORE, Description.from_json)
         store = cls(place, description, _settings(description.redundancy))
         store.register_nodes()
         store.endpoint.free_waiting(_FREED_AT_OPENING)
@@ -121,7 +123,10 @@ class EmbeddedStore:
         ``clock`` tells the time in microseconds since 1970.
         """
         place = Path(folder).absolute()
-        place.mkdir(parents=True, exist_ok=True)
+        if place.is_file():
+            raise InvalidInput(f"{place} is a file, and a store needs a folder")
+        with about(str(place)):
+            place.mkdir(parents=True, exist_ok=True)
         with exclusive(place):
             if cls.exists(place):
                 raise AlreadyExists(f"there is a store in {place} already")
@@ -152,7 +157,7 @@ class EmbeddedStore:
         self.nodes.close()
 
     def _access(self) -> Access:
-        return Access.from_json(read_json(self.folder / _ACCESS))
+        return read_json(self.folder / _ACCESS, Access.from_json)
 
     def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> list[DeletedPieces]:
         deletion = Deletion(self.nodes)
@@ -178,6 +183,9 @@ def _made(
         redundancy=options.redundancy,
         database=options.database,
     )
+    if description.database is None:
+        # It holds the secrets behind API keys; SQLite gives its log the same mode.
+        (place / DATABASE).touch(mode=0o600)
     store = kind(place, description, _settings(options.redundancy), clock=clock)
     try:
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")

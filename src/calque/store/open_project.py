@@ -40,6 +40,8 @@ def open_project(
     ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store made with one. ``ca`` (or CALQUE_CA)
     is a PEM file of the authorities that ``grpcs://`` trusts, instead of the public ones.
     """
+    if passphrase == "":
+        raise InvalidInput("a passphrase cannot be empty", hint="Leave it out for none.")
     if isinstance(where, str) and where.startswith("@"):
         named = _named(where[1:])
         where, ca = named.location, ca or named.ca

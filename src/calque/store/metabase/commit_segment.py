@@ -84,6 +84,10 @@ class CommitSegment:
             self._verify_inline()
         else:
             self._verify_remote()
+        if self.plain_size > self.encrypted_size:
+            raise InvalidInput(
+                f"{self.plain_size} plain bytes cannot be {self.encrypted_size} when encrypted"
+            )
 
     def _verify_inline(self) -> None:
         if self.alias_pieces is not None or self.redundancy is not None:

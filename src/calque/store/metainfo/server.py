@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
-from calque.store.metainfo.status import status_of, trailers_of
+from calque.store.metainfo.status import abort_with
 
 DEFAULT_THREADS = 16
 MESSAGE_OVERHEAD = 64 * 1024
@@ -79,9 +79,7 @@ def _answer(satellite: Metainfo, call: Call) -> Callable[[bytes, grpc.ServicerCo
         try:
             return satellite.call(call.name, _parse(call, data)).SerializeToString()
         except CalqueError as error:
-            context.set_trailing_metadata(tuple(trailers_of(error)))
-            context.abort(status_of(error), error.message)
-            raise AssertionError("abort does not return") from error
+            abort_with(context, error)
 
     return answer
 

@@ -24,7 +24,10 @@ def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> Store
     """The service of ``calque://bucket/prefix``."""
     refuse_unknown("calque", options, ("project", "ca", *SECRETS))
     if not uri.host:
-        raise InvalidInput("a calque URI names a bucket", hint="For example calque://photos/2026")
+        raise InvalidInput(
+            "a calque URI names a bucket",
+            hint="For example calque://photos/2026; `calque store buckets` lists them.",
+        )
     where = _text(options, "project") or os.environ.get(PROJECT)
     if not where:
         raise InvalidInput(

@@ -21,6 +21,9 @@ from calque.store.uplink.objects import ObjectInfo, object_info, parameters_of
 from calque.store.uplink.read_segment import read_segment
 from calque.store.uplink.session import Session
 
+_BEYOND = 2**62
+"""Past the end of any object, and what a message can carry."""
+
 _LISTINGS = 3
 """How often one segment is listed again before its failure is believed."""
 
@@ -40,8 +43,8 @@ class Download:
     ) -> None:
         self._session = session
         self._located = located
-        self._start = offset
-        self._limit = None if length is None else offset + length
+        self._start = min(offset, _BEYOND)
+        self._limit = None if length is None else min(offset + length, _BEYOND)
         with about(located):
             page = self._page(None, stream)
         if stream and page.object.stream_id != stream:
@@ -49,7 +52,7 @@ class Download:
         self.info: ObjectInfo = object_info(page.object, located)
         """The object, with its metadata."""
         end = self.info.size if self._limit is None else min(self._limit, self.info.size)
-        self.size: int = max(0, end - offset)
+        self.size: int = max(0, end - self._start)
         """How many bytes will come."""
         self._chunks = self._read(page, end)
         self._reader = ChunkReader(self._chunks)

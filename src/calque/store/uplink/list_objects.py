@@ -17,6 +17,7 @@ from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo, bare_info, object_info
 from calque.store.uplink.paths import child_key, decrypt_component, decrypt_path
 from calque.store.uplink.session import Session
+from calque.store.uplink.text import utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def list_objects(
     parent = prefix[: prefix.rfind("/") + 1]
     path = session.access.below(bucket, parent)
     level = _Level(parent, path.encrypted, path.key)
-    walk = _Walk(session, bucket, start_after.encode(), recursive, with_metadata)
+    walk = _Walk(session, bucket, utf8(start_after, "a key"), recursive, with_metadata)
     return walk.below(level, prefix)
 
 
