@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -67,6 +67,10 @@ class FileResult:
     seconds: float = 0.0
     message: str | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Its fields by name: ``asdict`` without its copies, since there may be millions."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
@@ -90,7 +94,7 @@ class Manifest:
                 {
                     "actions": [dict(action) for action in self.actions],
                     "sources": [source.to_json() for source in self.sources],
-                    "results": [asdict(result) for result in self.results],
+                    "results": [result.to_json() for result in self.results],
                     "errors": [dict(error) for error in self.errors],
                     "moved": {place: list(parts) for place, parts in self.moved.items()},
                     "purge": self.purge,
@@ -336,7 +340,7 @@ def _close(
     if manifest.results:
         connection.execute(
             insert(results),
-            [{"load_id": load_id, **asdict(result)} for result in manifest.results],
+            [{"load_id": load_id, **result.to_json()} for result in manifest.results],
         )
     if manifest.errors:
         connection.execute(
