@@ -58,6 +58,16 @@ def test_the_jvm_dies_with_a_killed_process() -> None:
     assert not alive
 
 
+def test_the_jvm_ends_with_its_process() -> None:
+    """A process that ends in order leaves no JVM, though it does not wait for it."""
+    code = START + "print(__import__('psutil').Process().children()[0].pid)"
+    done = python(code)
+    pid = int(done.stdout.split()[1])
+    jvms = [psutil.Process(pid)] if psutil.pid_exists(pid) else []
+    _, alive = psutil.wait_procs(jvms, timeout=30)
+    assert not alive
+
+
 def test_importing_calque_starts_nothing_and_stays_light() -> None:
     """No JVM, no pyspark, no SDK on import: `calque --version` answers at once."""
     done = python(

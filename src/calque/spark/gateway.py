@@ -56,10 +56,14 @@ class Gateway:
     def __repr__(self) -> str:
         return f"Gateway(pid={self.process.pid}, port={self.port})"
 
-    def stop(self, patience: float = 20) -> None:
-        """End the JVM and wait for it; a training run needs time to write its cache."""
+    def let_go(self) -> None:
+        """Tell the JVM to end, and do not wait until it has removed its temporary files."""
         if self.process.stdin:
             self.process.stdin.close()
+
+    def stop(self, patience: float = 20) -> None:
+        """End the JVM and wait for it; a training run needs time to write its cache."""
+        self.let_go()
         try:
             self.process.wait(timeout=patience)
         except subprocess.TimeoutExpired:

@@ -115,7 +115,7 @@ def _start(options: SparkOptions) -> SparkContext:
 def _end(made: SparkContext, started: gateway.Gateway) -> None:
     """Stop Spark before its JVM, or both complain of the other."""
     made.stop()
-    started.stop()
+    started.let_go()
 
 
 def _connect(options: SparkOptions, started: gateway.Gateway) -> SparkContext:
