@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Executable, delete, insert, select, update
 
 from calque.errors import Aborted, Unexpected
 from calque.ledger.database import Ledger
@@ -16,6 +17,8 @@ from calque.ledger.identity import micros
 from calque.ledger.schema import OPEN, claims, errors, files, loads, purges, results, tables
 from calque.ledger.tables import TableRow, upsert
 from calque.values import SourceIdentity
+
+TOGETHER = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,10 @@ class FileResult:
     seconds: float = 0.0
     message: str | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Its fields by name: ``asdict`` without its copies, since there may be millions."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
@@ -92,7 +99,7 @@ class Manifest:
                 {
                     "actions": [dict(action) for action in self.actions],
                     "sources": [source.to_json() for source in self.sources],
-                    "results": [asdict(result) for result in self.results],
+                    "results": [result.to_json() for result in self.results],
                     "moved": {place: list(parts) for place, parts in self.moved.items()},
                     "purge": self.purge,
                     "truncate": self.truncate,
@@ -142,30 +149,35 @@ def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> Non
 def manifest_of(ledger: Ledger, load_id: str) -> Manifest | None:
     """The stored manifest of a load that was prepared."""
     with ledger.read() as connection:
-        data = connection.execute(
-            select(loads.c.manifest).where(loads.c.load_id == load_id)
-        ).scalar()
+        return _stored(connection, load_id)
+
+
+def _stored(connection: Connection, load_id: str) -> Manifest | None:
+    data = connection.execute(select(loads.c.manifest).where(loads.c.load_id == load_id)).scalar()
     return Manifest.decode(data) if data else None
 
 
-def finalise(ledger: Ledger, load_id: str, table_version: int) -> bool:
+def finalise(
+    ledger: Ledger, load_id: str, table_version: int, manifest: Manifest | None = None
+) -> bool:
     """PENDING → LOADED, load COMMITTED, in one transaction; False if somebody did it already.
 
-    Works from the stored manifest, so that the owner and a recoverer do the very same.
+    Works from the stored manifest, so that the owner and a recoverer do the very same; a caller
+    that holds it may give it, and it is not read again.
     """
     with ledger.write() as connection:
         row = connection.execute(
-            select(loads.c.table_number, loads.c.state, loads.c.manifest)
+            select(loads.c.table_number, loads.c.state)
             .where(loads.c.load_id == load_id)
             .with_for_update()
         ).first()
         if row is None or row.state == "COMMITTED":
             return False
-        if row.manifest is None or row.state == "ABORTED":
+        manifest = manifest or _stored(connection, load_id)
+        if manifest is None or row.state != "PREPARED":
             raise Unexpected(
                 f"load {load_id} is {row.state} in the ledger but committed in the table"
             )
-        manifest = Manifest.decode(row.manifest)
         _record(connection, ledger, row.table_number, load_id, table_version, manifest)
         _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
     return True
@@ -278,14 +290,15 @@ def _upsert_files(
         for column in files.columns
         if not column.primary_key
     }
-    connection.execute(
+    _for_each(
+        connection,
         statement.on_conflict_do_update(
             index_elements=["table_number", "location"],
             set_=values,
             # A late finalise of an older commit must not hide a newer one.
             where=files.c.table_version <= statement.excluded.table_version,
         ),
-        [
+        (
             {
                 "table_number": number,
                 "location": source.identity.location,
@@ -305,7 +318,7 @@ def _upsert_files(
                 "parts": json.dumps(source.parts, separators=(",", ":")),
             }
             for source in sources
-        ],
+        ),
     )
 
 
@@ -335,20 +348,29 @@ def _close(
         )
     )
     connection.execute(delete(claims).where(claims.c.load_id == load_id))
-    if manifest.results:
-        connection.execute(
-            insert(results),
-            [{"load_id": load_id, **asdict(result)} for result in manifest.results],
-        )
+    _for_each(
+        connection,
+        insert(results),
+        ({"load_id": load_id, **result.to_json()} for result in manifest.results),
+    )
     _keep_errors(connection, load_id, manifest)
 
 
 def _keep_errors(connection: Connection, load_id: str, manifest: Manifest) -> None:
-    if manifest.errors:
-        connection.execute(
-            upsert(connection, errors).on_conflict_do_nothing(),
-            [
-                {"load_id": load_id, "file": file, "packed": packed}
-                for file, packed in manifest.errors.items()
-            ],
-        )
+    _for_each(
+        connection,
+        upsert(connection, errors).on_conflict_do_nothing(),
+        (
+            {"load_id": load_id, "file": file, "packed": packed}
+            for file, packed in manifest.errors.items()
+        ),
+    )
+
+
+def _for_each(
+    connection: Connection, statement: Executable, rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Execute it for all rows, some at a time: the library holds each of them several times."""
+    left = iter(rows)
+    while some := list(islice(left, TOGETHER)):
+        connection.execute(statement, some)

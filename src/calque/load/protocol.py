@@ -308,7 +308,7 @@ def _open(lake: Lake, table: TableRow) -> Snapshot:
 
 def _finish(ledger: Ledger, lake: Lake, load_id: str, version: int, manifest: Manifest) -> None:
     faults.point("finalise.before")
-    finalise(ledger, load_id, version)
+    finalise(ledger, load_id, version, manifest)
     faults.point("finalise.after")
     # The manifest is the caller's: the ledger's own copy is gone by now, and cleaning with an
     # empty list of what to keep would remove what was just committed.

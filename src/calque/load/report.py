@@ -6,7 +6,7 @@ import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import IO, Any
 
@@ -165,7 +165,7 @@ class Report:
             "purged": self.purged,
             "notes": self.notes,
             "row_errors": self.row_errors,
-            "files": [asdict(row) for row in self.rows()],
+            "files": [row.to_json() for row in self.rows()],
         }
 
 

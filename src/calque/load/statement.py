@@ -70,8 +70,11 @@ class LoadRequest:
     label: str | None = None
     min_age: float = 0.0
     lease_seconds: float = 60.0
-    batch_files: int = 250_000
-    """Files in one load at most; more become several loads of one statement."""
+    batch_files: int = 100_000
+    """Files in one load at most; more become several loads of one statement.
+
+    The driver holds some kilobytes for each.
+    """
     text: str | None = None
     """The statement as it was written, for the history."""
 

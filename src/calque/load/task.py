@@ -30,13 +30,25 @@ from calque.values.row_errors import RowErrors
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What a piece of a cut file tells for joining it with the others."""
+
+    offset: int
+    file_size: int
+    extent: Extent
+    hashes: tuple[bytes, ...] | None = None
+
+
+WHOLE = Share(0, 0, Extent())
+"""Of a file that was not cut: one value for all, since a load may have a hundred thousand."""
+
+
+@dataclass(frozen=True, slots=True)
 class PieceOutcome:
     """What became of a piece; pieces of one file are joined by the engine."""
 
-    piece: Piece
     outcome: FileOutcome
-    extent: Extent
-    hashes: tuple[bytes, ...] | None = None
+    share: Share = WHOLE
     data_files: tuple[DataFile, ...] = ()
     """Data files that hold rows of this piece alone."""
 
@@ -130,7 +142,7 @@ class _Run:
                 raise
             outcome = _failed(location, error.message)
         self.writer.discard()
-        return PieceOutcome(piece, outcome, Extent())
+        return PieceOutcome(outcome, _share(source, Extent()))
 
     def _adopted(self, source: Source, piece: Piece) -> PieceOutcome | None:
         if not isinstance(self.plan.format, ParquetFormat):
@@ -153,7 +165,7 @@ class _Run:
         self.writer.discard()
         rows = metadata.num_rows
         outcome = FileOutcome(source.location, status_of(rows, 0, rows), rows, rows)
-        return PieceOutcome(piece, outcome, Extent(records=rows), None, files)
+        return PieceOutcome(outcome, data_files=files)
 
     def _parsed(self, source: Source, piece: Piece) -> PieceOutcome:
         tally = _Tally(self, source.is_whole)
@@ -168,10 +180,11 @@ class _Run:
         faults.point("task.read")
         hashes = source.hashes()
         outcome = tally.outcome(source, join(hashes) if hashes and source.is_whole else None)
+        share = _share(source, reader.extent, hashes)
         if outcome.message is not None or not outcome.rows_loaded:
             self.writer.discard()
-            return PieceOutcome(piece, outcome, reader.extent, hashes)
-        return PieceOutcome(piece, outcome, reader.extent, hashes, self.writer.keep())
+            return PieceOutcome(outcome, share)
+        return PieceOutcome(outcome, share, self.writer.keep())
 
 
 class _Tally:
@@ -235,4 +248,8 @@ def _unread(piece: Piece) -> PieceOutcome:
     outcome = FileOutcome(
         piece.file.location, Status.FAILED, message="not read: the load was given up before"
     )
-    return PieceOutcome(piece, outcome, Extent())
+    return PieceOutcome(outcome, Share(piece.offset, piece.file.identity.size, Extent()))
+
+
+def _share(source: Source, extent: Extent, hashes: tuple[bytes, ...] | None = None) -> Share:
+    return WHOLE if source.is_whole else Share(source.start, source.size, extent, hashes)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,7 +20,7 @@ _DESCRIPTION = "spark.job.description"
 
 
 def run_tasks(
-    spark: SparkSession,
+    spark: SparkContext,
     items: Sequence[Item],
     work: Callable[[Item, str], Result],
     *,
@@ -33,14 +33,13 @@ def run_tasks(
     """
     if not items:
         return []
-    context = spark.sparkContext
-    before = context.getLocalProperty(_DESCRIPTION)
-    context.setLocalProperty(_DESCRIPTION, about)
+    before = spark.getLocalProperty(_DESCRIPTION)
+    spark.setLocalProperty(_DESCRIPTION, about)
     try:
-        spread = context.parallelize(items, len(items))
+        spread = spark.parallelize(items, len(items))
         return list(spread.mapPartitions(_Attempt(work)).collect())
     finally:
-        context.setLocalProperty(_DESCRIPTION, before or "")
+        spark.setLocalProperty(_DESCRIPTION, before or "")
 
 
 class _Attempt(Generic[Item, Result]):
@@ -58,6 +57,6 @@ class _Attempt(Generic[Item, Result]):
             yield self._work(item, attempt)
 
 
-def cores_of(spark: SparkSession) -> int:
+def cores_of(spark: SparkContext) -> int:
     """How many tasks run side by side."""
-    return int(spark.sparkContext.defaultParallelism)
+    return int(spark.defaultParallelism)

@@ -20,10 +20,11 @@ from calque.load.infer import infer_schema
 from calque.load.manifest import StagedFile, TaskResult
 from calque.load.task import TaskOutput, run_task
 from calque.load.work import FormatOptions, WritePlan, WriteTask
-from calque.spark.session import SparkOptions, session
+from calque.spark.session import SparkOptions, context, session
 from calque.spark.tasks import cores_of, run_tasks
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 
@@ -42,12 +43,11 @@ class SparkEngine:
         self._task_bytes = task_bytes
 
     def run(self, plan: WritePlan) -> Iterator[TaskResult]:
-        spark = self._session()
         if plan.transformation is not None:
             from calque.load.engines.transform import run_transformation
 
-            return run_transformation(spark, plan)
-        return run_plan(plan, cores_of(spark), self._on_executors, self._task_bytes)
+            return run_transformation(self._session(), plan)
+        return run_plan(plan, cores_of(self._context()), self._on_executors, self._task_bytes)
 
     def infer(
         self,
@@ -73,14 +73,19 @@ class SparkEngine:
             return session(options=given)
         return session(given)
 
+    def _context(self) -> SparkContext:
+        given = self._given
+        if isinstance(given, SparkOptions):
+            return context(options=given)
+        return context(given)
+
     def _on_executors(self, plan: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
-        spark = self._session()
         about = f"calque load {plan.load_id}"
         # The mark keeps names apart when one load runs two jobs: attempt ids begin anew in each
         # Spark application, and a load may be taken up by another one.
         work = _Work(plan, uuid.uuid4().hex[:6])
         with mapped():
-            outputs = run_tasks(spark, list(tasks), work, about=about)
+            outputs = run_tasks(self._context(), list(tasks), work, about=about)
         yield from outputs
 
 

@@ -60,7 +60,7 @@ def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa
 def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[str]:
     """The work written down where the data source finds it."""
     raw = infer_schema(list(plan.files), plan.format, plan.source_options, raw=True).schema
-    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark)), raw)
+    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark.sparkContext)), raw)
     spark.dataSource.register(TransformSource)
     with tempfile.TemporaryDirectory(prefix="calque-") as folder:
         (Path(folder) / "order").write_bytes(pickle.dumps(order))

@@ -77,7 +77,7 @@ def _integer(target: pa.DataType) -> Callable[[Any], int]:
     high = 2 ** (target.bit_width - (1 if signed else 0))
 
     def convert(value: Any) -> int:
-        if isinstance(value, Decimal) and value % 1:
+        if isinstance(value, Decimal) and value != value.to_integral_value():
             raise Unfit(Code.PRECISION_LOSS, f"has more decimal places than {target} keeps")
         if isinstance(value, bool) or not isinstance(value, int):
             raise Unfit(Code.INVALID_VALUE, f"is no {target}")
