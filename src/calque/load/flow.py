@@ -247,6 +247,7 @@ class Statement:
             target,
             format,
             stage.options,
+            self.lake.options,
         )
         if self.request.validation is not None:
             engine = self._engine_for(plan.bytes)

@@ -17,7 +17,7 @@ def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
     Only a load that is over may be cleaned. Cleaning is a courtesy: what cannot be removed now is
     left for the table's own vacuum, since no reader ever sees it.
     """
-    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
+    operator, base = lake.place.operator, lake.place.base
     kept = set(keep)
     # By name alone: names are unique, while one object may be listed under several spellings.
     names = {path.rpartition("/")[2] for path in kept}
@@ -55,7 +55,7 @@ def _candidates(
 
 def data_files_exist(lake: Lake, manifest: Manifest) -> bool:
     """Whether every data file of a prepared load is still there, whole."""
-    operator, base = Operator.locate(lake.root.rstrip("/") + "/")
+    operator, base = lake.place.operator, lake.place.base
     for action in manifest.actions:
         if "add" not in action:
             continue

@@ -252,6 +252,8 @@ class WritePlan:
     load_id: str
     root: str
     """Location of the table's root, for :meth:`Operator.locate`."""
+    root_options: Mapping[str, object] = field(default_factory=dict)
+    """What it needs besides that location (no secrets)."""
     data_prefix: str = ""
     """Where data files live under the root (``data/`` for Iceberg)."""
     source_options: Mapping[str, object] = field(default_factory=dict)

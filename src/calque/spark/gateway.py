@@ -93,6 +93,8 @@ def start(settings: Mapping[str, str], memory: str, train: Path | None = None) -
             "pyspark-shell",
         ],
         jvm,
+        # Executors elsewhere must reach the driver, so only a local session hides from the network.
+        {"SPARK_LOCAL_IP": "127.0.0.1"} if settings["spark.master"].startswith("local") else {},
         quiet=train is not None,
     )
 
@@ -117,13 +119,13 @@ def java_command(jvm: Jvm) -> list[str]:
     ]
 
 
-def _launch(command: list[str], jvm: Jvm, quiet: bool) -> Gateway:
+def _launch(command: list[str], jvm: Jvm, network: Mapping[str, str], quiet: bool) -> Gateway:
     with tempfile.TemporaryDirectory(prefix="calque-spark-") as folder:
         told = Path(folder) / "connection"
         environment = os.environ | {
             "JAVA_HOME": str(jvm.home),
             "SPARK_HOME": str(spark_home()),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            **network,
             "SPARK_CONNECT_MODE": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
         }

@@ -46,7 +46,7 @@ class WriteRows:
 
         context = TaskContext.get()
         number, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
-        root = TableRoot.at(self.plan.root)
+        root = TableRoot.at(self.plan.root, self.plan.root_options)
         writer = TaskWriter(self.plan, root, number, f"{uuid.uuid4().hex[:6]}s{attempt}")
         try:
             pieces = tuple(self._pieces(batches, writer))
