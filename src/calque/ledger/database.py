@@ -154,7 +154,19 @@ def _postgres(text: str) -> Engine:
     except ImportError as error:
         raise MissingExtra.of("postgres", "a ledger in PostgreSQL") from error
     url = make_url(text).set(drivername="postgresql+psycopg")
-    return create_engine(url, pool_pre_ping=True, pool_size=5)
+    engine = create_engine(url, pool_pre_ping=True, pool_size=5)
+    event.listen(engine, "begin", _begin_postgres)
+    return engine
+
+
+def _begin_postgres(connection: Connection) -> None:
+    # A loader that froze inside a transaction loses it, and with it the locks others wait for.
+    # Reads are left alone: they follow the listing of a stage, which may be slow.
+    if connection.get_execution_options().get("calque_write"):
+        connection.exec_driver_sql(
+            f"SET LOCAL idle_in_transaction_session_timeout = '{BUSY_SECONDS}s'; "
+            f"SET LOCAL lock_timeout = '{2 * BUSY_SECONDS}s'"
+        )
 
 
 ERRORS: tuple[tuple[type[Exception], type[CalqueError]], ...] = (
@@ -187,6 +199,8 @@ def map_error(error: Exception, where: str) -> CalqueError:
         return PermissionDenied(message)
     if "unable to open" in reason or "not a database" in reason:
         return ConfigInvalid(message, hint="Check the path or URL of the ledger.")
+    if getattr(error, "connection_invalidated", False):
+        return Unavailable(message)
     for kind, ours in ERRORS:
         if isinstance(error, kind):
             return ours(message)

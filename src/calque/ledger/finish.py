@@ -186,12 +186,10 @@ def adopt(
 ) -> bool:
     """Take a committed load that the ledger lost back in, as its sidecar tells it."""
     with ledger.write() as connection:
-        known = connection.execute(select(loads.c.state).where(loads.c.load_id == load_id)).scalar()
-        if known is not None:
-            return False
         now = ledger.now()
-        connection.execute(
-            insert(loads).values(
+        taken = connection.execute(
+            upsert(connection, loads)
+            .values(
                 load_id=load_id,
                 table_number=table.number,
                 label=manifest.label,
@@ -204,7 +202,12 @@ def adopt(
                 statement="(rebuilt from the table)",
                 purge=False,
             )
-        )
+            # Another that rebuilds at the same time: wait for it, and leave the load to it.
+            .on_conflict_do_nothing()
+            .returning(loads.c.load_id)
+        ).first()
+        if taken is None:
+            return False
         _record(connection, ledger, table.number, load_id, table_version, manifest)
         _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
     return True
