@@ -24,6 +24,8 @@ from tests.load.world import data_files, files_on_disk, ids
 
 GOOD, SLOW = 0, 1
 """The two machines: what the slow one has written it does not tell before it has slept."""
+DRIVER = "127.0.0.3"
+"""Where executors find the driver: a third machine."""
 SLEEP = 30.0
 ROWS = 7000
 FILES = 10
@@ -50,7 +52,8 @@ from calque.spark.session import SparkOptions, session
 stage, into, settings, master, spark = json.loads(sys.argv[1])
 own = session(options=SparkOptions(master=master, settings=spark))
 report = calque.load(stage, into, spark=own, settings=load_settings(flags=settings))
-print(json.dumps(report.to_json(), default=str))
+told = {**report.to_json(), "driver": own.conf.get("spark.driver.host")}
+print(json.dumps(told, default=str))
 """
 
 
@@ -109,7 +112,7 @@ def _driver(command: list[str], place: Place) -> Driver:
         stderr=subprocess.PIPE,
         text=True,
         cwd=place.folder,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**os.environ, "SPARK_LOCAL_IP": DRIVER},
     )
     return Driver(process)
 
@@ -169,4 +172,5 @@ def test_a_twin_overtakes_a_slow_task(
     written = wait_for_sleeper(place, cluster, driver)
     report = driver.report()
     assert report["rows_loaded"] == len(expected)
+    assert report["driver"] == DRIVER
     assert_once(place, expected, written)
