@@ -1,4 +1,4 @@
-"""A process that dies in the middle of writing a data file: ``python -m tests.load.killed_writer``."""
+"""A process that dies in the middle of writing a data file: what an executor may leave."""
 
 from __future__ import annotations
 

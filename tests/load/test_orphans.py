@@ -35,16 +35,9 @@ class Dying(Meddling):
     def run(self, plan: WritePlan) -> Iterator[TaskResult]:
         for number, folder in enumerate(self.folders):
             name = f"{plan.data_prefix}{folder}{plan.data_file_name(number, 'dead', 1)}"
-            options = dict(plan.root_options)
-            command = [
-                sys.executable,
-                "-m",
-                "tests.load.test_orphans",
-                plan.root,
-                name,
-                str(options),
-            ]
-            assert subprocess.run(command).returncode == -signal.SIGKILL
+            told = [plan.root, name, json.dumps(dict(plan.root_options))]
+            died = subprocess.run([sys.executable, "-m", "tests.load.killed_writer", *told])
+            assert died.returncode == -signal.SIGKILL
         self.left = len(leftovers(plan.root, plan.root_options))
         if self.fails:
             raise DataError("no more")
@@ -64,9 +57,8 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path, "delta", str(tmp_path / "ledger.db"))
         return
     with seaweedfs() as server:
-        made = BucketPlace(
-            tmp_path, "delta", str(tmp_path / "ledger.db"), server.endpoint, "orphans"
-        )
+        ledger = str(tmp_path / "ledger.db")
+        made = BucketPlace(tmp_path, "delta", ledger, server.endpoint, "orphans")
         made.client.create_bucket(Bucket="orphans")
         yield made
 
