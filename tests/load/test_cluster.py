@@ -16,17 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, Schema
 
 from calque.testing.spark_cluster import SparkCluster, spark_cluster
 from tests.load.loader import Place
-from tests.load.world import data_files, files_on_disk, ids
+from tests.load.world import data_files, files_on_disk, ids, rows
 
 GOOD, SLOW = 0, 1
 """The two machines: what the slow one has written it does not tell before it has slept."""
 DRIVER = "127.0.0.3"
 """Where executors find the driver: a third machine."""
-SLEEP = 30.0
+SLEEP = 120.0
 ROWS = 7000
 FILES = 10
 PAD = "x" * 1000
@@ -49,12 +51,18 @@ import json, sys
 import calque
 from calque.config import load_settings
 from calque.spark.session import SparkOptions, session
-stage, into, settings, master, spark = json.loads(sys.argv[1])
+stage, into, copy, settings, master, spark = json.loads(sys.argv[1])
 own = session(options=SparkOptions(master=master, settings=spark))
-report = calque.load(stage, into, spark=own, settings=load_settings(flags=settings))
-told = {**report.to_json(), "driver": own.conf.get("spark.driver.host")}
-print(json.dumps(told, default=str))
+settings = load_settings(flags=settings)
+loaded = calque.load(stage, into, spark=own, settings=settings).to_json()
+copied = calque.sql(copy, spark=own, settings=settings).to_json()
+driver = own.conf.get("spark.driver.host")
+print(json.dumps({"loaded": loaded, "copied": copied, "driver": driver}, default=str))
 """
+
+
+pytestmark = pytest.mark.timeout(600)
+"""JVMs of five kinds start one after the other, which takes its time on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +96,15 @@ class Driver:
         return dict(json.loads(out))
 
 
-def by_session(place: Place, stage: Path, cluster: SparkCluster, spark: dict[str, str]) -> Driver:
-    """``calque.load`` with the caller's own session."""
+def by_session(place: Place, other: Place, stage: Path, cluster: SparkCluster) -> Driver:
+    """``calque.load``, then a ``SELECT`` into another table, with the caller's own session."""
     flags = {"ledger.url": place.ledger}
-    told = json.dumps([f"{stage}/", place.table, flags, cluster.master, spark])
+    copy = (
+        f"COPY INTO '{other.table}' FROM (SELECT id * 2, upper(pad) FROM '{stage}/') "
+        "FILE_FORMAT = (TYPE = CSV PARSE_HEADER = TRUE)"
+    )
+    spark = {**SETTINGS, **SPECULATION}
+    told = json.dumps([f"{stage}/", place.table, copy, flags, cluster.master, spark])
     return _driver([sys.executable, "-c", OWN_SESSION, told], place)
 
 
@@ -165,12 +178,22 @@ def test_an_executor_is_killed_midway(
 def test_a_twin_overtakes_a_slow_task(
     cluster: SparkCluster, staged: tuple[Path, list[int]], tmp_path: Path
 ) -> None:
-    """Speculation runs a slow task twice: the twin's rows count, the sleeper's file is removed."""
+    """Speculation runs a slow task twice: the twin's rows count, the sleeper's file is removed.
+
+    So it is where rows are only read and written, and where Spark SQL transforms them.
+    """
     stage, expected = staged
     place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
-    driver = by_session(place, stage, cluster, {**SETTINGS, **SPECULATION})
-    written = wait_for_sleeper(place, cluster, driver)
+    other = Place(tmp_path / "other", "delta", place.ledger)
+    schema = pa.schema([("id", pa.int64()), ("pad", pa.string())])
+    DeltaTable.create(other.table, Schema.from_arrow(schema))
+    driver = by_session(place, other, stage, cluster)
+    loaded = wait_for_sleeper(place, cluster, driver)
+    copied = wait_for_sleeper(other, cluster, driver)
     report = driver.report()
-    assert report["rows_loaded"] == len(expected)
     assert report["driver"] == DRIVER
-    assert_once(place, expected, written)
+    for name in ("loaded", "copied"):
+        assert report[name]["rows_loaded"] == len(expected)
+    assert_once(place, expected, loaded)
+    assert_once(other, [2 * one for one in expected], copied)
+    assert rows(other).column("pad")[0].as_py() == PAD.upper()

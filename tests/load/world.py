@@ -18,14 +18,17 @@ ROWS = 4
 
 def write_files(stage: Path, count: int, *, first: int = 0) -> list[int]:
     """CSV files with ids that tell where they came from; every id."""
+    numbers = range(first, first + count)
+    return [one for number in numbers for one in write_file(stage, number)]
+
+
+def write_file(stage: Path, number: int, *, generation: int = 0) -> list[int]:
+    """One of those files, as it is in one of its generations; its ids."""
     stage.mkdir(parents=True, exist_ok=True)
-    ids = []
-    for number in range(first, first + count):
-        mine = [number * 100 + row for row in range(ROWS)]
-        body = "id,name\n" + "".join(f"{one},n{one}\n" for one in mine)
-        (stage / f"f{number:05d}.csv").write_text(body)
-        ids += mine
-    return ids
+    mine = [number * 100 + generation * ROWS + row for row in range(ROWS)]
+    body = "id,name\n" + "".join(f"{one},n{one}\n" for one in mine)
+    (stage / f"f{number:05d}.csv").write_text(body)
+    return mine
 
 
 def iceberg(place: Place) -> Table:

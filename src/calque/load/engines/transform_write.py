@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calque import faults
 from calque.load.digest import join
 from calque.load.engines.transform_read import OUTCOME
 from calque.load.formats.reject import Misfit
@@ -50,7 +51,9 @@ class WriteRows:
         writer = TaskWriter(self.plan, root, number, f"{uuid.uuid4().hex[:6]}s{attempt}")
         try:
             pieces = tuple(self._pieces(batches, writer))
-            return TaskOutput(number, writer.finish(), pieces)
+            shared = writer.finish()
+            faults.point("task.written")
+            return TaskOutput(number, shared, pieces)
         except BaseException:
             writer.abandon()
             raise
