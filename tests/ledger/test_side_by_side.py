@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +16,10 @@ from calque.ledger import Ledger, TableRow, database, open_ledger
 from calque.ledger.claim import ENDED
 from calque.ledger.files import mget, renew
 from calque.ledger.finish import Manifest, abort, adopt, finalise, prepare
+from calque.ledger.lease import dead_loads
 from calque.ledger.schema import claims
+from calque.ledger.tables import register_table
+from tests.ledger.conftest import KEY
 from tests.ledger.filling import OWNER, begin, load, manifest
 
 pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
@@ -86,6 +90,20 @@ def test_a_frozen_transaction_is_ended(
     with open_ledger(url) as sleeper, pytest.raises(Unavailable):
         freeze(sleeper)
     assert granted == ["a"]
+
+
+def test_a_machine_with_a_wrong_clock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases go by the database's clock: a machine whose own is wrong takes nobody for dead."""
+    with open_ledger(url) as right:
+        table = register_table(right, KEY)
+        begin(right, table, "A", ["a"])
+        true = time.time_ns
+        monkeypatch.setattr(database.time, "time_ns", lambda: true() + 3600 * 10**9)
+        with open_ledger(url) as wrong:
+            assert dead_loads(wrong, table) == []
+            begin(wrong, table, "B", ["b"], lease=0)
+        monkeypatch.undo()
+        assert [one.load_id for one in dead_loads(right, table)] == ["B"]
 
 
 def test_renewal_waits_for_nobody(url: str, ledger: Ledger, table: TableRow) -> None:

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,24 @@ class Ledger:
         return self.engine.url.render_as_string(hide_password=True)
 
     def now(self) -> int:
-        """Microseconds since the epoch."""
+        """Microseconds since the epoch, by this machine: what files' time stamps compare with."""
         return self._clock() if self._clock else time.time_ns() // 1000
+
+    def lease_now(self) -> int:
+        """The time by which leases are told: the same for every machine that shares the ledger."""
+        return self.now() + self._ahead
+
+    @cached_property
+    def _ahead(self) -> int:
+        """How far the database's clock is before this machine's; asked once."""
+        if self._clock or self.engine.dialect.name != "postgresql":
+            return 0
+        with self.read() as connection:
+            asked = self.now()
+            told = connection.exec_driver_sql(
+                "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+            ).scalar_one()
+            return int(told) - (asked + self.now()) // 2
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
