@@ -21,7 +21,7 @@ from calque.testing.seaweedfs import seaweedfs
 from tests.load.bucket import BucketPlace
 from tests.load.loader import Place
 from tests.load.meddling import Meddling
-from tests.load.world import ids, write_files
+from tests.load.world import assert_settled, ids, write_files
 
 
 class Dying(Meddling):
@@ -93,3 +93,24 @@ def test_unfinished_files_of_a_load_given_up(lake: Place) -> None:
         statement.run()
     assert engine.left == 2
     assert leftovers(statement.lake.root, statement.lake.options) == []
+
+
+def test_labels_that_begin_alike(simple: Place) -> None:
+    """What belongs to a load is told by its whole id: a label may be the beginning of another's."""
+    labels = ["day-2", "day-00002", "day-kept", "day-cut", "day.2", "day"]
+    expected = []
+    for number, label in enumerate(labels):
+        expected += write_files(simple.stage, 1, first=number)
+        assert simple.load(label=label).files_loaded == 1
+    assert_settled(simple, expected)
+
+
+def test_a_label_for_two_tables(simple: Place) -> None:
+    """A label is one of a table: the same may be given to a load of another one."""
+    expected = write_files(simple.stage, 2)
+    other = Place(simple.folder / "other", simple.kind, simple.ledger)
+    (simple.folder / "other").mkdir()
+    for _ in range(2):
+        told = [simple.load(label="day"), other.load(label="day", stage=simple.source)]
+    assert [one.replayed for one in told] == [True, True]
+    assert ids(simple) == ids(other) == Counter(expected)

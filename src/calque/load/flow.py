@@ -6,6 +6,7 @@ import getpass
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from calque import faults
@@ -14,7 +15,7 @@ from calque.errors import DataError, NotFound, Unavailable
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.finish import FileResult
-from calque.ledger.history import LoadRow, loads_of_label, results_of
+from calque.ledger.history import LoadRow, find_load, loads_of_label, results_of
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, register_table, void_records
 from calque.load.batch import Batch, abort_of
@@ -365,8 +366,14 @@ class Statement:
         if label is None:
             stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
             return f"{stamp}-{secrets.token_hex(4)}"
+        # No chance in it: of two that run a labelled statement at once the second must be refused.
+        # A tilde is in no label, so that no other label makes the same id.
         used = len(loads_of_label(self.ledger, table.number, label))
-        return f"{label}.{used + 1}" if used else label
+        named = f"{label}~{used + 1}" if used else label
+        with suppress(NotFound):
+            if find_load(self.ledger, named).table_number != table.number:
+                return f"{named}~t{table.number}"
+        return named
 
     def _engine_for(self, size: int) -> Engine:
         if self._engine is None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from calque.errors import CalqueError, NotFound
 from calque.ledger.finish import Manifest
 from calque.load.tables import Lake
+from calque.load.work import is_data_file_of
 from calque.operator import Operator
 
 
@@ -24,18 +25,18 @@ def remove_orphans(lake: Lake, load_id: str, keep: Iterable[str]) -> int:
     removed = 0
     with suppress(CalqueError):
         for prefix, deep in _prefixes(lake, load_id, kept):
-            removed += _remove(lake.place.operator, prefix, deep, f"{load_id}-", names)
+            removed += _remove(lake.place.operator, prefix, deep, load_id, names)
     return removed
 
 
-def _remove(operator: Operator, prefix: str, deep: bool, ours: str, kept: set[str]) -> int:
+def _remove(operator: Operator, prefix: str, deep: bool, load_id: str, kept: set[str]) -> int:
     removed = 0
     for found in operator.list(prefix, recursive=deep):
-        if _name(found.path).startswith(ours) and _name(found.path) not in kept:
+        if is_data_file_of(load_id, _name(found.path)) and _name(found.path) not in kept:
             operator.delete(found.path)
             removed += 1
     for left in operator.leftovers(prefix):
-        if _name(left.location).startswith(ours):
+        if is_data_file_of(load_id, _name(left.location)):
             operator.remove_leftover(left)
     return removed
 
