@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 
 import pytest
 
 from tests.load.loader import LEASE, Place, ended, report, run, start
-from tests.load.world import assert_settled, write_files
+from tests.load.world import assert_settled, ids, write_files
 
 FREEZE = 2.5 * LEASE
 
@@ -51,3 +52,19 @@ def test_many_rebuild_at_once(lost: tuple[Place, list[int]]) -> None:
     for name, loader in zip(names, loaders, strict=True):
         assert ended(place, name, loader) == 0, report(place, name)
     assert_settled(place, expected)
+
+
+def test_two_tables_with_one_label(simple: Place) -> None:
+    """Loads of two ledgers may bear one label: a ledger that takes both tables in knows both."""
+    expected = write_files(simple.stage, 2)
+    tables = []
+    for name in ("one", "two"):
+        (simple.folder / name).mkdir()
+        apart = Place(simple.folder / name, simple.kind, str(simple.folder / f"{name}.db"))
+        assert apart.load(stage=simple.source, label="day").files_loaded == 2
+        tables.append(Place(apart.folder, apart.kind, simple.ledger))
+    for place in tables * 2:
+        again = place.load(stage=simple.source)
+        assert again.files.counts == {"SKIPPED_LOADED": 2}
+        assert place.load(stage=simple.source, label="day", force=True).replayed
+        assert ids(place) == Counter(expected)
