@@ -33,7 +33,7 @@ from calque.ledger.lease import (
     this_process,
 )
 from calque.ledger.schema import MIGRATIONS, claims, errors, loads, version
-from calque.ledger.tables import register_table, void_records
+from calque.ledger.tables import find_table, register_table, void_records
 from calque.values.row_errors import RowError
 from tests.ledger.conftest import KEY, Clock
 from tests.ledger.filling import OWNER, begin, identity, load, manifest
@@ -56,10 +56,10 @@ def test_key_is_tenant_database_table_and_file(url: str) -> None:
         with open_ledger(url, tenant=tenant) as ledger:
             for number, key in enumerate(keys):
                 row = register_table(ledger, key)
-                assert row.fresh
+                assert row.unchecked
                 load(ledger, row, f"{tenant}{number}", [f"s3://b/{tenant}{number}"])
                 assert [one.location for one in scan(ledger, row)] == [f"s3://b/{tenant}{number}"]
-            assert not register_table(ledger, KEY).fresh
+            assert register_table(ledger, KEY).number == find_table(ledger, KEY).number
 
 
 def test_value_is_all_metadata(ledger: Ledger, table: TableRow, clock: Clock) -> None:

@@ -377,7 +377,7 @@ def test_label_of_an_aborted_load_can_be_used_again(simple: Place) -> None:
         simple.load(label="once")
     (simple.stage / "bad.csv").write_text("id,name\n77,y\n")
     told = simple.load(label="once")
-    assert told.load_ids == ["once.2"]
+    assert told.load_ids == ["once~2"]
     assert simple.load(label="once").replayed
 
 

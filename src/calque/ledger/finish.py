@@ -198,30 +198,52 @@ def abort(ledger: Ledger, load_id: str, message: str, manifest: Manifest) -> boo
 def adopt(
     ledger: Ledger, table: TableRow, load_id: str, table_version: int, manifest: Manifest
 ) -> bool:
-    """Take a committed load that the ledger lost back in, as its sidecar tells it."""
+    """Take a committed load that the ledger lost back in, as its sidecar tells it.
+
+    An id that is taken by a load of another table (two ledgers may have given the same label) gets
+    this table's number behind it. False if the load is known.
+    """
     with ledger.write() as connection:
-        known = connection.execute(select(loads.c.state).where(loads.c.load_id == load_id)).scalar()
-        if known is not None:
-            return False
-        now = ledger.now()
-        connection.execute(
-            insert(loads).values(
-                load_id=load_id,
-                table_number=table.number,
-                label=manifest.label,
-                last=manifest.last,
-                state="PREPARED",
-                owner="rebuild",
-                lease_until=now,
-                started_at=min((one.verified_at for one in manifest.sources), default=now),
-                base_version=table_version,
-                statement="(rebuilt from the table)",
-                purge=False,
-            )
+        for name in (load_id, f"{load_id}~t{table.number}"):
+            if _reopen(connection, ledger, table, name, table_version, manifest):
+                _record(connection, ledger, table.number, name, table_version, manifest)
+                _close(connection, ledger, name, "COMMITTED", manifest, table_version)
+                return True
+            holder = select(loads.c.table_number).where(loads.c.load_id == name)
+            if connection.execute(holder).scalar() == table.number:
+                return False
+    return False
+
+
+def _reopen(
+    connection: Connection,
+    ledger: Ledger,
+    table: TableRow,
+    load_id: str,
+    table_version: int,
+    manifest: Manifest,
+) -> bool:
+    now = ledger.now()
+    made = connection.execute(
+        upsert(connection, loads)
+        .values(
+            load_id=load_id,
+            table_number=table.number,
+            label=manifest.label,
+            last=manifest.last,
+            state="PREPARED",
+            owner="rebuild",
+            lease_until=now,
+            started_at=min((one.verified_at for one in manifest.sources), default=now),
+            base_version=table_version,
+            statement="(rebuilt from the table)",
+            purge=False,
         )
-        _record(connection, ledger, table.number, load_id, table_version, manifest)
-        _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
-    return True
+        # Another that rebuilds at the same time: wait for it, and leave the load to it.
+        .on_conflict_do_nothing()
+        .returning(loads.c.load_id)
+    )
+    return made.first() is not None
 
 
 def _record(

@@ -23,13 +23,17 @@ class TableKey:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table the ledger knows. ``fresh``: it was not known before this call."""
+    """A table the ledger knows."""
 
     number: int
     key: TableKey
     first_load_at: int | None
     checked_version: int
-    fresh: bool = False
+
+    @property
+    def unchecked(self) -> bool:
+        """Nobody has compared the ledger with the table yet, or not to the end."""
+        return self.checked_version < 0
 
 
 def find_table(ledger: Ledger, key: TableKey) -> TableRow | None:
@@ -58,8 +62,8 @@ def register_table(ledger: Ledger, key: TableKey) -> TableRow:
             .on_conflict_do_nothing()
         )
         made = _find(ledger, connection, key)
-        assert made is not None, "the row was inserted in this transaction"
-        return TableRow(made.number, key, made.first_load_at, made.checked_version, fresh=True)
+        assert made is not None, "the row is there, by this transaction or another"
+        return made
 
 
 def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | None:

@@ -41,7 +41,7 @@ class Loader:
     ) -> None:
         self.settings = settings or load_settings()
         self.ledger = ledger_of(self.settings)
-        self._spark = spark if spark is not None else _from_settings(self.settings)
+        self._spark = _where(spark, self.settings)
         self._engines: dict[str, Engine] = {}
 
     def run(self, request: LoadRequest, progress: OnProgress | None = None) -> Report:
@@ -169,12 +169,18 @@ def sql(
         return loader.run(request, progress)
 
 
-def _from_settings(settings: Settings) -> SparkOptions | None:
-    """Options only where the configuration names a cluster; else the size of the load decides."""
-    spark = settings.spark
-    if spark.master is None:
-        return None
-    return SparkOptions(master=spark.master, memory=spark.memory, settings=spark.settings)
+def _where(
+    spark: SparkSession | SparkOptions | str | None, settings: Settings
+) -> SparkSession | SparkOptions | str | None:
+    """A master named here or in the configuration, with the configured memory and settings.
+
+    Without one the size of the load decides.
+    """
+    configured = settings.spark
+    master = configured.master if spark is None else spark
+    if not isinstance(master, str) or master == "local":
+        return master
+    return SparkOptions(master, configured.memory, configured.settings)
 
 
 def _format(

@@ -133,6 +133,7 @@ class Batch:
             snapshot.target,
             self.format,
             self.stage.options,
+            self.lake.options,
         )
         faults.point("write.before")
         written: list[DataFile] = []

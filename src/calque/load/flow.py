@@ -6,14 +6,16 @@ import getpass
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from calque import faults
 from calque.config import Settings
 from calque.errors import DataError, NotFound, Unavailable
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.finish import FileResult
-from calque.ledger.history import LoadRow, loads_of_label, results_of
+from calque.ledger.history import LoadRow, find_load, loads_of_label, results_of
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, register_table, void_records
 from calque.load.batch import Batch, abort_of
@@ -128,7 +130,8 @@ class Statement:
         if self._look_only:
             return find_table(self.ledger, key)
         table = register_table(self.ledger, key)
-        if table.fresh:
+        if table.unchecked:
+            faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
                 self.report.notes.append(
@@ -247,6 +250,7 @@ class Statement:
             target,
             format,
             stage.options,
+            self.lake.options,
         )
         if self.request.validation is not None:
             engine = self._engine_for(plan.bytes)
@@ -362,8 +366,14 @@ class Statement:
         if label is None:
             stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
             return f"{stamp}-{secrets.token_hex(4)}"
+        # No chance in it: of two that run a labelled statement at once the second must be refused.
+        # A tilde is in no label, so that no other label makes the same id.
         used = len(loads_of_label(self.ledger, table.number, label))
-        return f"{label}.{used + 1}" if used else label
+        named = f"{label}~{used + 1}" if used else label
+        with suppress(NotFound):
+            if find_load(self.ledger, named).table_number != table.number:
+                return f"{named}~t{table.number}"
+        return named
 
     def _engine_for(self, size: int) -> Engine:
         if self._engine is None:

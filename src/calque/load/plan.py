@@ -96,6 +96,7 @@ def make_plan(
     target: TargetSchema,
     format: FormatOptions,
     source_options: Mapping[str, object],
+    root_options: Mapping[str, object],
 ) -> WritePlan:
     """One load of these files, cut into tasks by bytes."""
     unknown = [name for name in request.columns if name not in target.schema.names]
@@ -107,6 +108,7 @@ def make_plan(
     return WritePlan(
         load_id=load_id,
         root=root,
+        root_options=root_options,
         data_prefix=data_prefix,
         source_options=source_options,
         tasks=group(files),

@@ -15,7 +15,7 @@ def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> 
 
     A load counts as committed if its sidecar was marked done or the table has its marker.
     """
-    sidecars = Sidecars(lake.root)
+    sidecars = Sidecars(lake.place)
     found: list[tuple[int, str]] = []
     for load_id, version in sidecars.loads():
         if version is None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from calque.errors import CalqueError, IntegrityError, NotFound
 from calque.ledger.finish import LoadedFile, Manifest
-from calque.operator import Operator
+from calque.load.writing.root import TableRoot
 
 FOLDER = "_calque/loads/"
 SOURCES, DONE = ".json.gz", ".done"
@@ -23,8 +23,8 @@ SOURCES, DONE = ".json.gz", ".done"
 class Sidecars:
     """The sidecars of one table."""
 
-    def __init__(self, root: str) -> None:
-        self._operator, self._path = Operator.locate(root.rstrip("/") + "/")
+    def __init__(self, root: TableRoot) -> None:
+        self._operator, self._path = root.operator, root.base
 
     def path(self, load_id: str) -> str:
         """Under the table's root, as the commit names it."""

@@ -13,6 +13,7 @@ from typing import Any, cast
 from calque.config import Settings
 from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvalid
 from calque.load.manifest import StagedFile
+from calque.load.places import service_options
 from calque.operator import Operator
 from calque.values import Metadata, SourceIdentity
 
@@ -196,4 +197,4 @@ def _resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]
         raise StatementInvalid(f"a path within a stage cannot climb out of it: {location}")
     base = stage.location
     joined = base.rstrip("/") + slash + rest if slash else base
-    return joined, dict(stage.options)
+    return joined, service_options(joined, stage.options, f"[stages.{name}]")

@@ -83,7 +83,7 @@ class Operators:
 def run_task(plan: WritePlan, task: WriteTask, attempt: str) -> TaskOutput:
     """Read and write the pieces of a task. Raises only what a retry may cure."""
     operators = Operators(plan.source_options)
-    root = TableRoot.at(plan.root)
+    root = TableRoot.at(plan.root, plan.root_options)
     writer = TaskWriter(plan, root, task.number, attempt)
     run = _Run(plan, operators, root, writer, ReadSpec.of(plan))
     try:

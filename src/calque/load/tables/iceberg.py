@@ -38,6 +38,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from calque.errors import CalqueError, DataError, Unavailable, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
+from calque.load.places import service_options
 from calque.load.tables.base import Change, Mark, Marker, Snapshot
 from calque.load.tables.errors import ICEBERG, mapped
 from calque.load.tables.iceberg_files import (
@@ -46,7 +47,9 @@ from calque.load.tables.iceberg_files import (
     numbered,
     plain_schema,
 )
+from calque.load.tables.storage import iceberg_properties
 from calque.load.work import TargetSchema
+from calque.load.writing.root import TableRoot
 from calque.operator import Operator
 
 RETRIES = TableProperties.COMMIT_NUM_RETRIES
@@ -84,21 +87,49 @@ class IcebergLake:
         database: str,
         display: str,
         location: str | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         self._catalog = catalog
         self._identifier = identifier
         self._database = database
         self._location = location
         self.display = display
+        self.options = dict(options or {})
+        self._own = frozenset(catalog.properties)
 
     @cached_property
     def root(self) -> str:
-        operator, path = Operator.locate(self._load().location().rstrip("/") + "/data")
-        return operator.location(path).removesuffix("/data")
+        folder = self.place.operator.location(self.place.full("data"))
+        return folder.removesuffix("/data")
+
+    @cached_property
+    def place(self) -> TableRoot:
+        location = self._load().location()
+        return TableRoot.at(location, service_options(location, self.options, self.display))
 
     def _load(self) -> Table:
         with mapped(ICEBERG, self.display):
+            self._hand_over()
             return self._catalog.load_table(self._identifier)
+
+    def _hand_over(self) -> None:
+        """Let the catalog's files be reached as ours are; what the catalog was told itself rules.
+
+        Done before each use, since credentials may be of the hour only.
+        """
+        if self._files is not None:
+            told = iceberg_properties(self._files, self.options)
+            self._catalog.properties.update(
+                {name: value for name, value in told.items() if name not in self._own}
+            )
+
+    @cached_property
+    def _files(self) -> Operator | None:
+        """The service that holds the catalog's tables, as far as that is known beforehand."""
+        told = self._location or self._catalog.properties.get("warehouse") or ""
+        if "://" not in told or told.startswith("file:"):
+            return None
+        return Operator.locate(told, **cast(Any, self.options))[0]
 
     def open(self) -> IcebergSnapshot:
         snapshot = IcebergSnapshot(self._load(), self.display)
@@ -110,6 +141,7 @@ class IcebergLake:
         for left in reversed(range(5)):
             try:
                 with mapped(ICEBERG, self.display):
+                    self._hand_over()
                     with suppress(NamespaceAlreadyExistsError):
                         self._catalog.create_namespace(self._identifier[:-1])
                     self._create(schema, partition_by)

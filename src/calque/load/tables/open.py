@@ -17,6 +17,7 @@ from pathlib import Path
 
 from calque.config import Settings, TableSettings
 from calque.errors import ConfigInvalid, InvalidInput, MissingExtra
+from calque.load.places import service_options
 from calque.load.tables.base import Lake
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*\Z")
@@ -53,21 +54,23 @@ def open_table(name: str, settings: Settings) -> Lake:
 
 
 def _named(name: str, table: TableSettings, settings: Settings) -> Lake:
+    section = f'[tables."{name}"]'
     if table.format == "delta":
         if table.location is None:
-            raise ConfigInvalid(f'[tables."{name}"] needs a location')
-        return _delta(table.location, name, table.options)
+            raise ConfigInvalid(f"{section} needs a location")
+        options = service_options(table.location, table.options, section)
+        return _delta(table.location, name, options)
     if table.catalog is None:
         if table.location is None:
-            raise ConfigInvalid(f'[tables."{name}"] needs a catalog or a location')
+            raise ConfigInvalid(f"{section} needs a catalog or a location")
         return _embedded_iceberg(f"iceberg:{table.location}", display=name)
     properties = settings.catalogs.get(table.catalog)
     if properties is None:
-        raise ConfigInvalid(f'[tables."{name}"] names a catalog that is not there: {table.catalog}')
+        raise ConfigInvalid(f"{section} names a catalog that is not there: {table.catalog}")
     return _catalogued(name, table.catalog, table, properties)
 
 
-def _delta(location: str, display: str, options: Mapping[str, str]) -> Lake:
+def _delta(location: str, display: str, options: Mapping[str, object]) -> Lake:
     try:
         from calque.load.tables.delta import DeltaLake
     except ImportError as error:
@@ -111,6 +114,7 @@ def _catalogued(
         database=f"iceberg:{catalog_name}",
         display=name,
         location=table.location,
+        options=table.options,
     )
 
 
