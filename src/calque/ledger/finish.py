@@ -201,12 +201,12 @@ def adopt(
                 lease_until=now,
                 started_at=min((one.verified_at for one in manifest.sources), default=now),
                 base_version=table_version,
-                statement="(rebuilt from the table)",
                 purge=False,
             )
         )
         _record(connection, ledger, table.number, load_id, table_version, manifest)
-        _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
+        rebuilt = "rebuilt from the table"
+        _close(connection, ledger, load_id, "COMMITTED", manifest, table_version, rebuilt)
     return True
 
 

@@ -24,6 +24,7 @@ from calque.load.plan import choose_format, choose_match, make_plan
 from calque.load.protocol import recover
 from calque.load.purge import purge_sources
 from calque.load.rebuild import rebuild
+from calque.load.render import render
 from calque.load.report import Report
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
@@ -351,7 +352,7 @@ class Statement:
             base_version=snapshot.version,
             label=self.request.label,
             who=_who(),
-            statement=self.request.describe(),
+            statement=render(self.request),
             engine=engine.name,
             purge=self.request.purge,
             force=self.request.force,

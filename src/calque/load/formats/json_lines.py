@@ -82,7 +82,7 @@ class LineParser:
     def row(self, found: dict[str, Any]) -> dict[str, Any]:
         """An object with the table's own names; null markers are None."""
         row: dict[str, Any] = {}
-        for key, value in found.items():
+        for key, value in without_nulls(found, self._format).items():
             name = self._keys.get(self._fold(key))
             if name is None or name not in self._wanted:
                 continue
@@ -177,6 +177,23 @@ def load_object(raw: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Malformed("is no JSON object", 1)
     return found
+
+
+def without_nulls(found: dict[str, Any], format: JsonFormat) -> dict[str, Any]:
+    """STRIP_NULL_VALUES: the object without its null members, at every depth.
+
+    Elements of an array stay, null or not: their places mean something.
+    """
+    stripped: dict[str, Any] = _stripped(found) if format.strip_null_values else found
+    return stripped
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _stripped(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_stripped(one) for one in value]
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class QuickJson:
                     explicit_schema=self._schema, unexpected_field_behavior=extra
                 ),
             )
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # unsound, or a type it cannot read
             return None
 
     def _is_complete(self, table: pa.Table, block: Block) -> bool:
