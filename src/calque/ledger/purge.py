@@ -1,4 +1,4 @@
-"""The queue of source files to be removed after their load; it outlives a crash."""
+"""The queue of source files to be removed or moved after their load; it outlives a crash."""
 
 from __future__ import annotations
 
@@ -12,28 +12,39 @@ from calque.ledger.schema import loads, purges
 from calque.ledger.tables import TableRow
 from calque.values import SourceIdentity
 
+PAGE = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """A source to be removed, if it is still the one that was loaded."""
+    """A source to be removed, if it is still the one that was loaded; or moved to an archive."""
 
     load_id: str
     identity: SourceIdentity
     tries: int
+    archive: str | None = None
+    name: str | None = None
+    """Below the archive, as it was below the stage."""
 
 
-def pending_purges(ledger: Ledger, table: TableRow, limit: int = 10_000) -> list[Purge]:
-    """What is left to be removed of a table's finished loads."""
+def pending_purges(ledger: Ledger, table: TableRow) -> list[Purge]:
+    """What is left to be removed of a table's finished loads: a page, those that failed last."""
     query = (
-        select(purges.c.load_id, purges.c.identity, purges.c.tries)
+        select(purges.c.load_id, purges.c.identity, purges.c.tries, purges.c.archive, purges.c.name)
         .join(loads, loads.c.load_id == purges.c.load_id)
         .where(loads.c.table_number == table.number)
         .order_by(purges.c.tries, purges.c.location)
-        .limit(limit)
+        .limit(PAGE)
     )
     with ledger.read() as connection:
         return [
-            Purge(row.load_id, SourceIdentity.from_json(json.loads(row.identity)), row.tries)
+            Purge(
+                row.load_id,
+                SourceIdentity.from_json(json.loads(row.identity)),
+                row.tries,
+                row.archive,
+                row.name,
+            )
             for row in connection.execute(query)
         ]
 

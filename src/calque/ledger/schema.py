@@ -160,6 +160,8 @@ purges = Table(
     Column("identity", Text, nullable=False),
     Column("tries", Integer, nullable=False, default=0),
     Column("message", Text),
+    Column("archive", Text),
+    Column("name", Text),
 )
 
 
@@ -167,7 +169,15 @@ def _first(connection: Connection) -> None:
     metadata.create_all(connection)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+def _archives(connection: Connection) -> None:
+    """Sources may be moved instead of removed; a ledger made today has the columns already."""
+    have = {column["name"] for column in inspect(connection).get_columns(purges.name)}
+    for name in ("archive", "name"):
+        if name not in have:
+            connection.execute(text(f"ALTER TABLE {purges.name} ADD COLUMN {name} TEXT"))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _archives)
 """Step n brings a ledger from version n to n + 1; a step that was released never changes."""
 
 

@@ -47,6 +47,7 @@ class Batch:
     format: FormatOptions
     report: Report
     tick: Tick
+    archive: str | None = None
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
@@ -190,7 +191,8 @@ class Batch:
             results=results,
             errors=_errors(outcomes),
             moved=shifted,
-            purge=self.request.purge,
+            purge=self.request.purge or self.archive is not None,
+            archive=self.archive,
             last=last,
             label=load.start.label,
         )
@@ -250,10 +252,6 @@ def abort_of(error: DataError, report: Report) -> LoadAborted:
     )
     aborted.report = report
     return aborted
-
-
-def _wanted(one: Decision) -> Wanted:
-    return Wanted(one.file.identity, one.known.load_id if one.known else None)
 
 
 def _status(outcome: FileOutcome | None) -> Status:

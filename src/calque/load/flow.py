@@ -16,6 +16,7 @@ from calque.ledger.finish import FileResult
 from calque.ledger.history import LoadRow, loads_of_label, results_of
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, register_table, void_records
+from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
@@ -65,6 +66,7 @@ class Statement:
         self._choose_engine = engine
         self._engine: Engine | None = None
         self._progress = progress
+        self._archive: str | None = None
         self.report = Report(
             self.lake.display,
             forced=request.force,
@@ -87,6 +89,9 @@ class Statement:
     def _run(self) -> None:
         snapshot = self._find()
         stage = self._stage(snapshot)
+        if self.request.archive is not None:
+            root = self.lake.root if snapshot is not None else None
+            self._archive = checked_archive(self.request.archive, self._settings, stage, root)
         table = self._table(snapshot) if snapshot is not None else None
         if table is not None and not self._look_only:
             self._put_in_order(table, stage)
@@ -153,9 +158,10 @@ class Statement:
         self._purge(table, stage)
 
     def _purge(self, table: TableRow, stage: Stage) -> None:
-        removed, troubles = purge_sources(self.ledger, table, **stage.options)
-        self.report.purged += removed
-        self.report.notes.extend(troubles)
+        done = purge_sources(self.ledger, table, stage, self._settings)
+        self.report.purged += done.removed
+        self.report.archived += done.archived
+        self.report.notes.extend(done.troubles)
 
     def _replay(self, table: TableRow) -> bool:
         """A label that was loaded whole: give its report again and do nothing."""
@@ -296,6 +302,7 @@ class Statement:
                 engine=engine,
                 format=format,
                 report=self.report,
+                archive=self._archive,
                 tick=self._ticker(len(files), size),
             )
             start = self._start(table, snapshot, engine)
@@ -354,7 +361,7 @@ class Statement:
             who=_who(),
             statement=render(self.request),
             engine=engine.name,
-            purge=self.request.purge,
+            purge=self.request.purge or self._archive is not None,
             force=self.request.force,
         )
 

@@ -42,7 +42,7 @@ class Stage:
         pattern: str | None = None,
         exclude: str | None = None,
     ) -> None:
-        place, options = _resolve(location, settings)
+        place, options = resolve(location, settings)
         base, glob = split_glob(place)
         self.options: dict[str, object] = options
         self.operator, self._path = Operator.locate(base, **cast(Any, options))
@@ -181,7 +181,7 @@ def too_young(file: StagedFile, min_age: float) -> bool:
     return min_age > 0 and changed is not None and time.time() - changed.timestamp() < min_age
 
 
-def _resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]:
+def resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]:
     """``@name/rest`` is a stage of the configuration; anything else a location."""
     if not location.startswith("@"):
         return location, {}
