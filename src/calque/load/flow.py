@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from calque.config import Settings
-from calque.errors import DataError, NotFound, Unavailable
+from calque.errors import DataError, NotFound, StatementInvalid, Unavailable
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.finish import FileResult
@@ -112,11 +112,23 @@ class Statement:
 
     def _find(self) -> Snapshot | None:
         try:
-            return self.lake.open()
+            found = self.lake.open()
         except NotFound:
             if not self.request.create:
                 raise
             return None
+        self._check_partitions(found)
+        return found
+
+    def _check_partitions(self, snapshot: Snapshot) -> None:
+        """PARTITION_BY makes a table; it does not change one."""
+        asked, have = self.request.partition_by, snapshot.target.partition_columns
+        if asked and asked != have:
+            raise StatementInvalid(
+                f"{self.lake.display} is partitioned by {', '.join(have) or 'nothing'}, "
+                f"not by {', '.join(asked)}",
+                hint="Leave PARTITION_BY out, or load into a new table.",
+            )
 
     def _stage(self, snapshot: Snapshot | None) -> Stage:
         # A table inside its own stage must not be loaded into itself.

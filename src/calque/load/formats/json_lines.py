@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +29,14 @@ class Malformed(Exception):
         self.message = message
         self.character = character
         self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An object: the values of the table's columns by their names, and what has no column."""
+
+    values: dict[str, Any]
+    extra: dict[str, Any]
 
 
 class LineParser:
@@ -57,7 +66,7 @@ class LineParser:
         """Rows of a block; at most ``room`` errors are described."""
         if block.broken is not None:
             return self._endless(block, before)
-        objects: list[dict[str, Any]] = []
+        objects: list[Row] = []
         places: list[tuple[int, int, bytes]] = []
         errors: dict[int, RowError | None] = {}
         record = 0
@@ -79,12 +88,15 @@ class LineParser:
             offset += len(line) + 1
         return self.shaped(objects, origin, places, before.records, record, errors, room)
 
-    def row(self, found: dict[str, Any]) -> dict[str, Any]:
+    def row(self, found: dict[str, Any]) -> Row:
         """An object with the table's own names; null markers are None."""
         row: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
         for key, value in without_nulls(found, self._format).items():
             name = self._keys.get(self._fold(key))
             if name is None or name not in self._wanted:
+                if self._spec.rescue is not None and value is not None:
+                    extra[key] = value
                 continue
             if name in row:
                 raise Malformed(f"the field {name!r} stands there twice", None)
@@ -94,11 +106,11 @@ class LineParser:
             missing = [name for name in missing if name in self._wanted]
             if missing:
                 raise Malformed(f"the field {missing[0]!r} is missing", None, Code.MISSING_FIELD)
-        return row
+        return Row(row, extra)
 
     def shaped(
         self,
-        objects: list[dict[str, Any]],
+        objects: list[Row],
         origin: list[int],
         places: list[tuple[int, int, bytes]],
         before: int,
@@ -108,10 +120,11 @@ class LineParser:
     ) -> Parsed:
         """Objects as rows, their misfits among the errors."""
         columns: list[pa.Array | Cells | None] = [
-            column_of([row.get(field.name) for row in objects], field.type)
+            column_of([row.values.get(field.name) for row in objects], field.type)
             for field in self._spec.schema
         ]
-        shaped = self._shaper.shape(columns, len(objects))
+        extras = {at: row.extra for at, row in enumerate(objects) if row.extra}
+        shaped = self._shaper.shape(columns, len(objects), extras)
         for misfit in shaped.misfits:
             index = origin[misfit.row]
             place = places[misfit.row]

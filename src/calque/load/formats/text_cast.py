@@ -15,6 +15,7 @@ from calque.load.formats.reject import Code
 from calque.load.formats.rules import CastRules
 
 _INTEGER = r"^-?[0-9]+$"
+_HEXADECIMAL = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FLOAT = _NUMBER[:-1] + r"|^[+-]?(?i:inf|infinity|nan)$"
 _INFINITE = r"^\s*[+-]?(?i:inf|infinity)\s*$"
@@ -36,11 +37,12 @@ def cast_text(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
 
 def _integer(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
     def cast(text: pa.Array) -> pa.Array:
-        if pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
+        if not rules.hexadecimal and pc.any(_matches(text, "[xX]")).as_py():
             raise pa.ArrowInvalid("pyarrow would read 0x1F as a number")
         return pc.cast(text, target)
 
-    return _by_pattern(values, target, _INTEGER, cast, rules)
+    pattern = _HEXADECIMAL if rules.hexadecimal else _INTEGER
+    return _by_pattern(values, target, pattern, cast, rules)
 
 
 def _float(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
