@@ -12,6 +12,7 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
 from calque.load.compare import Decision
+from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
 from calque.load.plan import make_plan
 from calque.load.protocol import LoadRun
@@ -222,9 +223,10 @@ class Batch:
         if isinstance(error, DataError):
             for row in results:
                 self.report.files.add(row)
-        return Manifest(
-            results=tuple(results), errors=_errors(outcomes), last=last, label=start.label
-        )
+        errors = _errors(outcomes)
+        if isinstance(error, FileRefused):
+            errors = (*errors, asdict(error.row_error))
+        return Manifest(results=tuple(results), errors=errors, last=last, label=start.label)
 
     def _add(self, file: StagedFile, status: Status, message: str | None) -> None:
         self.report.files.add(
