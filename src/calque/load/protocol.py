@@ -94,7 +94,7 @@ class LoadRun:
 
     def prepare(self, manifest: Manifest) -> None:
         """Step 3, after the caller has checked the sources: sidecar, then PREPARED."""
-        Sidecars(self.lake.root).write(self.load_id, manifest)
+        Sidecars(self.lake.root).write(self.load_id, self.table.key.table_id, manifest)
         faults.point("prepare.sidecar")
         self._writing = False
         try:
