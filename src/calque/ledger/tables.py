@@ -78,6 +78,33 @@ def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | N
     return TableRow(row.number, key, row.first_load_at, row.checked_version) if row else None
 
 
+def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
+    """The tenant's tables for which some load is not over, whether or not its loader lives."""
+    query = (
+        select(
+            tables.c.number,
+            tables.c.database,
+            tables.c.name,
+            tables.c.table_id,
+            tables.c.location,
+            tables.c.first_load_at,
+            tables.c.checked_version,
+        )
+        .where(
+            tables.c.tenant == ledger.tenant,
+            select(loads.c.load_id)
+            .where(loads.c.table_number == tables.c.number, loads.c.state.in_(OPEN))
+            .exists(),
+        )
+        .order_by(tables.c.number)
+    )
+    with ledger.read() as connection:
+        return [
+            TableRow(number, TableKey(*key), first, checked)
+            for number, *key, first, checked in connection.execute(query)
+        ]
+
+
 def void_records(
     ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]], checked_version: int
 ) -> int:

@@ -12,6 +12,7 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
 from calque.load.compare import Decision
+from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
 from calque.load.plan import make_plan
 from calque.load.protocol import LoadRun
@@ -48,6 +49,7 @@ class Batch:
     format: FormatOptions
     report: Report
     tick: Tick
+    archive: str | None = None
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
@@ -192,7 +194,8 @@ class Batch:
             results=results,
             errors=_errors(outcomes),
             moved=shifted,
-            purge=self.request.purge,
+            purge=self.request.purge or self.archive is not None,
+            archive=self.archive,
             last=last,
             label=load.start.label,
         )
@@ -222,9 +225,11 @@ class Batch:
         if isinstance(error, DataError):
             for row in results:
                 self.report.files.add(row)
-        return Manifest(
-            results=tuple(results), errors=_errors(outcomes), last=last, label=start.label
-        )
+        errors = _errors(outcomes)
+        if isinstance(error, FileRefused):
+            refused = error.row_error
+            errors[refused.file] = RowErrors.of([refused]).packed
+        return Manifest(results=tuple(results), errors=errors, last=last, label=start.label)
 
     def _add(self, file: StagedFile, status: Status, message: str | None) -> None:
         self.report.files.add(
@@ -252,10 +257,6 @@ def abort_of(error: DataError, report: Report) -> LoadAborted:
     )
     aborted.report = report
     return aborted
-
-
-def _wanted(one: Decision) -> Wanted:
-    return Wanted(one.file.identity, one.known.load_id if one.known else None)
 
 
 def _status(outcome: FileOutcome | None) -> Status:

@@ -9,23 +9,13 @@ import pyarrow as pa
 
 from calque.errors import ConditionNotMatch, DataError, StatementInvalid
 from calque.load.manifest import StagedFile
+from calque.load.metadata_columns import TYPES
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
-from calque.load.work import ColumnMatch, Engine, FormatOptions, MetadataKind
+from calque.load.work import ColumnMatch, Engine, FormatOptions
 
 SAMPLE = 20
 """Files whose heads are read to infer the schema of a new table."""
-
-METADATA_TYPES: dict[MetadataKind, pa.DataType] = {
-    MetadataKind.FILE: pa.string(),
-    MetadataKind.NAME: pa.string(),
-    MetadataKind.ROW_NUMBER: pa.int64(),
-    MetadataKind.LAST_MODIFIED: pa.timestamp("us", tz="UTC"),
-    MetadataKind.ETAG: pa.string(),
-    MetadataKind.SIZE: pa.int64(),
-    MetadataKind.LOAD_ID: pa.string(),
-    MetadataKind.LOAD_TIME: pa.timestamp("us", tz="UTC"),
-}
 
 WIDER = {
     (pa.int8(), pa.int16()),
@@ -56,7 +46,7 @@ def schema_for_new_table(
         schema = engine.infer(files[:SAMPLE], format, source_options)
     for extra in request.metadata_columns:
         if extra.column not in schema.names:
-            schema = schema.append(pa.field(extra.column, METADATA_TYPES[extra.kind]))
+            schema = schema.append(pa.field(extra.column, TYPES[extra.kind]))
     if request.rescue_column is not None and request.rescue_column not in schema.names:
         schema = schema.append(pa.field(request.rescue_column, pa.string()))
     absent = [name for name in request.partition_by if name not in schema.names]

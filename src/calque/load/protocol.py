@@ -9,7 +9,7 @@ The table's own log is the arbiter, the ledger a cache of it.
 4. **Commit**: open the table fresh. Our marker is there? Then it is done. Else one commit with the
    data files and the marker, as a compare-and-set on the version just read. Conflict: again.
 5. **Finalise**: one ledger transaction, files LOADED, load COMMITTED.
-6. **Purge** of sources, from a queue in the ledger.
+6. **Purge** of sources (removed, or moved to an archive), from a queue in the ledger.
 
 Whoever meets a load whose owner is dead recovers it: a marker says what happened; without one a
 PREPARED load is rolled forward and a WRITING one aborted. Abort is itself a marker commit without
@@ -94,7 +94,7 @@ class LoadRun:
 
     def prepare(self, manifest: Manifest) -> None:
         """Step 3, after the caller has checked the sources: sidecar, then PREPARED."""
-        Sidecars(self.lake.place).write(self.load_id, manifest)
+        Sidecars(self.lake.place).write(self.load_id, self.table.key.table_id, manifest)
         faults.point("prepare.sidecar")
         self._writing = False
         try:

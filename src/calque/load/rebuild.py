@@ -24,7 +24,8 @@ def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> 
             found.append((version, load_id))
     adopted = []
     for version, load_id in sorted(found):
-        if adopt(ledger, table, load_id, version, sidecars.read(load_id)):
+        listed = sidecars.read(load_id, snapshot.table_id)
+        if listed is not None and adopt(ledger, table, load_id, version, listed):
             adopted.append(load_id)
     void_records(ledger, table, snapshot.restored(0), snapshot.version)
     return adopted

@@ -98,6 +98,9 @@ class Report:
     """The label was loaded before: nothing was done, this is the report of then."""
     recovered: list[str] = field(default_factory=list)
     purged: int = 0
+    """Sources that were removed after their load."""
+    archived: int = 0
+    """Sources that were moved to the archive after their load."""
     plan: WritePlan | None = None
     """What a dry run would do."""
     sample: pa.Table | None = None
@@ -163,6 +166,7 @@ class Report:
             "replayed": self.replayed,
             "recovered": self.recovered,
             "purged": self.purged,
+            "archived": self.archived,
             "notes": self.notes,
             "row_errors": self.row_errors,
             "files": [row.to_json() for row in self.rows()],

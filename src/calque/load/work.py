@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, Protocol
 
@@ -161,7 +162,7 @@ class ErrorPolicy:
         if self.mode is ErrorMode.CONTINUE:
             return "CONTINUE"
         if self.percent is not None:
-            return f"SKIP_FILE_{self.percent:g}%"
+            return f"SKIP_FILE_{format(Decimal(repr(self.percent)).normalize(), 'f')}%"
         if self.limit > 1:
             return f"{self.mode}_{self.limit}"
         return "ABORT_STATEMENT" if self.mode is ErrorMode.ABORT else "SKIP_FILE"

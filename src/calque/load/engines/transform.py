@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from calque.errors import StatementInvalid
 from calque.load.cut import cut
-from calque.load.engines.spark_errors import mapped
+from calque.load.engines.spark_errors import ExpressionFailed, mapped
+from calque.load.engines.transform_locate import located
 from calque.load.engines.transform_read import OUTCOME
 from calque.load.engines.transform_source import NAME, Order, TransformSource, outputs
 from calque.load.engines.transform_write import FILE, ROW, WriteRows
@@ -40,10 +41,13 @@ if TYPE_CHECKING:
 
 def run_transformation(spark: SparkSession, plan: WritePlan) -> Iterator[TaskResult]:
     """Read, transform, write; one result for each task."""
-    with _ordered(spark, plan) as folder:
-        with mapped():
-            rows = _selected(spark, plan, folder)
-            rows.write.format(NAME).option("order", folder).mode("append").save()
+    with _ordered(spark, plan) as (order, folder):
+        try:
+            with mapped():
+                rows = _selected(spark, plan, folder)
+                rows.write.format(NAME).option("order", folder).mode("append").save()
+        except ExpressionFailed as error:
+            raise located(spark, order, error) from error
         joiner = Joiner(plan, {})
         results = [joiner.add(output) for output in outputs(folder)]
     yield from results
@@ -51,20 +55,20 @@ def run_transformation(spark: SparkSession, plan: WritePlan) -> Iterator[TaskRes
 
 def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa.Table:
     """The first rows of the SELECT, cast to the table; nothing is written."""
-    with _ordered(spark, plan) as folder, mapped():
+    with _ordered(spark, plan) as (_, folder), mapped():
         found = _selected(spark, plan, folder).where(f"{OUTCOME} IS NULL").limit(rows).toArrow()
     return WriteRows(replace(plan, tasks=())).cast_table(found)
 
 
 @contextmanager
-def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[str]:
-    """The work written down where the data source finds it."""
+def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[tuple[Order, str]]:
+    """The work, and the folder where it is written down for the data source."""
     raw = infer_schema(list(plan.files), plan.format, plan.source_options, raw=True).schema
     order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark.sparkContext)), raw)
     spark.dataSource.register(TransformSource)
     with tempfile.TemporaryDirectory(prefix="calque-") as folder:
         (Path(folder) / "order").write_bytes(pickle.dumps(order))
-        yield folder
+        yield order, folder
 
 
 def _selected(spark: SparkSession, plan: WritePlan, folder: str) -> DataFrame:

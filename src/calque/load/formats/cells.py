@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.load.formats.reject import Code, cut
+from calque.load.formats.reject import Code
 
 
 class Refusal(NamedTuple):
@@ -104,6 +104,6 @@ def is_beyond(column: pa.ChunkedArray) -> bool:
 
 
 def shown(cell: pa.Scalar) -> str | None:
-    """A cell as a report shows it."""
+    """A cell as text, whole: a report cuts it, the rescue column does not."""
     value = cell.as_py()
-    return None if value is None else cut(str(value))
+    return None if value is None else str(value)

@@ -53,7 +53,7 @@ class QuickJson:
         lines = block.data.count(b"\n", 0, block.end) + ends_open
         try:
             table = self.read(pa.py_buffer(block.data).slice(0, block.end))
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # unsound, or a type it cannot read
             return None
         shaped = self.shaped(table, lines)
         if shaped is None or shaped.misfits:

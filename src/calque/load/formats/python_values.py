@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from calque.load.formats.cells import Cells, Refusal
-from calque.load.formats.reject import Code, cut
+from calque.load.formats.reject import Code
 
 
 class Unfit(Exception):
@@ -38,7 +38,7 @@ def column_of(values: Sequence[Any], target: pa.DataType) -> Cells:
             taken.append(convert(value))
         except Unfit as error:
             taken.append(None)
-            refused.append(Refusal(row, cut(as_text(value)), error.code, error.message))
+            refused.append(Refusal(row, as_text(value), error.code, error.message))
     return Cells(pa.array(taken, kind), tuple(refused))
 
 
@@ -53,6 +53,21 @@ def as_text(value: Any) -> str:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
     return json.dumps(value, default=as_text, ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can spell it without losing anything: numbers exactly, or as text."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, Decimal) and value.is_finite() and Decimal(repr(float(value))) == value:
+        return float(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return as_text(value)
 
 
 def _converter(target: pa.DataType) -> tuple[Callable[[Any], Any], pa.DataType]:

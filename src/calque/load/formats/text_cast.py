@@ -14,7 +14,8 @@ from calque.load.formats.cells import Cells, Refusal, failing_rows, shown, where
 from calque.load.formats.reject import Code, cut
 from calque.load.formats.rules import CastRules
 
-_INTEGER = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
+_INTEGER = r"^-?[0-9]+$"
+_HEXADECIMAL = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FLOAT = _NUMBER[:-1] + r"|^[+-]?(?i:inf|infinity|nan)$"
 _INFINITE = r"^\s*[+-]?(?i:inf|infinity)\s*$"
@@ -35,7 +36,13 @@ def cast_text(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
 
 
 def _integer(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
-    return _by_pattern(values, target, _INTEGER, lambda text: pc.cast(text, target), rules)
+    def cast(text: pa.Array) -> pa.Array:
+        if not rules.hexadecimal and pc.any(_matches(text, "[xX]")).as_py():
+            raise pa.ArrowInvalid("pyarrow would read 0x1F as a number")
+        return pc.cast(text, target)
+
+    pattern = _HEXADECIMAL if rules.hexadecimal else _INTEGER
+    return _by_pattern(values, target, pattern, cast, rules)
 
 
 def _float(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
