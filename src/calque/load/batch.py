@@ -252,10 +252,6 @@ def abort_of(error: DataError, report: Report) -> LoadAborted:
     return aborted
 
 
-def _wanted(one: Decision) -> Wanted:
-    return Wanted(one.file.identity, one.known.load_id if one.known else None)
-
-
 def _status(outcome: FileOutcome | None) -> Status:
     return outcome.status if outcome is not None else Status.FAILED
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from calque.load.formats.blocks import Block
-from calque.load.formats.cells import is_beyond
+from calque.load.formats.cells import has_decimals, is_beyond, may_mislead
 from calque.load.formats.csv_exact import width_message
 from calque.load.formats.locate import Locator
 from calque.load.formats.mapping import ColumnMap
@@ -47,6 +47,7 @@ class QuickParser:
         self._file = file
         self._names = [f"f{index}" for index in range(mapped.width)]
         self._types = self._quick_types()
+        self._decimals = [name for name, kind in self._types.items() if has_decimals(kind)]
         self._stray = _stray_quote(dialect)
         self._nulls = [*format.null_if, *([""] if format.empty_field_as_null else [])]
         self._counts_rows = self._blank_lines_fail()
@@ -56,6 +57,10 @@ class QuickParser:
         data = self._readable(block)
         if data is None:
             return None
+        if self._decimals and may_mislead(block.data[: block.end]):
+            for name in self._decimals:
+                self._read_as_text(name)
+            self._decimals = []
         invalid: list[arrow_csv.InvalidRow] = []
         table = self._table(data, invalid)
         if table is None or (invalid and not self._format.error_on_column_count_mismatch):

@@ -122,9 +122,10 @@ class _Lines:
         delimiter = self._dialect.delimiter
         raw = self._dialect.raw(self._data, record)
         before = raw.split(delimiter, field)[:field]
-        if len(before) < field or raw.count(delimiter) < field:
+        if raw.count(delimiter) < field:
             return len(raw.decode("utf-8", "replace")) + 1
-        return len(delimiter.join(before).decode("utf-8", "replace")) + len(delimiter.decode()) + 1
+        passed = b"".join(text + delimiter for text in before)
+        return len(passed.decode("utf-8", "replace")) + 1
 
 
 class _Records:
