@@ -326,10 +326,13 @@ class Engine(Protocol):
         files: Sequence[StagedFile],
         format: FormatOptions,
         source_options: Mapping[str, object] | None = None,
+        *,
+        skip_bad: bool = False,
     ) -> pa.Schema:
         """The schema that holds the rows of all these files; every column nullable.
 
-        ``source_options`` as in :attr:`WritePlan.source_options`.
+        ``source_options`` as in :attr:`WritePlan.source_options`; ``skip_bad``: files that cannot
+        be read are passed over, as long as one can.
         """
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:

@@ -54,8 +54,10 @@ class SparkEngine:
         files: Sequence[StagedFile],
         format: FormatOptions,
         source_options: Mapping[str, object] | None = None,
+        *,
+        skip_bad: bool = False,
     ) -> pa.Schema:
-        return infer_schema(files, format, source_options).schema
+        return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         if plan.transformation is None:

@@ -32,7 +32,7 @@ from calque.load.engines.transform_write import FILE, ROW, WriteRows
 from calque.load.infer import infer_schema
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
-from calque.load.work import Transformation, WritePlan
+from calque.load.work import ErrorMode, Transformation, WritePlan
 from calque.spark.tasks import cores_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,13 @@ def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa
 @contextmanager
 def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[tuple[Order, str]]:
     """The work, and the folder where it is written down for the data source."""
-    raw = infer_schema(list(plan.files), plan.format, plan.source_options, raw=True).schema
+    raw = infer_schema(
+        list(plan.files),
+        plan.format,
+        plan.source_options,
+        raw=True,
+        skip_bad=plan.on_error.mode is not ErrorMode.ABORT,
+    ).schema
     order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark.sparkContext)), raw)
     spark.dataSource.register(TransformSource)
     with tempfile.TemporaryDirectory(prefix="calque-") as folder:

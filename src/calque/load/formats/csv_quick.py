@@ -256,9 +256,12 @@ class QuickParser:
         return types
 
     def _quick_type(self, kind: pa.DataType) -> pa.DataType:
-        """The column's own type where pyarrow's conversion of text is as strict as ours."""
+        """The column's own type where pyarrow's conversion of text is as strict as ours.
+
+        Decimals are cast from text afterwards, at no cost: see ``text_cast``.
+        """
         number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        exact = number or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+        exact = number or pa.types.is_boolean(kind)
         date = pa.types.is_date32(kind) and self._format.date_format is None
         naive = pa.types.is_timestamp(kind) and kind.tz is None
         moment = naive and self._format.timestamp_format is None

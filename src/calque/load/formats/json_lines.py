@@ -200,6 +200,8 @@ def load_object(raw: bytes) -> dict[str, Any]:
         raise Malformed(f"is no JSON: {error.msg}", error.pos + 1) from error
     except RecursionError as error:
         raise Malformed("is nested too deeply", None) from error
+    except ValueError as error:  # more digits than Python turns into a number
+        raise Malformed("holds a number of too many digits", None, Code.OUT_OF_RANGE) from error
     if not isinstance(found, dict):
         raise Malformed("is no JSON object", 1)
     return found

@@ -73,10 +73,11 @@ class DeltaLake:
         return delta_options(self.place.operator, self.options)
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+        kept = self._schema(schema)
         try:
             DeltaTable.create(
                 self.uri,
-                Schema.from_arrow(schema),
+                kept,
                 mode="error",
                 partition_by=list(partition_by),
                 storage_options=self._storage(),
@@ -88,6 +89,15 @@ class DeltaLake:
             if isinstance(ours, ConditionNotMatch) or "already exists" in str(error):
                 return
             raise ours from error
+
+    def _schema(self, schema: pa.Schema) -> Schema:
+        try:
+            return Schema.from_arrow(schema)
+        except Exception as error:
+            raise Unsupported(
+                f"table {self.display}: Delta cannot keep these columns: {_reason(error)}",
+                hint="Give a schema with another type for the column, text for instance.",
+            ) from error
 
     def key(self, snapshot: Snapshot) -> TableKey:
         return TableKey("delta", self.root, snapshot.table_id, self.root)
@@ -281,6 +291,11 @@ class DeltaSnapshot:
             if isinstance(ours, ConditionNotMatch):
                 raise ours from error
             raise DataError(f"table {self._display}: cannot add columns: {error}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What the library says is wrong, without the frames it prints behind."""
+    return str(error).partition("\n")[0].rpartition("Schema error: ")[2]
 
 
 def _description(change: Change) -> dict[str, str]:
