@@ -22,7 +22,7 @@ class Purge:
     tries: int
 
 
-def pending_purges(ledger: Ledger, table: TableRow, limit: int = 10_000) -> list[Purge]:
+def pending_purges(ledger: Ledger, table: TableRow, limit: int) -> list[Purge]:
     """What is left to be removed of a table's finished loads."""
     query = (
         select(purges.c.load_id, purges.c.identity, purges.c.tries)

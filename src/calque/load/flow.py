@@ -155,7 +155,7 @@ class Statement:
         self._purge(table, stage)
 
     def _purge(self, table: TableRow, stage: Stage) -> None:
-        removed, troubles = purge_sources(self.ledger, table, **stage.options)
+        removed, troubles = purge_sources(self.ledger, table, stage)
         self.report.purged += removed
         self.report.notes.extend(troubles)
 
