@@ -20,7 +20,7 @@ from calque.load.truncate import truncate_table
 from calque.testing.seaweedfs import S3Server, seaweedfs
 from tests.load.bucket import BucketPlace
 from tests.load.loader import ended, run, start
-from tests.load.world import ROWS, assert_settled, files_on_disk, ids, rows
+from tests.load.world import ROWS, assert_settled, files_on_disk, ids, rows, write_files
 
 STEPS = ("write.after", "prepare.sidecar", "commit.before", "commit.after", "finalise.before")
 """Where a crash leaves something on the object store."""
@@ -135,6 +135,19 @@ def test_killed_beside_another(place: BucketPlace) -> None:
     assert run(place, "again") == 0
     assert_settled(place, expected)
     assert files_on_disk(place)
+
+
+@pytest.mark.parametrize("place", ["delta"], indirect=True)
+def test_purge_of_another_stage(place: BucketPlace) -> None:
+    """What a killed load of a folder was to purge is purged by a load of the bucket."""
+    local = place.folder / "local"
+    write_files(local, 1, first=7)
+    options = {"stage": f"{local}/", "purge": True}
+    assert run(place, "victim", "purge.before:kill", **options) == -signal.SIGKILL
+    staged(place, 1)
+    assert place.load(purge=True).purged == 2
+    assert list(local.iterdir()) == []
+    assert place.keys("in/") == []
 
 
 @pytest.mark.parametrize("place", ["delta"], indirect=True)

@@ -91,7 +91,11 @@ class Driver:
     process: subprocess.Popen[str]
 
     def report(self) -> dict[str, Any]:
-        out, err = self.process.communicate(timeout=200)
+        try:
+            out, err = self.process.communicate(timeout=200)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
         assert self.process.returncode == 0, err[-3000:]
         return dict(json.loads(out))
 

@@ -41,7 +41,7 @@ class Loader:
     ) -> None:
         self.settings = settings or load_settings()
         self.ledger = ledger_of(self.settings)
-        self._spark = _where(spark, self.settings)
+        self._spark = spark if spark is not None else self.settings.spark.master
         self._engines: dict[str, Engine] = {}
 
     def run(self, request: LoadRequest, progress: OnProgress | None = None) -> Report:
@@ -53,7 +53,13 @@ class Loader:
         return truncate_table(table, self.settings, self.ledger)
 
     def _engine(self, size: int, transforms: bool) -> Engine:
-        chosen = engine_for(spark=self._spark, bytes=size, transforms=transforms)
+        told = self.settings.spark
+        chosen = engine_for(
+            spark=self._spark,
+            bytes=size,
+            transforms=transforms,
+            configured=SparkOptions(memory=told.memory, settings=told.settings),
+        )
         return self._engines.setdefault(chosen.name, chosen)
 
     def close(self) -> None:
@@ -171,20 +177,6 @@ def sql(
             assert table is not None, "one of the two was read"
             return loader.truncate(table)
         return loader.run(request, progress)
-
-
-def _where(
-    spark: SparkSession | SparkOptions | str | None, settings: Settings
-) -> SparkSession | SparkOptions | str | None:
-    """A master named here or in the configuration, with the configured memory and settings.
-
-    Without one the size of the load decides.
-    """
-    configured = settings.spark
-    master = configured.master if spark is None else spark
-    if not isinstance(master, str) or master == "local":
-        return master
-    return SparkOptions(master, configured.memory, configured.settings)
 
 
 def _format(

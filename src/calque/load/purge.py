@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,8 +16,12 @@ from calque.ledger.purge import Purge, pending_purges, purge_failed, purged
 from calque.load.archive import Archive, delete_pinned
 from calque.load.stage import Stage
 from calque.load.task import Operators
+from calque.operator import Operator
 
 AT_ONCE = 8
+
+Located = Callable[[str], tuple[Operator, str]]
+"""A location as an operator and a path in it."""
 
 
 @dataclass(slots=True)
@@ -33,18 +38,25 @@ def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Setti
 
     A file that was replaced since its load is no longer ours to touch: it leaves the queue. What
     fails stays queued for the next load. Killed between the removal of some files and the note of
-    it, the next run finds them gone.
+    it, the next run finds them gone. Files of other stages, which a killed load has left there, are
+    reached without this stage's options.
     """
     done = Purged()
-    operators = Operators(stage.options)
+    others = Operators()
+
+    def located(location: str) -> tuple[Operator, str]:
+        if location.startswith(stage.base):
+            return stage.operator, location.removeprefix(stage.base)
+        return others.at(location)
+
     try:
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="calque-purge") as pool:
             for some in pending_purges(ledger, table):
                 faults.point("purge.before")
                 for one in some:  # opened here, so that threads do not open a service twice
                     with suppress(CalqueError):
-                        operators.at(one.identity.location)
-                clear = partial(_clear, operators, settings)
+                        located(one.identity.location)
+                clear = partial(_clear, located, settings)
                 outcomes = list(zip(some, pool.map(clear, some), strict=True))
                 faults.point("purge.after")
                 failed = [(one, told) for one, told in outcomes if isinstance(told, str)]
@@ -55,14 +67,14 @@ def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Setti
                 done.removed += sum(one.archive is None for one in gone)
                 done.troubles += [_trouble(one, why) for one, why in failed]
     finally:
-        operators.close()
+        others.close()
     return done
 
 
-def _clear(operators: Operators, settings: Settings, one: Purge) -> bool | str:
+def _clear(located: Located, settings: Settings, one: Purge) -> bool | str:
     """Whether the file was there and still ours; or why it could not go."""
     try:
-        operator, path = operators.at(one.identity.location)
+        operator, path = located(one.identity.location)
         found = operator.stat(path)
         if found.pin != one.identity.pin or found.size != one.identity.size:
             return False

@@ -15,16 +15,16 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import psutil
-
+from calque.errors import MissingExtra
 from calque.spark import aot, gateway
 from calque.spark.java import Jvm, find_jvm
 from calque.testing.process import HOST, ServerProcess, free_ports
 
 _SCALA = "2.13"
-_REGISTERED = "Successfully registered with master"
 _JAVA = """#!/bin/sh
 # Spark asks for a module that the packaged runtime was built without, and that it can do without.
 for argument do
@@ -45,7 +45,7 @@ class SparkCluster:
 
     def executors(self, worker: int) -> list[int]:
         """The process ids of a worker's executors: JVMs, which Python processes hang on."""
-        children = psutil.Process(self.workers[worker].pid).children()
+        children = _process(self.workers[worker].pid).children()
         return [child.pid for child in children if child.name() == "java"]
 
 
@@ -61,18 +61,17 @@ def spark_cluster(
     url = f"spark://{HOST}:{port}"
     try:
         with ExitStack() as running:
-            master = _daemon(jvm, home, folder / "master", {}, _master(port))
+            master = _daemon(jvm, home, folder / "master", _on(HOST), _master(port))
             running.callback(master.stop)
             master.wait_until(lambda: _listens(port))
             started = []
             for number, extra in enumerate(workers):
-                place = folder / f"worker-{number}"
-                command = _worker(number, url, place, cores, memory)
-                started.append(_daemon(jvm, home, place, extra, command))
+                place, host = folder / f"worker-{number}", f"127.0.0.{number + 1}"
+                command = _worker(host, url, place, cores, memory)
+                started.append(_daemon(jvm, home, place, {**_on(host), **extra}, command))
                 running.callback(started[-1].stop)
             for number, worker in enumerate(started):
-                log = folder / f"worker-{number}" / "log"
-                worker.wait_until(lambda log=log: _REGISTERED in log.read_text())  # type: ignore[misc]
+                worker.wait_until(partial(_registered, folder / f"worker-{number}" / "log"))
             yield SparkCluster(url, home, tuple(started))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -97,13 +96,18 @@ def _daemon(
     )
 
 
+def _on(host: str) -> dict[str, str]:
+    """Listen there and nowhere else, the pages for people too."""
+    return {"SPARK_LOCAL_IP": host}
+
+
 def _master(port: int) -> list[str]:
     own = ["--host", HOST, "--port", str(port), "--webui-port", "0"]
     return ["org.apache.spark.deploy.master.Master", *own]
 
 
-def _worker(number: int, url: str, folder: Path, cores: int, memory: str) -> list[str]:
-    own = ["--host", f"127.0.0.{number + 1}", "--webui-port", "0", "--work-dir", str(folder)]
+def _worker(host: str, url: str, folder: Path, cores: int, memory: str) -> list[str]:
+    own = ["--host", host, "--webui-port", "0", "--work-dir", str(folder)]
     size = ["--cores", str(cores), "--memory", memory]
     return ["org.apache.spark.deploy.worker.Worker", *own, *size, url]
 
@@ -119,6 +123,18 @@ def _java_home(folder: Path, jvm: Jvm) -> Path:
     java.write_text(_JAVA.format(java=jvm.java))
     java.chmod(0o755)
     return home
+
+
+def _registered(log: Path) -> bool:
+    return "Successfully registered with master" in log.read_text()
+
+
+def _process(pid: int) -> Any:
+    try:
+        import psutil
+    except ImportError as missing:
+        raise MissingExtra.of("dev", "looking at the executors of a cluster") from missing
+    return psutil.Process(pid)
 
 
 def _listens(port: int) -> bool:
