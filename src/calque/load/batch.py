@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from calque import faults
@@ -27,12 +27,10 @@ from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
 from calque.load.verify import moved_sources
-from calque.load.work import Engine, FormatOptions
+from calque.load.work import Engine, FormatOptions, OnAdvance
 
 KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
 """What counts as loaded: these files get a record."""
-
-Tick = Callable[[TaskResult], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ class Batch:
     engine: Engine
     format: FormatOptions
     report: Report
-    tick: Tick
+    advance: OnAdvance | None = None
     archive: str | None = None
 
     def run(
@@ -138,13 +136,12 @@ class Batch:
         faults.point("write.before")
         written: list[DataFile] = []
         errors = 0
-        for result in self.engine.run(plan):
+        for result in self.engine.run(plan, self.advance):
             written.extend(result.data_files)
             for outcome in result.outcomes:
                 outcomes[outcome.location] = outcome
                 errors += outcome.error_count
             self._check_policy(result, errors)
-            self.tick(result)
         faults.point("write.after")
         return written
 
