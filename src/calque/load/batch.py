@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from calque import faults
@@ -27,13 +27,11 @@ from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
 from calque.load.verify import moved_sources
-from calque.load.work import Engine, FormatOptions
+from calque.load.work import Engine, FormatOptions, OnAdvance
 from calque.values.row_errors import RowErrors
 
 KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
 """What counts as loaded: these files get a record."""
-
-Tick = Callable[[TaskResult], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,7 @@ class Batch:
     engine: Engine
     format: FormatOptions
     report: Report
-    tick: Tick
+    advance: OnAdvance | None = None
     archive: str | None = None
 
     def run(
@@ -140,13 +138,12 @@ class Batch:
         faults.point("write.before")
         written: list[DataFile] = []
         errors = 0
-        for result in self.engine.run(plan):
+        for result in self.engine.run(plan, self.advance):
             written.extend(result.data_files)
             for outcome in result.outcomes:
                 outcomes[outcome.location] = outcome
                 errors += outcome.error_count
             self._check_policy(result, errors)
-            self.tick(result)
         faults.point("write.after")
         return written
 

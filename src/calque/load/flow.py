@@ -22,7 +22,7 @@ from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
-from calque.load.manifest import StagedFile, Status, TaskResult
+from calque.load.manifest import StagedFile, Status
 from calque.load.plan import choose_format, choose_match, make_plan
 from calque.load.protocol import recover
 from calque.load.purge import purge_sources
@@ -33,7 +33,7 @@ from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot, open_table
 from calque.load.validate import validate
-from calque.load.work import Engine, FormatOptions, TargetSchema
+from calque.load.work import Engine, FormatOptions, OnAdvance, TargetSchema
 
 EngineChoice = Callable[[int, bool], Engine]
 """Bytes to be read and whether rows are transformed → where to run."""
@@ -319,7 +319,7 @@ class Statement:
                 format=format,
                 report=self.report,
                 archive=self._archive,
-                tick=self._ticker(len(files), size),
+                advance=self._advance(len(files), size),
             )
             start = self._start(table, snapshot, engine)
             batch.run(start, snapshot, chunk, last=last)
@@ -401,18 +401,14 @@ class Statement:
             self.report.engine = self._engine.name
         return self._engine
 
-    def _ticker(self, files_total: int, bytes_total: int) -> Callable[[TaskResult], None]:
-        files = rows = size = 0
-
-        def tick(result: TaskResult) -> None:
-            nonlocal files, rows, size
-            files += len(result.outcomes)
-            rows += sum(one.rows_loaded for one in result.outcomes)
-            size += sum(one.bytes for one in result.outcomes)
-            if self._progress is not None:
-                self._progress(LoadProgress(files, files_total, rows, size, bytes_total))
-
-        return tick
+    def _advance(self, files: int, size: int) -> OnAdvance | None:
+        """What an engine is to tell; of files that are read twice it may tell too much."""
+        tell = self._progress
+        if tell is None:
+            return None
+        return lambda done: tell(
+            LoadProgress(min(done.files, files), files, done.rows, min(done.bytes, size), size)
+        )
 
 
 def _batches(decisions: Iterator[Decision], most: int) -> Iterator[tuple[list[Decision], bool]]:

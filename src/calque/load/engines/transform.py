@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,25 +33,56 @@ from calque.load.engines.transform_write import FILE, ROW, WriteRows
 from calque.load.infer import infer_schema
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
-from calque.load.work import ErrorMode, Transformation, WritePlan
-from calque.spark.tasks import cores_of
+from calque.load.work import Advance, ErrorMode, OnAdvance, Transformation, WritePlan
+from calque.spark.tasks import cores_of, job_group, tasks_done, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def run_transformation(spark: SparkSession, plan: WritePlan) -> Iterator[TaskResult]:
+def run_transformation(
+    spark: SparkSession, plan: WritePlan, advance: OnAdvance | None = None
+) -> Iterator[TaskResult]:
     """Read, transform, write; one result for each task."""
     with _ordered(spark, plan) as (order, folder):
         try:
             with mapped():
                 rows = _selected(spark, plan, folder)
-                rows.write.format(NAME).option("order", folder).mode("append").save()
+                _write(spark, rows, order, folder, advance)
         except ExpressionFailed as error:
             raise located(spark, order, error) from error
         joiner = Joiner(plan, {})
-        results = [joiner.add(output) for output in outputs(folder)]
+        made = outputs(folder)
+        results = [joiner.add(output) for output in made]
+    if advance is not None:
+        advance(sum((output.advance for output in made), Advance()))
     yield from results
+
+
+def _write(
+    spark: SparkSession, rows: DataFrame, order: Order, folder: str, advance: OnAdvance | None
+) -> None:
+    """Run the job. While it runs Spark tells how many tasks have ended, and no more than that."""
+    writer = rows.write.format(NAME).option("order", folder).mode("append")
+    if advance is None:
+        writer.save()
+        return
+    group = f"calque-{uuid.uuid4().hex}"
+    files = sum(len(task.pieces) for task in order.tasks)
+    size = sum(task.bytes for task in order.tasks)
+
+    def look() -> None:
+        done, total = tasks_done(spark.sparkContext, group)
+        if done:
+            advance(Advance(files * done // total, 0, size * done // total))
+
+    def save() -> None:
+        # Spark looks for data sources in the session of the thread; this makes it ours.
+        spark.createDataFrame([], "nothing INT")
+        writer.save()
+
+    with job_group(spark.sparkContext, group):
+        watched(save, look)
 
 
 def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa.Table:

@@ -276,7 +276,8 @@ class DeltaSnapshot:
                 raise Unsupported(
                     f"table {self._display}: column {field.name!r} cannot be widened from "
                     f"{have.field(index).type} to {field.type} in a Delta table",
-                    hint="Load with a rescue column, or rewrite the table with the wider type.",
+                    hint="Load without schema evolution and with a RESCUE_COLUMN, which takes what "
+                    "does not fit; or rewrite the table with the wider type, then load.",
                 )
         new = [field.with_nullable(True) for field in schema if field.name not in have.names]
         if not new:
