@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import exc, select, update
+from sqlalchemy import exc, select, text, update
 
 from calque.errors import (
     Aborted,
@@ -23,7 +23,7 @@ from calque.ledger.database import DEFAULT_LIFE, ERRORS, map_error
 from calque.ledger.expire import expire
 from calque.ledger.files import after_prefix, forget, mget, renew, scan
 from calque.ledger.finish import Manifest, abort, finalise, manifest_of, prepare
-from calque.ledger.history import find_load, history, records_of
+from calque.ledger.history import errors_of, find_load, history, records_of
 from calque.ledger.identity import DAY
 from calque.ledger.lease import (
     dead_loads,
@@ -32,8 +32,9 @@ from calque.ledger.lease import (
     take_over,
     this_process,
 )
-from calque.ledger.schema import claims, loads, version
+from calque.ledger.schema import MIGRATIONS, claims, errors, loads, version
 from calque.ledger.tables import register_table, void_records
+from calque.values.row_errors import RowError
 from tests.ledger.conftest import KEY, Clock
 from tests.ledger.filling import OWNER, begin, identity, load, manifest
 
@@ -257,10 +258,37 @@ def test_migrations_are_versioned(url: str) -> None:
     """A ledger of a newer calque is refused, an old one is brought up, a current one untouched."""
     open_ledger(url).close()
     with open_ledger(url) as ledger, ledger.write() as connection:
-        assert connection.execute(select(version.c.version)).scalar_one() == 1
+        assert connection.execute(select(version.c.version)).scalar_one() == len(MIGRATIONS)
         connection.execute(update(version).values(version=99))
     with pytest.raises(ConfigInvalid, match="version 99"):
         open_ledger(url)
+
+
+def test_errors_of_the_first_version_are_kept(url: str) -> None:
+    """A ledger with a row for each error becomes one with a row for each file; none is lost."""
+    kinds = {"line": "BIGINT", "record": "BIGINT", "byte_offset": "BIGINT", "character": "BIGINT"}
+    names = ("load_id", *RowError._fields)
+    columns = ", ".join(f'"{name}" {kinds.get(name, "TEXT")}' for name in names)
+    old = [
+        ("L", "a", 3, 2, None, None, None, None, "MALFORMED", "no", 'x"y', None),
+        ("L", "a", 2, 1, "n", 4, "int64", "é", "INVALID_VALUE", "no", None, 17),
+        ("L", "b", 1, 1, None, None, None, None, "MALFORMED", "no", None, None),
+        ("M", "a", 1, 1, None, None, None, None, "MALFORMED", "no", None, None),
+    ]
+    open_ledger(url).close()
+    with open_ledger(url) as ledger, ledger.write() as connection:
+        errors.drop(connection)
+        connection.execute(text(f"CREATE TABLE calque_errors (number INTEGER, {columns})"))
+        fields = ", ".join(f'"{name}"' for name in names)
+        for number, row in enumerate(old):
+            marks = ", ".join(f":{name}" for name in names)
+            statement = f"INSERT INTO calque_errors (number, {fields}) VALUES ({number}, {marks})"
+            connection.execute(text(statement), dict(zip(names, row, strict=True)))
+        connection.execute(update(version).values(version=1))
+    with open_ledger(url) as ledger:
+        kept = [tuple(error.values()) for error in errors_of(ledger, "L")]
+        assert kept == [old[1], old[0], old[2]]
+        assert len(list(errors_of(ledger, "M"))) == 1
 
 
 def test_a_transaction_is_all_or_nothing(ledger: Ledger, table: TableRow) -> None:

@@ -83,7 +83,9 @@ class Manifest:
     """What is committed to the table, in the words of its adapter."""
     sources: tuple[LoadedFile, ...] = ()
     results: tuple[FileResult, ...] = ()
-    errors: tuple[Mapping[str, Any], ...] = ()
+    errors: Mapping[str, bytes] = field(default_factory=dict)
+    """The rejected rows of each file, packed. They go to a table of their own when the load is
+    prepared, and are not part of what is stored to commit it."""
     moved: Mapping[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     """Rows of other sources that stand elsewhere now, since their data file was rewritten."""
     purge: bool = False
@@ -98,7 +100,6 @@ class Manifest:
                     "actions": [dict(action) for action in self.actions],
                     "sources": [source.to_json() for source in self.sources],
                     "results": [result.to_json() for result in self.results],
-                    "errors": [dict(error) for error in self.errors],
                     "moved": {place: list(parts) for place, parts in self.moved.items()},
                     "purge": self.purge,
                     "truncate": self.truncate,
@@ -117,7 +118,6 @@ class Manifest:
             actions=tuple(plain["actions"]),
             sources=tuple(LoadedFile.from_json(source) for source in plain["sources"]),
             results=tuple(FileResult(**result) for result in plain["results"]),
-            errors=tuple(plain["errors"]),
             moved={
                 place: tuple((path, first, rows) for path, first, rows in parts)
                 for place, parts in plain["moved"].items()
@@ -137,6 +137,8 @@ def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> Non
             .where(loads.c.load_id == load_id, loads.c.owner == owner, loads.c.state == "WRITING")
             .values(state="PREPARED", manifest=manifest.encode())
         )
+        if prepared.rowcount == 1:
+            _keep_errors(connection, load_id, manifest)
     if prepared.rowcount != 1:
         raise Aborted(
             f"load {load_id} was taken over by another loader while it was writing",
@@ -190,6 +192,7 @@ def abort(ledger: Ledger, load_id: str, message: str, manifest: Manifest) -> boo
         if state not in OPEN:
             return False
         _close(connection, ledger, load_id, "ABORTED", manifest, None, message)
+        _keep_errors(connection, load_id, manifest)
     return True
 
 
@@ -351,8 +354,16 @@ def _close(
         insert(results),
         ({"load_id": load_id, **result.to_json()} for result in manifest.results),
     )
+
+
+def _keep_errors(connection: Connection, load_id: str, manifest: Manifest) -> None:
     _for_each(
-        connection, insert(errors), ({"load_id": load_id, **error} for error in manifest.errors)
+        connection,
+        upsert(connection, errors).on_conflict_do_nothing(),
+        (
+            {"load_id": load_id, "file": file, "packed": packed}
+            for file, packed in manifest.errors.items()
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.errors import CalqueError, DataError
@@ -27,6 +27,7 @@ from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
 from calque.load.verify import moved_sources
 from calque.load.work import Engine, FormatOptions
+from calque.values.row_errors import RowErrors
 
 KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
 """What counts as loaded: these files get a record."""
@@ -301,8 +302,8 @@ def _sources(
     ]
 
 
-def _errors(outcomes: dict[str, FileOutcome]) -> tuple[dict[str, object], ...]:
-    return tuple(asdict(error) for one in outcomes.values() for error in one.errors)
+def _errors(outcomes: dict[str, FileOutcome]) -> dict[str, bytes]:
+    return {place: RowErrors.of(one.errors).packed for place, one in outcomes.items() if one.errors}
 
 
 def _reason(error: BaseException) -> str:

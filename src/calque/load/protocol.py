@@ -186,7 +186,7 @@ def commit(
     )
     mark, version = _settle(ledger, lake, table, base_version, change)
     if mark is Mark.ABORTED:
-        _release(ledger, lake, load_id, manifest, "aborted by another loader")
+        _release(ledger, lake, load_id, "aborted by another loader")
         raise Aborted(
             f"load {load_id} was aborted by another loader, which took it for dead",
             hint="Nothing was loaded by this run; run the statement again.",
@@ -207,7 +207,7 @@ def abort(
     change = Change(load_id=load.load_id, mark=Mark.ABORTED)
     mark, version = _settle(ledger, lake, table, load.base_version, change)
     if mark is Mark.ABORTED:
-        _release(ledger, lake, load.load_id, manifest, message)
+        _release(ledger, lake, load.load_id, message)
     elif manifest is not None:
         _finish(ledger, lake, load.load_id, version, manifest)
     else:
@@ -317,12 +317,9 @@ def _finish(ledger: Ledger, lake: Lake, load_id: str, version: int, manifest: Ma
     remove_orphans(lake, load_id, keep=kept)
 
 
-def _release(
-    ledger: Ledger, lake: Lake, load_id: str, manifest: Manifest | None, message: str
-) -> None:
+def _release(ledger: Ledger, lake: Lake, load_id: str, message: str) -> None:
     """Let go of a load that has an abort marker: no file of it can ever be committed."""
-    kept = Manifest(errors=manifest.errors if manifest is not None else ())
-    abort_in_ledger(ledger, load_id, message, kept)
+    abort_in_ledger(ledger, load_id, message, Manifest())
     with suppress(CalqueError):
         Sidecars(lake.root).remove(load_id)
     remove_orphans(lake, load_id, keep=())

@@ -26,6 +26,7 @@ from calque.load.writing.root import TableRoot
 from calque.load.writing.writer import TaskWriter
 from calque.operator import Operator
 from calque.operator.registry import split
+from calque.values.row_errors import RowErrors
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ class _Tally:
             rows_parsed=self._records,
             rows_loaded=loaded,
             error_count=self._rejected,
-            errors=tuple(self._errors),
+            errors=RowErrors.of(self._errors) if self._errors else (),
             content_hash=content_hash,
             message=skipped_message(self._policy, self._rejected) if lost else None,
         )

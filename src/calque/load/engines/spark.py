@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from calque.load.engines.look import sample_rows
+from calque.load.engines.pages import keep_freed_pages
 from calque.load.engines.run import run_plan
 from calque.load.engines.spark_errors import mapped
 from calque.load.infer import infer_schema
@@ -96,4 +97,5 @@ class _Work:
     mark: str
 
     def __call__(self, task: WriteTask, attempt: str) -> TaskOutput:
+        keep_freed_pages()
         return run_task(self.plan, task, f"{self.mark}{attempt}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +12,7 @@ import pyarrow.compute as pc
 from calque.load.formats.reject import Code, cut
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """One refused cell of a column."""
 
     row: int
@@ -79,6 +79,11 @@ def where_false(mask: pa.Array) -> list[int]:
     """The rows at which a mask is False; null counts as true."""
     rows: list[int] = pc.indices_nonzero(pc.invert(pc.fill_null(mask, True))).to_pylist()
     return rows
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece; one that is in one piece already is not copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def is_beyond(column: pa.ChunkedArray) -> bool:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from calque.load.formats.blocks import Block
-from calque.load.formats.cells import is_beyond
+from calque.load.formats.cells import is_beyond, whole
 from calque.load.formats.csv_exact import width_message
 from calque.load.formats.locate import Locator
 from calque.load.formats.mapping import ColumnMap
@@ -208,7 +208,7 @@ class QuickParser:
             if source is None:
                 columns.append(None)
                 continue
-            column = table.column(self._names[source]).combine_chunks()
+            column = whole(table.column(self._names[source]))
             columns.append(self._trimmed(column) if self._format.trim_space else column)
         return columns
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.load.formats.cells import Cells, Refusal, failing_rows, shown, where_false, without
-from calque.load.formats.reject import Code
+from calque.load.formats.reject import Code, cut
 from calque.load.formats.rules import CastRules
 
 _INTEGER = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
@@ -141,7 +141,7 @@ def _by_pattern(
         return Cells(cast(pointed))
     except pa.ArrowInvalid:
         trimmed = pc.ascii_trim_whitespace(pointed)
-    rows = where_false(_matches(trimmed, pattern))
+    rows = _unlike(trimmed, pattern)
     likely = without(trimmed, rows)
     try:
         return Cells(cast(likely), _explain(values, rows, target))
@@ -205,17 +205,23 @@ def _point(values: pa.Array, rules: CastRules) -> pa.Array:
     return pc.replace_substring(swapped, rules.decimal_point, ".")
 
 
+def _unlike(values: pa.Array, pattern: str) -> list[int]:
+    """The rows that do not match; plain digits, which always do, are told apart more quickly."""
+    rows = where_false(pc.ascii_is_decimal(values))
+    rest = values.take(pa.array(rows, pa.int64()))
+    return [rows[at] for at in where_false(_matches(rest, pattern))]
+
+
 def _matches(values: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(values, pattern)
 
 
 def _explain(values: pa.Array, rows: list[int], target: pa.DataType) -> tuple[Refusal, ...]:
-    refused = []
-    for row in rows:
-        text = values[row].as_py()
-        code, message = _reason(text, target)
-        refused.append(Refusal(row, shown(values[row]), code, message))
-    return tuple(refused)
+    texts = values.take(pa.array(rows, pa.int64())).to_pylist()
+    return tuple(
+        Refusal(row, cut(text), *_reason(text, target))
+        for row, text in zip(rows, texts, strict=True)
+    )
 
 
 def _reason(text: str, target: pa.DataType) -> tuple[Code, str]:
