@@ -196,6 +196,7 @@ def abort(ledger: Ledger, load_id: str, message: str, manifest: Manifest) -> boo
         if state not in OPEN:
             return False
         _close(connection, ledger, load_id, "ABORTED", manifest, None, message)
+        _keep_errors(connection, load_id, manifest)
     return True
 
 
@@ -387,7 +388,6 @@ def _close(
         insert(results),
         ({"load_id": load_id, **result.to_json()} for result in manifest.results),
     )
-    _keep_errors(connection, load_id, manifest)
 
 
 def _keep_errors(connection: Connection, load_id: str, manifest: Manifest) -> None:
