@@ -26,20 +26,19 @@ def _inside(*places: tuple[str, bytes]) -> list[AllowedPath]:
     return [AllowedPath(bucket, prefix) for bucket, prefix in places]
 
 
-def test_text_and_bytes_round_trip() -> None:
-    """A key survives its text form, and repr shows nothing of it."""
+def test_bytes_round_trip() -> None:
+    """A key survives its serialised form, and repr shows nothing of it."""
     key = ApiKey.create(SECRET).restrict(actions=[Action.READ])
-    assert ApiKey.from_text(key.to_text()) == ApiKey.parse(bytes(key)) == key
-    assert key.to_text() not in repr(key)
+    assert ApiKey.parse(bytes(key)) == key
     assert key.tail.hex() not in repr(key)
     assert pickle.loads(pickle.dumps(key)) == key
 
 
-@pytest.mark.parametrize("text", ["", "!!!", "AAAA", "é", "A" * 100_000])
-def test_text_that_is_no_key(text: str) -> None:
+@pytest.mark.parametrize("data", [b"", b"!!!", b"AAAA", b"A" * 100_000])
+def test_bytes_that_are_no_key(data: bytes) -> None:
     """What cannot be a key is denied, not crashed on."""
     with pytest.raises(PermissionDenied):
-        ApiKey.from_text(text)
+        ApiKey.parse(data)
 
 
 @given(st.binary(max_size=300))

@@ -57,7 +57,7 @@ def repair(world: World, *, truncate: bool = False) -> None:
             stored = StoredRedundancy.decode(scheme)
             coder = Coder(Redundancy(share_size=stored.share_size))
             before, after = (piece_id(root, node.id, number) for node in (old, new))
-            whole = Stripes.all_of(coder, size)
+            whole = Stripes.holding(coder, size, 0, size)
             shares = shares_of(before, old.read(before, 0, coder.piece_size(size)), whole)
             new.write(after, sealed_units(after, shares), None)
             connection.execute(

@@ -49,7 +49,7 @@ def sources(nodes: list[Node]) -> list[Source]:
 
 
 def download(nodes: list[Node], coder: Coder, size: int, patience: float = 0.25) -> bytes:
-    stripes = Stripes.all_of(coder, size)
+    stripes = Stripes.holding(coder, size, 0, size)
     return b"".join(download_stripes(sources(nodes), stripes, ROOT_PIECE, patience=patience))
 
 
@@ -171,6 +171,17 @@ def test_one_damaged_piece_of_one_is_an_integrity_error(tmp_path: Path, damage: 
     hurt(piece_file(tmp_path, 0), damage)
     with pytest.raises(IntegrityError, match=r"damaged|truncated"):
         download(nodes, coder, 3000)
+
+
+def test_a_missing_piece_of_one_is_not_a_missing_object(tmp_path: Path) -> None:
+    """Whoever reads an object must not take a lost piece, or a disk not mounted, for NotFound."""
+    coder = Coder(Redundancy.of(1, 1, share_size=180))
+    nodes = nodes_at(tmp_path, 1)
+    upload_pieces(targets(nodes), coder, ROOT_PIECE, [os.urandom(3000)])
+    piece_file(tmp_path, 0).unlink()
+    with pytest.raises(Unavailable, match="does not have piece") as caught:
+        download(nodes, coder, 3000)
+    assert "fsck" in str(caught.value)
 
 
 def hurt(file: Path, damage: str) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -43,14 +44,16 @@ class Server:
     address: str
     access: str
     folder: Path
+    metrics: str | None
 
     def open(self, access: str | AccessGrant | None = None) -> Project:
         return open_project(self.address, access=access or self.access, settings=WIRED)
 
 
-def start(folder: Path) -> Server:
+def start(folder: Path, *options: str) -> Server:
+    command = [sys.executable, "-m", "calque.cli", "serve", str(folder), "--port", "0", "--json"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "calque.cli", "serve", str(folder), "--port", "0", "--json"],
+        [*command, *options],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -62,7 +65,7 @@ def start(folder: Path) -> Server:
         if line.startswith("}"):
             break
     told = json.loads(said)
-    return Server(process, told["address"], told["access"], folder)
+    return Server(process, told["address"], told["access"], folder, told["metrics"])
 
 
 def stop(server: Server, number: signal.Signals = signal.SIGINT) -> int:
@@ -214,15 +217,20 @@ def test_a_server_that_is_gone(server: Server) -> None:
 
 
 def test_a_new_store_shows_its_access_once(tmp_path: Path) -> None:
-    """The first serve prints the grant, the second does not; both end cleanly."""
+    """The first serve prints the grant, the second does not but counts; both end cleanly."""
     first = start(tmp_path / "fresh")
     with open_project(first.address, access=first.access) as project:
         project.create_bucket("bucket")
         project.upload("bucket", "k", b"kept")
     assert AccessGrant.parse(first.access).address == first.address
     assert stop(first, signal.SIGTERM) == 0
-    second = start(tmp_path / "fresh")
+    second = start(tmp_path / "fresh", "--metrics-port", "0")
     assert second.access is None
     with open_project(second.address, access=first.access) as project:
         assert project.download("bucket", "k").read() == b"kept"
+        project.copy_object("bucket", "k", "bucket", "copy")
+    assert second.metrics is not None
+    with urllib.request.urlopen(second.metrics) as answer:
+        counted = answer.read().decode()
+    assert "req_copy_object_total 1.0" in counted
     assert stop(second) == 0

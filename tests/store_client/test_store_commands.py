@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from calque.store.uplink.grant import AccessGrant
 
 
 def calque(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -57,6 +60,9 @@ def test_a_narrowed_access(folder: Path) -> None:
     whole = calque("store", "access", folder).stdout.decode().strip()
     narrow = calque("store", "access", folder, "photos/in/", "--no-write", "--no-delete", "--json")
     text = json.loads(narrow.stdout)["access"]
+    zoned = calque("store", "access", folder, "--until", "2027-01-01T02:00:00+02:00").stdout
+    (only,) = AccessGrant.parse(zoned.decode()).api_key.restrictions()
+    assert only.not_after == datetime(2027, 1, 1, tzinfo=UTC).timestamp() * 1_000_000
     assert text.startswith("calque1-")
     assert text != whole
     refused = calque(

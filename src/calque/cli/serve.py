@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,7 +17,7 @@ from calque.cli.output import JsonFlag, as_json, say
 from calque.errors import InvalidInput
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metainfo.tls import ServerCertificate
-from calque.store.serve import serve_store
+from calque.store.serve import serve_metrics, serve_store
 
 _LOOK_EVERY = 0.5
 """Seconds."""
@@ -44,6 +45,10 @@ def serve(
     tls_key: Annotated[
         Path | None, typer.Option(help="PEM file with the private key of the certificate.")
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Answer Prometheus on this port of this machine."),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve a store over gRPC until Ctrl-C.
@@ -60,14 +65,18 @@ def serve(
         EmbeddedStore.create(folder, StoreOptions(passphrase=passphrase)).close()
     store = EmbeddedStore.open(folder)
     try:
-        with serve_store(store, f"{host}:{port}", tls=tls) as served:
+        with ExitStack() as stack:
+            served = stack.enter_context(serve_store(store, f"{host}:{port}", tls=tls))
+            metrics = None
+            if metrics_port is not None:
+                metrics = stack.enter_context(serve_metrics(store, metrics_port))
             grant = None
             if new:
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             if tls is None and not _is_loopback(host):
                 say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
             signals = _caught_signals()
-            _announce(served.address, grant, json)
+            _announce(served.address, grant, metrics, json)
             while not signals:
                 time.sleep(_LOOK_EVERY)
     finally:
@@ -91,12 +100,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _announce(address: str, grant: str | None, json: bool) -> None:
+def _announce(address: str, grant: str | None, metrics: str | None, json: bool) -> None:
     if json:
-        as_json({"address": address, "access": grant})
+        as_json({"address": address, "access": grant, "metrics": metrics})
         sys.stdout.flush()
         return
     say(f"serving {address} (Ctrl-C stops)")
+    if metrics is not None:
+        say(f"metrics at {metrics}")
     if grant is not None:
         say("access grant, shown this once; whoever has it has everything in the store:")
         print(grant, flush=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from calque.errors import CalqueError, PermissionDenied
+from calque.errors import CalqueError, ConfigInvalid, PermissionDenied
 from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo import Action, ApiKey, serve_metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
@@ -57,6 +57,21 @@ def serve_store(
         server.stop()
         over.set()
         sweeper.join()
+
+
+@contextmanager
+def serve_metrics(store: EmbeddedStore, port: int) -> Iterator[str]:
+    """Answer Prometheus on the loopback for the length of a ``with`` block; gives the URL."""
+    try:
+        server, thread = store.endpoint.metrics.serve(port)
+    except OSError as error:
+        raise ConfigInvalid(f"cannot listen at 127.0.0.1:{port} for metrics") from error
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:

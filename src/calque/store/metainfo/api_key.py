@@ -8,8 +8,6 @@ check the chain, and nobody can take a restriction away.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 import os
 from collections.abc import Iterable
@@ -138,25 +136,12 @@ class ApiKey:
             raise PermissionDenied(f"the API key has more than {MAX_CAVEATS} restrictions")
         return key
 
-    @classmethod
-    def from_text(cls, text: str) -> ApiKey:
-        """The key in the text form of :meth:`to_text`."""
-        try:
-            padded = text + "=" * (-len(text) % 4)
-            return cls.parse(base64.b64decode(padded, altchars=b"-_", validate=True))
-        except (binascii.Error, ValueError) as error:
-            raise PermissionDenied("the API key cannot be read") from error
-
     def __repr__(self) -> str:
         return f"ApiKey(caveats={len(self.caveats)})"
 
     def __bytes__(self) -> bytes:
         message = tokens.ApiKeyData(head=self.head, caveats=self.caveats, tail=self.tail)
         return message.SerializeToString()
-
-    def to_text(self) -> str:
-        """The key as text for files and environments: it is a secret."""
-        return base64.urlsafe_b64encode(bytes(self)).rstrip(b"=").decode()
 
     def restrict(
         self,
