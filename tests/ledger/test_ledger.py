@@ -55,10 +55,10 @@ def test_key_is_tenant_database_table_and_file(url: str) -> None:
         with open_ledger(url, tenant=tenant) as ledger:
             for number, key in enumerate(keys):
                 row = register_table(ledger, key)
-                assert row.fresh
+                assert row.is_unread
                 load(ledger, row, f"{tenant}{number}", [f"s3://b/{tenant}{number}"])
                 assert [one.location for one in scan(ledger, row)] == [f"s3://b/{tenant}{number}"]
-            assert not register_table(ledger, KEY).fresh
+            assert register_table(ledger, KEY).is_unread
 
 
 def test_value_is_all_metadata(ledger: Ledger, table: TableRow, clock: Clock) -> None:

@@ -184,11 +184,20 @@ def abort(ledger: Ledger, load_id: str, message: str, manifest: Manifest) -> boo
 def adopt(
     ledger: Ledger, table: TableRow, load_id: str, table_version: int, manifest: Manifest
 ) -> bool:
-    """Take a committed load that the ledger lost back in, as its sidecar tells it."""
+    """Take a committed load that the ledger lost back in, as its sidecar tells it.
+
+    A load that the ledger knows of another table came here with the table's files, which were
+    moved or copied: its records count here too.
+    """
     with ledger.write() as connection:
-        known = connection.execute(select(loads.c.state).where(loads.c.load_id == load_id)).scalar()
-        if known is not None:
+        known = connection.execute(
+            select(loads.c.table_number).where(loads.c.load_id == load_id)
+        ).scalar()
+        if known == table.number:
             return False
+        if known is not None:
+            _record(connection, ledger, table.number, load_id, table_version, manifest)
+            return True
         now = ledger.now()
         connection.execute(
             insert(loads).values(

@@ -128,7 +128,7 @@ class Statement:
         if self._look_only:
             return find_table(self.ledger, key)
         table = register_table(self.ledger, key)
-        if table.fresh:
+        if table.is_unread:
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
                 self.report.notes.append(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from calque.errors import Unsupported
+from contextlib import suppress
+
+from calque.errors import AlreadyExists, Unsupported
 from calque.ledger import Ledger, TableRow
 from calque.ledger.finish import adopt
 from calque.ledger.tables import void_records
@@ -13,7 +15,9 @@ from calque.load.tables import Lake, Mark, Snapshot
 def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> list[str]:
     """Take in every committed load the ledger does not know; the ids, oldest first.
 
-    A load counts as committed if its sidecar was marked done or the table has its marker.
+    A load counts as committed if its sidecar was marked done or the table has its marker. The
+    table is noted as read at the very end, so whoever comes after one that failed or was killed
+    midway does it again; doing it twice, or two at once, is harmless.
     """
     sidecars = Sidecars(lake.root)
     found: list[tuple[int, str]] = []
@@ -24,8 +28,9 @@ def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> 
             found.append((version, load_id))
     adopted = []
     for version, load_id in sorted(found):
-        if adopt(ledger, table, load_id, version, sidecars.read(load_id)):
-            adopted.append(load_id)
+        with suppress(AlreadyExists):  # another was quicker
+            if adopt(ledger, table, load_id, version, sidecars.read(load_id)):
+                adopted.append(load_id)
     void_records(ledger, table, snapshot.restored(0), snapshot.version)
     return adopted
 

@@ -20,7 +20,7 @@ from calque.load.work import WritePlan
 IN_MEMORY = 20_000
 _values = attrgetter(*FileResult.__slots__)
 
-GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY}
+GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY, Status.PLANNED}
 
 
 class ResultRows:
@@ -131,7 +131,7 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Every file is in the table, whole, now or since before."""
+        """Every file is in the table, whole, now or since before; or would be."""
         return all(status in GOOD for status in self.files.counts)
 
     @property
@@ -164,9 +164,20 @@ class Report:
             "recovered": self.recovered,
             "purged": self.purged,
             "notes": self.notes,
+            "plan": None if self.plan is None else _outline(self.plan),
+            "sample": None if self.sample is None else self.sample.to_pylist(),
             "row_errors": self.row_errors,
             "files": [asdict(row) for row in self.rows()],
         }
+
+
+def _outline(plan: WritePlan) -> dict[str, Any]:
+    return {
+        "format": plan.format.kind,
+        "files": sum(1 for _ in plan.files),
+        "bytes": plan.bytes,
+        "tasks": len(plan.tasks),
+    }
 
 
 class LoadAborted(DataError):

@@ -92,6 +92,8 @@ class LoadRequest:
     def _check_sources(self) -> None:
         if not self.stage:
             raise StatementInvalid("a stage needs a location")
+        if any(".." in name.split("/") for name in self.files):
+            raise StatementInvalid("a name in FILES cannot climb out of the stage with ..")
         if self.files and self.pattern is not None:
             raise StatementInvalid("FILES and PATTERN cannot both be given: choose one")
         if self.pattern is not None:

@@ -44,7 +44,7 @@ class DeltaLake:
         self, location: str, *, display: str | None = None, options: Mapping[str, str] | None = None
     ) -> None:
         operator, path = Operator.locate(location.rstrip("/") + "/_delta_log")
-        self.root = operator.location(path).removesuffix("/_delta_log")
+        self.root = _resolved(operator.location(path).removesuffix("/_delta_log"))
         self.display = display or location
         self._options = {**_endpoint(self.root), **(options or {})}
 
@@ -281,6 +281,13 @@ class DeltaSnapshot:
             if isinstance(ours, ConditionNotMatch):
                 raise ours from error
             raise DataError(f"table {self._display}: cannot add columns: {error}") from error
+
+
+def _resolved(root: str) -> str:
+    """One table has one root, whatever links lead to it."""
+    if not root.startswith("file://"):
+        return root
+    return "file://" + os.path.realpath(root.removeprefix("file://"))
 
 
 def _reason(error: Exception) -> str:
