@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, and_, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.ledger.database import Ledger
@@ -67,13 +67,18 @@ def register_table(ledger: Ledger, key: TableKey) -> TableRow:
 
 
 def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | None:
+    same = and_(tables.c.database == key.database, tables.c.name == key.name)
+    if key.location is not None:
+        # One table under two names: an Iceberg table renamed, or in two configurations.
+        same = or_(same, tables.c.location == key.location)
     row = connection.execute(
-        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version).where(
+        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version)
+        .where(
             tables.c.tenant == ledger.tenant,
-            tables.c.database == key.database,
-            tables.c.name == key.name,
             tables.c.table_id == key.table_id,
+            same,
         )
+        .order_by(tables.c.number)
     ).first()
     return TableRow(row.number, key, row.first_load_at, row.checked_version) if row else None
 

@@ -78,6 +78,7 @@ class Batch:
                 )
             except BaseException as error:
                 load.give_up(_reason(error), self._failed(files, outcomes, error, last, start))
+                self.report.load_ids.append(start.load_id)
                 raise
             if manifest is not None:
                 self.report.table_version = load.commit(manifest)

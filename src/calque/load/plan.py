@@ -16,6 +16,8 @@ from calque.load.work import (
     AvroFormat,
     ColumnMatch,
     CsvFormat,
+    ErrorMode,
+    ErrorPolicy,
     FormatOptions,
     JsonFormat,
     OrcFormat,
@@ -45,6 +47,7 @@ EXTENSIONS: dict[str, FormatOptions] = {
     ".avro": AvroFormat(),
     ".xml": XmlFormat(),
 }
+EVERY_ERROR = ErrorPolicy(ErrorMode.CONTINUE)
 COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
 
 
@@ -116,7 +119,8 @@ def make_plan(
         tasks=group(files),
         format=format,
         target=target,
-        on_error=request.on_error,
+        # A validation reads on after the first error: it is asked for all of them.
+        on_error=request.on_error if request.validation is None else EVERY_ERROR,
         match=choose_match(request, format),
         columns=request.columns,
         transformation=_complete(request, target),

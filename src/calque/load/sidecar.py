@@ -106,7 +106,9 @@ class Sidecars:
             )
         except (OSError, ValueError, KeyError, EOFError) as error:
             raise IntegrityError(
-                f"the sidecar of load {load_id} cannot be read: {error}"
+                f"the sidecar of load {load_id} cannot be read: {error}",
+                hint=f"Bring {self.path(load_id)} back, or remove it under the table: then the "
+                "files of that load count as new.",
             ) from error
 
     def _full(self, path: str) -> str:

@@ -97,6 +97,8 @@ class LoadRequest:
     def _check_sources(self) -> None:
         if not self.stage:
             raise StatementInvalid("a stage needs a location")
+        if any(".." in name.split("/") for name in self.files):
+            raise StatementInvalid("a name in FILES cannot climb out of the stage with ..")
         if self.purge and self.archive is not None:
             raise StatementInvalid("PURGE removes files and ARCHIVE moves them: choose one")
         if self.archive == "":

@@ -6,6 +6,7 @@ version that was read. A commit that carries our app id stays findable through c
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -50,7 +51,7 @@ class DeltaLake:
         self.options = dict(options or {})
         self.place = TableRoot.at(location, self.options)
         folder = self.place.operator.location(self.place.full("_delta_log"))
-        self.root = folder.removesuffix("/_delta_log")
+        self.root = _resolved(folder.removesuffix("/_delta_log"))
         self.display = display or location
 
     @property
@@ -292,6 +293,13 @@ class DeltaSnapshot:
             if isinstance(ours, ConditionNotMatch):
                 raise ours from error
             raise DataError(f"table {self._display}: cannot add columns: {error}") from error
+
+
+def _resolved(root: str) -> str:
+    """One table has one root, whatever links lead to it."""
+    if not root.startswith("file://"):
+        return root
+    return "file://" + os.path.realpath(root.removeprefix("file://"))
 
 
 def _reason(error: Exception) -> str:
