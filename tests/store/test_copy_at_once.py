@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from calque.errors import ResourceExhausted
 from calque.store.metabase import finish_copy
 from calque.store.metabase.conditions import Conditions
 from calque.store.metabase.copy_at_once import copy_at_once, copy_in
 from calque.store.metabase.finish_copy import FinishCopy
+from calque.store.metabase.locks import key_hash
 from calque.store.metabase.projects import set_limits
 from calque.store.metabase.segment_keys import PackedKeys
 from calque.store.metabase.statement import POSTGRES
@@ -229,3 +233,32 @@ def test_usual_copies_go_the_short_way(world: World, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(finish_copy, "_look", forbidden)
     world.copy(world.at("a"), world.at("b"))
     assert world.download(world.at("b")) == world.download(world.at("a"))
+
+
+LOCK_KEY = "SELECT pg_advisory_xact_lock(:key)"
+LOCK_BUCKET = "SELECT 1 FROM buckets WHERE name = 'second' FOR UPDATE NOWAIT"
+LOCK_FAMILY = "SELECT 1 FROM objects WHERE stream_id = :stream FOR UPDATE NOWAIT"
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+
+@pytest.mark.parametrize(("held", "free"), [(LOCK_KEY, [LOCK_BUCKET]), (LOCK_BUCKET, [])])
+def test_locks_are_taken_in_the_one_order(world: World, held: str, free: list[str]) -> None:
+    """Who waits for a key holds no bucket and no family yet; who waits for a bucket no family."""
+    if world.database.dialect != POSTGRES:
+        pytest.skip("SQLite gives a writer the whole database")
+    source = world.upload("a")
+    target = world.at("b", "second")
+    request = world.finishing(world.at("a"), target)
+    values = {"key": key_hash(target), "stream": source.stream_id}
+    engine = world.database.engine
+    with ThreadPoolExecutor(1) as pool, engine.connect() as holder:
+        holder.execute(text(held), values)
+        copying = pool.submit(world.finish, request)
+        deadline = time.monotonic() + 30
+        while holder.execute(text(WAITING)).scalar() == 0:
+            assert time.monotonic() < deadline
+        for lock in [*free, LOCK_FAMILY]:
+            with engine.connect() as other:
+                other.execute(text(lock), values)
+        holder.rollback()
+        assert copying.result(30).location == target

@@ -233,8 +233,10 @@ def copy_at_once(database: Database, request: FinishCopy) -> ObjectRecord | None
     now = database.clock()
     if database.dialect != POSTGRES or not _may_be_usual(request, now):
         return None
-    parameters = _parameters(request, now)
     weak, strong = key_hash(request.source), key_hash(request.target)
+    if weak == strong:
+        return None
+    parameters = _parameters(request, now)
     order = STRONG_FIRST if strong < weak else WEAK_FIRST
     locking = {**parameters, "strong": strong, "weak": weak}
     _, rows = database.at_once([(order, locking), (COPY_AT_ONCE, parameters)])

@@ -53,7 +53,7 @@ def open_engines(url: str) -> Engines:
 
 def _postgres_sessions(url: URL) -> Engine:
     engine = create_engine(url, pool_size=1, max_overflow=POOL_SIZE)
-    event.listen(engine, "connect", lambda connection, _record: _plan_once(connection))
+    event.listen(engine, "connect", lambda connection, _record: _prepare(connection))
     return engine
 
 
@@ -67,19 +67,24 @@ def _postgres_driven(url: URL) -> Engine:
     def prepare(connection: Any, _record: object) -> None:
         from psycopg import RawCursor
 
-        _plan_once(connection)
+        _prepare(connection)
         connection.autocommit = True
         connection.cursor_factory = RawCursor
 
     return engine
 
 
-def _plan_once(connection: Any) -> None:
-    """Every statement is served by an index whatever its parameters, so each is planned
-    once a connection, and never for the few rows that a new table happens to have."""
+def _prepare(connection: Any) -> None:
+    """Whatever the server's defaults are, these are ours.
+
+    Every statement is served by an index whatever its parameters, so each is planned once a
+    connection, and never for the few rows that a new table happens to have. A statement that
+    follows a lock must see what was committed before the lock was given.
+    """
     connection.prepare_threshold = 0
     connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute("SET enable_seqscan = off")
+    connection.execute("SET default_transaction_isolation = 'read committed'")
     connection.commit()
 
 

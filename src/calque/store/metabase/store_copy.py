@@ -1,9 +1,4 @@
-"""The rows of a copy, written.
-
-SQLite takes one statement after the other at no cost. On PostgreSQL the usual copy is one
-statement, which inserts and charges the quota in common table expressions, and it goes out
-together with the lock that it needs.
-"""
+"""The rows of a copy, written one statement after the other."""
 
 from __future__ import annotations
 
