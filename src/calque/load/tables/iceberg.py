@@ -17,12 +17,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import partition_to_py
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
@@ -33,9 +31,8 @@ from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
-from sqlalchemy.exc import SQLAlchemyError
 
-from calque.errors import CalqueError, DataError, Unavailable, Unsupported
+from calque.errors import CalqueError, DataError, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
 from calque.load.places import service_options
@@ -56,21 +53,6 @@ RETRIES = TableProperties.COMMIT_NUM_RETRIES
 NAMES = TableProperties.DEFAULT_NAME_MAPPING
 PROPERTY = "calque.load."
 SUMMARY_LOAD, SUMMARY_MARK, SUMMARY_SOURCES = "calque.load", "calque.mark", "calque.sources"
-
-
-def embedded_catalog(folder: Path) -> Catalog:
-    """The catalog that lives in a folder as a SQLite file; made if it is not there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    place = f"sqlite:///{folder}/catalog.db"
-    for left in reversed(range(5)):
-        try:
-            return SqlCatalog("calque", uri=place, warehouse=f"file://{folder}")
-        except SQLAlchemyError as error:
-            # Two that make the catalog at once: the one that comes too late finds its tables made.
-            if not left:
-                raise Unavailable(f"the catalog in {folder} cannot be opened: {error}") from error
-            time.sleep(0.05 * random.random())
-    raise AssertionError("unreachable")
 
 
 class IcebergLake:

@@ -88,7 +88,8 @@ def _embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
         )
     identifier = _identifier(name)
     try:
-        from calque.load.tables.iceberg import IcebergLake, embedded_catalog
+        from calque.load.tables.iceberg import IcebergLake
+        from calque.load.tables.iceberg_catalog import embedded_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
     return IcebergLake(
@@ -100,14 +101,13 @@ def _catalogued(
     name: str, catalog_name: str, table: TableSettings, properties: Mapping[str, str]
 ) -> Lake:
     try:
-        from pyiceberg.catalog import load_catalog
-
         from calque.load.tables.errors import ICEBERG, mapped
         from calque.load.tables.iceberg import IcebergLake
+        from calque.load.tables.iceberg_catalog import configured_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
     with mapped(ICEBERG, name):
-        catalog = load_catalog(catalog_name, **properties)
+        catalog = configured_catalog(catalog_name, properties)
     return IcebergLake(
         catalog,
         _identifier(table.identifier or name),
