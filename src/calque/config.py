@@ -18,6 +18,7 @@ Everything works without the file. Where it is there it gives names to large thi
     [tables."warehouse.sales"]
     location = "s3://warehouse/sales/"
     format = "delta"
+    options = { endpoint_url = "https://s3.internal", credentials = "mycompany.vault:s3_keys" }
 
     [stores.archive]
     location = "grpcs://store.internal:7777"
@@ -103,7 +104,10 @@ class StageSettings:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """A table: where it is and what it is. ``catalog`` names an Iceberg catalog."""
+    """A table: where it is and what it is. ``catalog`` names an Iceberg catalog.
+
+    ``options`` are those of its service, as for a stage (never credentials).
+    """
 
     location: str | None = None
     format: str = "delta"

@@ -20,7 +20,9 @@ does, its *ancestor*.
 **Map.** One operation a file, each with a frozen request that checks itself:
 
 ==========================================  ==================================================
-``database`` ``statement`` ``faults``       connections, transactions, retries; compiled SQL
+``database`` ``transaction`` ``engines``    transactions and retries; executing; connections
+``statement`` ``faults``                    compiled SQL; what a database's errors mean
+``shared_commits``                          writers of SQLite that commit together
 ``schema`` ``migrate`` ``migrations/``      tables and the steps that lead to them
 ``locks``                                   the one order of locks
 ``values`` ``verify`` ``conditions``        records, checks of requests, conditions
@@ -32,7 +34,8 @@ does, its *ancestor*.
 ``get_object`` ``list_objects``             reading
 ``list_segments`` ``update_metadata``
 ``begin_copy`` ``finish_copy``              copies: what to re-wrap, the commit, its rows,
-``scene`` ``store_copy`` ``operations``     both ends in one look, long copies in parts
+``scene`` ``store_copy`` ``operations``     both ends in one look, long copies in parts,
+``copy_at_once``                            the usual copy in one statement
 ``finish_move``                             moves
 ``ancestors``                               where a copy's pieces are: the only resolver
 ``promotion``                               taking a stream away: every delete and overwrite

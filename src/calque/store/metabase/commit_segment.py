@@ -10,10 +10,11 @@ from sqlalchemy import bindparam, delete, insert, literal_column, select
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.schema import freed_segments, objects, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import (
     NO_REDUNDANCY,
     ROOT_PIECE_ID_SIZE,

@@ -16,12 +16,13 @@ from sqlalchemy import bindparam, delete, literal_column, select
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import quota, verify
 from calque.store.metabase.create_bucket import BucketRecord
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.locks import ancestor_of, lock_families, lock_keys
 from calque.store.metabase.lookup import Found, missing_bucket, object_by_stream
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.schema import COMMITTED, PENDING, buckets, objects, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectRecord
 
 BATCH = 100

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import bindparam, delete, select, update
 
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.schema import freed_segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 
 PAGE = 1000
 """Large, since a silent node is asked once for each page."""

@@ -25,7 +25,7 @@ from sqlalchemy import select
 
 from calque.errors import IntegrityError
 from calque.store.metabase import pieces, verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.nodes import ALL_NODES
 from calque.store.metabase.quota import Usage
 from calque.store.metabase.schema import (
@@ -42,6 +42,7 @@ from calque.store.metabase.schema import (
     segments,
 )
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectRecord, SegmentRecord
 
 _WHY = "fsck compares everything with everything"

@@ -6,7 +6,7 @@ from typing import Any
 
 from calque.errors import NotFound
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.lookup import (
     BUCKET_EXISTS,
     COMMITTED_AT,
@@ -16,6 +16,7 @@ from calque.store.metabase.lookup import (
     live,
     missing_bucket,
 )
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, literal_column, select
 
 from calque.errors import NotFound
-from calque.store.metabase.database import Parameters, Transaction
 from calque.store.metabase.schema import buckets, objects, segment_copies
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
 # A literal, so that both planners see that the partial index serves.

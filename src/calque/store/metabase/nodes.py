@@ -10,10 +10,11 @@ from sqlalchemy import bindparam, func, insert, select, update
 
 from calque.errors import IntegrityError, InvalidInput
 from calque.store.metabase import pieces, verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.schema import nodes
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import NODE_ID_SIZE, DeletedPieces
 
 ALL_NODES = Statement(

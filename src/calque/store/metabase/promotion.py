@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, delete, insert, select, update
 
-from calque.store.metabase.database import Parameters, Transaction
 from calque.store.metabase.lookup import Found
 from calque.store.metabase.schema import freed_segments, objects, segment_copies, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Parameters, Transaction
 
 _copies = segment_copies.c
 _original = segments.alias("original")
