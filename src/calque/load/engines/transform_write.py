@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque import faults
-from calque.load.digest import join
 from calque.load.engines.transform_read import OUTCOME
 from calque.load.formats.reject import Misfit
 from calque.load.formats.rules import CastRules
@@ -127,7 +126,6 @@ class WriteRows:
             told,
             status=status_of(read.rows_parsed, errors, progress.rows),
             rows_loaded=progress.rows,
-            content_hash=join(piece.hashes) if piece.hashes else None,
         )
 
 

@@ -6,6 +6,7 @@ version that was read. A commit that carries our app id stays findable through c
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -50,7 +51,7 @@ class DeltaLake:
         self.options = dict(options or {})
         self.place = TableRoot.at(location, self.options)
         folder = self.place.operator.location(self.place.full("_delta_log"))
-        self.root = folder.removesuffix("/_delta_log")
+        self.root = _resolved(folder.removesuffix("/_delta_log"))
         self.display = display or location
 
     @property
@@ -73,10 +74,11 @@ class DeltaLake:
         return delta_options(self.place.operator, self.options)
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+        kept = self._schema(schema)
         try:
             DeltaTable.create(
                 self.uri,
-                Schema.from_arrow(schema),
+                kept,
                 mode="error",
                 partition_by=list(partition_by),
                 storage_options=self._storage(),
@@ -88,6 +90,15 @@ class DeltaLake:
             if isinstance(ours, ConditionNotMatch) or "already exists" in str(error):
                 return
             raise ours from error
+
+    def _schema(self, schema: pa.Schema) -> Schema:
+        try:
+            return Schema.from_arrow(schema)
+        except Exception as error:
+            raise Unsupported(
+                f"table {self.display}: Delta cannot keep these columns: {_reason(error)}",
+                hint="Give a schema with another type for the column, text for instance.",
+            ) from error
 
     def key(self, snapshot: Snapshot) -> TableKey:
         return TableKey("delta", self.root, snapshot.table_id, self.root)
@@ -266,7 +277,8 @@ class DeltaSnapshot:
                 raise Unsupported(
                     f"table {self._display}: column {field.name!r} cannot be widened from "
                     f"{have.field(index).type} to {field.type} in a Delta table",
-                    hint="Load with a rescue column, or rewrite the table with the wider type.",
+                    hint="Load without schema evolution and with a RESCUE_COLUMN, which takes what "
+                    "does not fit; or rewrite the table with the wider type, then load.",
                 )
         new = [field.with_nullable(True) for field in schema if field.name not in have.names]
         if not new:
@@ -281,6 +293,18 @@ class DeltaSnapshot:
             if isinstance(ours, ConditionNotMatch):
                 raise ours from error
             raise DataError(f"table {self._display}: cannot add columns: {error}") from error
+
+
+def _resolved(root: str) -> str:
+    """One table has one root, whatever links lead to it."""
+    if not root.startswith("file://"):
+        return root
+    return "file://" + os.path.realpath(root.removeprefix("file://"))
+
+
+def _reason(error: Exception) -> str:
+    """What the library says is wrong, without the frames it prints behind."""
+    return str(error).partition("\n")[0].rpartition("Schema error: ")[2]
 
 
 def _description(change: Change) -> dict[str, str]:

@@ -80,7 +80,7 @@ def _delta(location: str, display: str, options: Mapping[str, object]) -> Lake:
 
 def _embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
     folder, _, name = text.removeprefix("iceberg:").rstrip("/").rpartition("/")
-    path = Path(folder.removeprefix("file://") or ".").absolute()
+    path = Path(folder.removeprefix("file://") or ".").resolve()
     if "://" in folder and not folder.startswith("file://"):
         raise ConfigInvalid(
             f"an embedded Iceberg catalog lives in a local folder, not at {folder}",
