@@ -20,7 +20,7 @@ from calque.load.manifest import TaskResult
 from calque.load.stage import Stage
 from calque.load.tables import Change, Mark, open_table
 from calque.load.truncate import truncate_table
-from calque.load.work import WritePlan
+from calque.load.work import OnAdvance, WritePlan
 from calque.testing.seaweedfs import SECRET_KEY, S3Server, seaweedfs
 from tests.load.bucket import BucketPlace
 from tests.load.loader import ended, run, start
@@ -90,9 +90,9 @@ class Watched(LocalEngine):
         super().__init__(2, task_bytes=20)
         self.plans: list[bytes] = []
 
-    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         self.plans.append(pickle.dumps(plan))
-        return super().run(plan)
+        return super().run(plan, advance)
 
 
 def test_options_travel_to_workers(place: BucketPlace) -> None:
