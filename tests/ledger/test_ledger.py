@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,8 +33,9 @@ from calque.ledger.lease import (
     take_over,
     this_process,
 )
-from calque.ledger.schema import MIGRATIONS, claims, errors, loads, version
-from calque.ledger.tables import register_table, void_records
+from calque.ledger.purge import pending_purges
+from calque.ledger.schema import MIGRATIONS, claims, errors, loads, purges, version
+from calque.ledger.tables import find_table, register_table, void_records
 from calque.values.row_errors import RowError
 from tests.ledger.conftest import KEY, Clock
 from tests.ledger.filling import OWNER, begin, identity, load, manifest
@@ -56,10 +58,10 @@ def test_key_is_tenant_database_table_and_file(url: str) -> None:
         with open_ledger(url, tenant=tenant) as ledger:
             for number, key in enumerate(keys):
                 row = register_table(ledger, key)
-                assert row.fresh
+                assert row.unchecked
                 load(ledger, row, f"{tenant}{number}", [f"s3://b/{tenant}{number}"])
                 assert [one.location for one in scan(ledger, row)] == [f"s3://b/{tenant}{number}"]
-            assert not register_table(ledger, KEY).fresh
+            assert register_table(ledger, KEY).number == find_table(ledger, KEY).number
 
 
 def test_value_is_all_metadata(ledger: Ledger, table: TableRow, clock: Clock) -> None:
@@ -340,3 +342,23 @@ def test_a_wrong_url() -> None:
 def test_default_life_is_64_days() -> None:
     """The seed's figure."""
     assert DEFAULT_LIFE == 64 * DAY
+
+
+def test_a_ledger_of_the_first_version_learns_to_archive(url: str) -> None:
+    """An older ledger gets the new columns; what was queued there stays to be removed."""
+    with open_ledger(url) as ledger:
+        table = register_table(ledger, KEY)
+        load(ledger, table, "l1", ["a.csv"])
+        with ledger.write() as connection:
+            for column in ("archive", "name"):
+                connection.execute(text(f"ALTER TABLE {purges.name} DROP COLUMN {column}"))
+            connection.execute(update(version).values(version=1))
+            connection.execute(
+                text(f"INSERT INTO {purges.name} VALUES ('l1', 'a', :identity, 0, NULL)"),
+                {"identity": json.dumps(identity("a.csv").to_json())},
+            )
+    with open_ledger(url) as ledger:
+        (queued,) = pending_purges(ledger, table)
+        assert (queued.load_id, queued.archive, queued.name) == ("l1", None, None)
+        with ledger.read() as connection:
+            assert connection.execute(select(version.c.version)).scalar() == len(MIGRATIONS)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from calque.load.engines import engine_for
 from calque.load.manifest import StagedFile, TaskResult
-from calque.load.work import FormatOptions, WritePlan
+from calque.load.work import FormatOptions, OnAdvance, WritePlan
 
 
 def nothing() -> None:
@@ -27,9 +27,9 @@ class Meddling:
         self._before = before
         self._after = after
 
-    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         self._before()
-        yield from self._inner.run(plan)
+        yield from self._inner.run(plan, advance)
         self._after()
 
     def infer(
@@ -37,8 +37,10 @@ class Meddling:
         files: Sequence[StagedFile],
         format: FormatOptions,
         source_options: Mapping[str, object] | None = None,
+        *,
+        skip_bad: bool = False,
     ) -> pa.Schema:
-        return self._inner.infer(files, format, source_options)
+        return self._inner.infer(files, format, source_options, skip_bad=skip_bad)
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         return self._inner.sample(plan, rows)

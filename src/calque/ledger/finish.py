@@ -89,6 +89,8 @@ class Manifest:
     moved: Mapping[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     """Rows of other sources that stand elsewhere now, since their data file was rewritten."""
     purge: bool = False
+    archive: str | None = None
+    """Where sources are moved; with it ``purge`` is a move."""
     truncate: bool = False
     last: bool = True
     label: str | None = None
@@ -102,6 +104,7 @@ class Manifest:
                     "results": [result.to_json() for result in self.results],
                     "moved": {place: list(parts) for place, parts in self.moved.items()},
                     "purge": self.purge,
+                    "archive": self.archive,
                     "truncate": self.truncate,
                     "last": self.last,
                     "label": self.label,
@@ -123,6 +126,7 @@ class Manifest:
                 for place, parts in plain["moved"].items()
             },
             purge=plain["purge"],
+            archive=plain.get("archive"),  # absent in what an older calque prepared
             truncate=plain["truncate"],
             last=plain["last"],
             label=plain["label"],
@@ -199,30 +203,52 @@ def abort(ledger: Ledger, load_id: str, message: str, manifest: Manifest) -> boo
 def adopt(
     ledger: Ledger, table: TableRow, load_id: str, table_version: int, manifest: Manifest
 ) -> bool:
-    """Take a committed load that the ledger lost back in, as its sidecar tells it."""
+    """Take a committed load that the ledger lost back in, as its sidecar tells it.
+
+    An id that is taken by a load of another table (two ledgers may have given the same label) gets
+    this table's number behind it. False if the load is known.
+    """
     with ledger.write() as connection:
-        known = connection.execute(select(loads.c.state).where(loads.c.load_id == load_id)).scalar()
-        if known is not None:
-            return False
-        now = ledger.now()
-        connection.execute(
-            insert(loads).values(
-                load_id=load_id,
-                table_number=table.number,
-                label=manifest.label,
-                last=manifest.last,
-                state="PREPARED",
-                owner="rebuild",
-                lease_until=now,
-                started_at=min((one.verified_at for one in manifest.sources), default=now),
-                base_version=table_version,
-                statement="(rebuilt from the table)",
-                purge=False,
-            )
+        for name in (load_id, f"{load_id}~t{table.number}"):
+            if _reopen(connection, ledger, table, name, table_version, manifest):
+                _record(connection, ledger, table.number, name, table_version, manifest)
+                rebuilt = "rebuilt from the table"
+                _close(connection, ledger, name, "COMMITTED", manifest, table_version, rebuilt)
+                return True
+            holder = select(loads.c.table_number).where(loads.c.load_id == name)
+            if connection.execute(holder).scalar() == table.number:
+                return False
+    return False
+
+
+def _reopen(
+    connection: Connection,
+    ledger: Ledger,
+    table: TableRow,
+    load_id: str,
+    table_version: int,
+    manifest: Manifest,
+) -> bool:
+    now = ledger.now()
+    made = connection.execute(
+        upsert(connection, loads)
+        .values(
+            load_id=load_id,
+            table_number=table.number,
+            label=manifest.label,
+            last=manifest.last,
+            state="PREPARED",
+            owner="rebuild",
+            lease_until=now,
+            started_at=min((one.verified_at for one in manifest.sources), default=now),
+            base_version=table_version,
+            purge=False,
         )
-        _record(connection, ledger, table.number, load_id, table_version, manifest)
-        _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
-    return True
+        # Another that rebuilds at the same time: wait for it, and leave the load to it.
+        .on_conflict_do_nothing()
+        .returning(loads.c.load_id)
+    )
+    return made.first() is not None
 
 
 def _record(
@@ -262,18 +288,26 @@ def _record(
             update(tables).where(tables.c.number == number).values(first_load_at=first)
         )
     if manifest.purge and manifest.sources:
-        connection.execute(
-            upsert(connection, purges).on_conflict_do_nothing(),
-            [
-                {
-                    "load_id": load_id,
-                    "location": source.identity.location,
-                    "identity": json.dumps(source.identity.to_json()),
-                    "tries": 0,
-                }
-                for source in manifest.sources
-            ],
-        )
+        _queue(connection, load_id, manifest)
+
+
+def _queue(connection: Connection, load_id: str, manifest: Manifest) -> None:
+    """The sources are to be removed, or moved under the names they had in the stage."""
+    names = {result.location: result.name for result in manifest.results}
+    connection.execute(
+        upsert(connection, purges).on_conflict_do_nothing(),
+        [
+            {
+                "load_id": load_id,
+                "location": source.identity.location,
+                "identity": json.dumps(source.identity.to_json()),
+                "tries": 0,
+                "archive": manifest.archive,
+                "name": names.get(source.identity.location),
+            }
+            for source in manifest.sources
+        ],
+    )
 
 
 def _upsert_files(

@@ -38,6 +38,7 @@ class LoadRow:
     statement: str | None
     message: str | None
     last: bool
+    table_number: int
 
 
 _LOAD = (
@@ -57,6 +58,7 @@ _LOAD = (
     loads.c.statement,
     loads.c.message,
     loads.c.last,
+    loads.c.table_number,
 )
 
 
@@ -138,7 +140,6 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
             }
 
 
-_PRIVATE = {"table_number", "parts"}
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
 
 

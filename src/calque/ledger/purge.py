@@ -1,4 +1,4 @@
-"""The queue of source files to be removed after their load; it outlives a crash."""
+"""The queue of source files to be removed or moved after their load; it outlives a crash."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ TOGETHER = 500
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """A source to be removed, if it is still the one that was loaded."""
+    """A source to be removed, if it is still the one that was loaded; or moved to an archive."""
 
     load_id: str
     identity: SourceIdentity
     tries: int
+    archive: str | None = None
+    name: str | None = None
+    """Below the archive, as it was below the stage."""
 
 
 def pending_purges(ledger: Ledger, table: TableRow) -> Iterator[list[Purge]]:
     """What is left to be removed of a table's finished loads, some at a time, each once."""
     query = (
-        select(purges.c.load_id, purges.c.identity, purges.c.tries)
+        select(purges.c.load_id, purges.c.identity, purges.c.tries, purges.c.archive, purges.c.name)
         .join(loads, loads.c.load_id == purges.c.load_id)
         .where(loads.c.table_number == table.number)
         .order_by(purges.c.load_id, purges.c.location)
@@ -40,7 +43,13 @@ def pending_purges(ledger: Ledger, table: TableRow) -> Iterator[list[Purge]]:
     while True:
         with ledger.read() as connection:
             found = [
-                Purge(row.load_id, SourceIdentity.from_json(json.loads(row.identity)), row.tries)
+                Purge(
+                    row.load_id,
+                    SourceIdentity.from_json(json.loads(row.identity)),
+                    row.tries,
+                    row.archive,
+                    row.name,
+                )
                 for row in connection.execute(query.where(key > last))
             ]
         if not found:

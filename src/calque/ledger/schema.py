@@ -152,6 +152,8 @@ purges = Table(
     Column("identity", Text, nullable=False),
     Column("tries", Integer, nullable=False, default=0),
     Column("message", Text),
+    Column("archive", Text),
+    Column("name", Text),
 )
 
 
@@ -173,7 +175,15 @@ def _pack_errors(connection: Connection) -> None:
     old.drop(connection)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _pack_errors)
+def _archives(connection: Connection) -> None:
+    """Sources may be moved instead of removed; a ledger made today has the columns already."""
+    have = {column["name"] for column in inspect(connection).get_columns(purges.name)}
+    for name in ("archive", "name"):
+        if name not in have:
+            connection.execute(text(f"ALTER TABLE {purges.name} ADD COLUMN {name} TEXT"))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _pack_errors, _archives)
 """Step n brings a ledger from version n to n + 1; a step that was released never changes."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, and_, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.ledger.database import Ledger
@@ -23,13 +23,17 @@ class TableKey:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table the ledger knows. ``fresh``: it was not known before this call."""
+    """A table the ledger knows."""
 
     number: int
     key: TableKey
     first_load_at: int | None
     checked_version: int
-    fresh: bool = False
+
+    @property
+    def unchecked(self) -> bool:
+        """Nobody has compared the ledger with the table yet, or not to the end."""
+        return self.checked_version < 0
 
 
 def find_table(ledger: Ledger, key: TableKey) -> TableRow | None:
@@ -58,20 +62,52 @@ def register_table(ledger: Ledger, key: TableKey) -> TableRow:
             .on_conflict_do_nothing()
         )
         made = _find(ledger, connection, key)
-        assert made is not None, "the row was inserted in this transaction"
-        return TableRow(made.number, key, made.first_load_at, made.checked_version, fresh=True)
+        assert made is not None, "the row is there, by this transaction or another"
+        return made
 
 
 def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | None:
+    same = and_(tables.c.database == key.database, tables.c.name == key.name)
+    if key.location is not None:
+        # One table under two names: an Iceberg table renamed, or in two configurations.
+        same = or_(same, tables.c.location == key.location)
     row = connection.execute(
-        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version).where(
+        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version)
+        .where(
             tables.c.tenant == ledger.tenant,
-            tables.c.database == key.database,
-            tables.c.name == key.name,
             tables.c.table_id == key.table_id,
+            same,
         )
+        .order_by(tables.c.number)
     ).first()
     return TableRow(row.number, key, row.first_load_at, row.checked_version) if row else None
+
+
+def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
+    """The tenant's tables for which some load is not over, whether or not its loader lives."""
+    query = (
+        select(
+            tables.c.number,
+            tables.c.database,
+            tables.c.name,
+            tables.c.table_id,
+            tables.c.location,
+            tables.c.first_load_at,
+            tables.c.checked_version,
+        )
+        .where(
+            tables.c.tenant == ledger.tenant,
+            select(loads.c.load_id)
+            .where(loads.c.table_number == tables.c.number, loads.c.state.in_(OPEN))
+            .exists(),
+        )
+        .order_by(tables.c.number)
+    )
+    with ledger.read() as connection:
+        return [
+            TableRow(number, TableKey(*key), first, checked)
+            for number, *key, first, checked in connection.execute(query)
+        ]
 
 
 def void_records(

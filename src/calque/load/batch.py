@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from calque import faults
@@ -12,6 +12,7 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
 from calque.load.compare import Decision
+from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
 from calque.load.plan import make_plan
 from calque.load.protocol import LoadRun
@@ -26,13 +27,11 @@ from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
 from calque.load.verify import moved_sources
-from calque.load.work import Engine, FormatOptions
+from calque.load.work import Engine, FormatOptions, OnAdvance
 from calque.values.row_errors import RowErrors
 
 KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
 """What counts as loaded: these files get a record."""
-
-Tick = Callable[[TaskResult], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,8 @@ class Batch:
     engine: Engine
     format: FormatOptions
     report: Report
-    tick: Tick
+    advance: OnAdvance | None = None
+    archive: str | None = None
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
@@ -78,6 +78,7 @@ class Batch:
                 )
             except BaseException as error:
                 load.give_up(_reason(error), self._failed(files, outcomes, error, last, start))
+                self.report.load_ids.append(start.load_id)
                 raise
             if manifest is not None:
                 self.report.table_version = load.commit(manifest)
@@ -133,17 +134,17 @@ class Batch:
             snapshot.target,
             self.format,
             self.stage.options,
+            self.lake.options,
         )
         faults.point("write.before")
         written: list[DataFile] = []
         errors = 0
-        for result in self.engine.run(plan):
+        for result in self.engine.run(plan, self.advance):
             written.extend(result.data_files)
             for outcome in result.outcomes:
                 outcomes[outcome.location] = outcome
                 errors += outcome.error_count
             self._check_policy(result, errors)
-            self.tick(result)
         faults.point("write.after")
         return written
 
@@ -191,7 +192,8 @@ class Batch:
             results=results,
             errors=_errors(outcomes),
             moved=shifted,
-            purge=self.request.purge,
+            purge=self.request.purge or self.archive is not None,
+            archive=self.archive,
             last=last,
             label=load.start.label,
         )
@@ -221,9 +223,11 @@ class Batch:
         if isinstance(error, DataError):
             for row in results:
                 self.report.files.add(row)
-        return Manifest(
-            results=tuple(results), errors=_errors(outcomes), last=last, label=start.label
-        )
+        errors = _errors(outcomes)
+        if isinstance(error, FileRefused):
+            refused = error.row_error
+            errors[refused.file] = RowErrors.of([refused]).packed
+        return Manifest(results=tuple(results), errors=errors, last=last, label=start.label)
 
     def _add(self, file: StagedFile, status: Status, message: str | None) -> None:
         self.report.files.add(
@@ -251,10 +255,6 @@ def abort_of(error: DataError, report: Report) -> LoadAborted:
     )
     aborted.report = report
     return aborted
-
-
-def _wanted(one: Decision) -> Wanted:
-    return Wanted(one.file.identity, one.known.load_id if one.known else None)
 
 
 def _status(outcome: FileOutcome | None) -> Status:

@@ -20,7 +20,7 @@ from calque.load.work import WritePlan
 IN_MEMORY = 20_000
 _values = attrgetter(*FileResult.__slots__)
 
-GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY}
+GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY, Status.PLANNED}
 
 
 class ResultRows:
@@ -98,6 +98,9 @@ class Report:
     """The label was loaded before: nothing was done, this is the report of then."""
     recovered: list[str] = field(default_factory=list)
     purged: int = 0
+    """Sources that were removed after their load."""
+    archived: int = 0
+    """Sources that were moved to the archive after their load."""
     plan: WritePlan | None = None
     """What a dry run would do."""
     sample: pa.Table | None = None
@@ -131,7 +134,7 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Every file is in the table, whole, now or since before."""
+        """Every file is in the table, whole, now or since before; or would be."""
         return all(status in GOOD for status in self.files.counts)
 
     @property
@@ -163,10 +166,22 @@ class Report:
             "replayed": self.replayed,
             "recovered": self.recovered,
             "purged": self.purged,
+            "archived": self.archived,
             "notes": self.notes,
+            "plan": None if self.plan is None else _outline(self.plan),
+            "sample": None if self.sample is None else self.sample.to_pylist(),
             "row_errors": self.row_errors,
             "files": [row.to_json() for row in self.rows()],
         }
+
+
+def _outline(plan: WritePlan) -> dict[str, Any]:
+    return {
+        "format": plan.format.kind,
+        "files": sum(1 for _ in plan.files),
+        "bytes": plan.bytes,
+        "tasks": len(plan.tasks),
+    }
 
 
 class LoadAborted(DataError):

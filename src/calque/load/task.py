@@ -7,7 +7,7 @@ is all that counts: files written by an attempt that is not collected are orphan
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from calque.load.formats.source import Source
 from calque.load.manifest import DataFile, FileOutcome, RowError, Status
 from calque.load.metadata_columns import with_metadata
 from calque.load.policy import over_limit, skipped_message, status_of
-from calque.load.work import ErrorMode, ParquetFormat, Piece, WritePlan, WriteTask
+from calque.load.work import Advance, ErrorMode, ParquetFormat, Piece, WritePlan, WriteTask
 from calque.load.writing.root import TableRoot
 from calque.load.writing.writer import TaskWriter
 from calque.operator import Operator
@@ -52,6 +52,11 @@ class PieceOutcome:
     data_files: tuple[DataFile, ...] = ()
     """Data files that hold rows of this piece alone."""
 
+    @property
+    def advance(self) -> Advance:
+        """What the piece adds to the progress; a file counts with its first piece."""
+        return Advance(self.share.offset == 0, self.outcome.rows_loaded, self.outcome.bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskOutput:
@@ -60,6 +65,10 @@ class TaskOutput:
     number: int
     data_files: tuple[DataFile, ...]
     pieces: tuple[PieceOutcome, ...]
+
+    @property
+    def advance(self) -> Advance:
+        return sum((piece.advance for piece in self.pieces), Advance())
 
 
 class Operators:
@@ -80,17 +89,28 @@ class Operators:
             operator.close()
 
 
-def run_task(plan: WritePlan, task: WriteTask, attempt: str) -> TaskOutput:
-    """Read and write the pieces of a task. Raises only what a retry may cure."""
+def run_task(
+    plan: WritePlan,
+    task: WriteTask,
+    attempt: str,
+    told: Callable[[PieceOutcome], None] = lambda piece: None,
+) -> TaskOutput:
+    """Read and write the pieces of a task; each is told when it ended.
+
+    Raises only what a retry may cure.
+    """
     operators = Operators(plan.source_options)
-    root = TableRoot.at(plan.root)
+    root = TableRoot.at(plan.root, plan.root_options)
     writer = TaskWriter(plan, root, task.number, attempt)
     run = _Run(plan, operators, root, writer, ReadSpec.of(plan))
     try:
-        pieces = tuple(run.piece(piece) for piece in task.pieces)
+        pieces = []
+        for piece in task.pieces:
+            pieces.append(run.piece(piece))
+            told(pieces[-1])
         shared = run.writer.finish()
         faults.point("task.written")
-        return TaskOutput(task.number, shared, pieces)
+        return TaskOutput(task.number, shared, tuple(pieces))
     except BaseException:
         run.writer.abandon()
         raise

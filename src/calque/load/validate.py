@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from calque.ledger.finish import FileResult
 from calque.load.batch import first_error
+from calque.load.manifest import Status
 from calque.load.report import Report
 from calque.load.statement import Validation
 from calque.load.work import Engine, WritePlan
 
 
 def validate(validation: Validation, engine: Engine, plan: WritePlan, report: Report) -> None:
-    """Fill the report with errors, or with the rows that were asked for."""
+    """Fill the report with every error, or with the rows that were asked for.
+
+    A file without an error is PLANNED, one with errors FAILED, whatever ON_ERROR would make of it.
+    """
     if validation.rows is not None:
         report.sample = engine.sample(plan, validation.rows)
         return
@@ -23,7 +27,7 @@ def validate(validation: Validation, engine: Engine, plan: WritePlan, report: Re
                 FileResult(
                     location=one.location,
                     name=name,
-                    status=one.status,
+                    status=Status.FAILED if one.error_count else Status.PLANNED,
                     rows_parsed=one.rows_parsed,
                     errors=one.error_count,
                     first_error=first_error(one),

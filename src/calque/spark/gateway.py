@@ -127,11 +127,12 @@ def _environment(jvm: Jvm, settings: Mapping[str, str]) -> dict[str, str]:
     environment = os.environ | {
         "JAVA_HOME": str(jvm.home),
         "SPARK_HOME": str(spark_home()),
-        "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_CONNECT_MODE": "0",
     }
-    workers = environment.get("PYSPARK_PYTHON", sys.executable)
-    if settings.get("spark.master", "").startswith("local") and workers == sys.executable:
+    if not settings.get("spark.master", "").startswith("local"):
+        return environment  # executors elsewhere must reach the driver
+    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if environment.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
         # A JVM that knows its home lets Python workers import pyspark from a zip of sources, which
         # is compiled anew in each; this Python has it compiled already.
         del environment["SPARK_HOME"]

@@ -79,7 +79,7 @@ class ReadTask:
 
     def _spec(self) -> ReadSpec:
         headless = isinstance(self.plan.format, CsvFormat) and not self.plan.format.parse_header
-        match: ColumnMatch = "position" if headless else "name"
+        match: ColumnMatch = "position" if headless else "name_insensitive"
         return ReadSpec(
             format=self.plan.format,
             schema=self.raw,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +32,14 @@ class Malformed(Exception):
         self.message = message
         self.character = character
         self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An object: the values of the table's columns by their names, and what has no column."""
+
+    values: dict[str, Any]
+    extra: dict[str, Any]
 
 
 class LineParser:
@@ -72,7 +81,7 @@ class LineParser:
         self, origin: Sequence[int], places: Sequence[Place], before: int, records: int, room: int
     ) -> Parsed:
         """Rows of some lines: ``origin`` are their positions among the ``records`` of a block."""
-        objects: list[dict[str, Any]] = []
+        objects: list[Row] = []
         sound: list[int] = []
         errors: dict[int, RowError | None] = {}
         for at, (index, place) in enumerate(zip(origin, places, strict=True)):
@@ -92,12 +101,15 @@ class LineParser:
             room,
         )
 
-    def row(self, found: dict[str, Any]) -> dict[str, Any]:
+    def row(self, found: dict[str, Any]) -> Row:
         """An object with the table's own names; null markers are None."""
         row: dict[str, Any] = {}
-        for key, value in found.items():
+        extra: dict[str, Any] = {}
+        for key, value in without_nulls(found, self._format).items():
             name = self._keys.get(self._fold(key))
             if name is None or name not in self._wanted:
+                if self._spec.rescue is not None and value is not None:
+                    extra[key] = value
                 continue
             if name in row:
                 raise Malformed(f"the field {name!r} stands there twice", None)
@@ -107,11 +119,11 @@ class LineParser:
             missing = [name for name in missing if name in self._wanted]
             if missing:
                 raise Malformed(f"the field {missing[0]!r} is missing", None, Code.MISSING_FIELD)
-        return row
+        return Row(row, extra)
 
     def shaped(
         self,
-        objects: list[dict[str, Any]],
+        objects: list[Row],
         origin: list[int],
         places: list[Place],
         before: int,
@@ -121,10 +133,11 @@ class LineParser:
     ) -> Parsed:
         """Objects as rows, their misfits among the errors."""
         columns: list[pa.Array | Cells | None] = [
-            column_of([row.get(field.name) for row in objects], field.type)
+            column_of([row.values.get(field.name) for row in objects], field.type)
             for field in self._spec.schema
         ]
-        shaped = self._shaper.shape(columns, len(objects))
+        extras = {at: row.extra for at, row in enumerate(objects) if row.extra}
+        shaped = self._shaper.shape(columns, len(objects), extras)
         for misfit in shaped.misfits:
             index = origin[misfit.row]
             place = places[misfit.row]
@@ -187,9 +200,28 @@ def load_object(raw: bytes) -> dict[str, Any]:
         raise Malformed(f"is no JSON: {error.msg}", error.pos + 1) from error
     except RecursionError as error:
         raise Malformed("is nested too deeply", None) from error
+    except ValueError as error:  # more digits than Python turns into a number
+        raise Malformed("holds a number of too many digits", None, Code.OUT_OF_RANGE) from error
     if not isinstance(found, dict):
         raise Malformed("is no JSON object", 1)
     return found
+
+
+def without_nulls(found: dict[str, Any], format: JsonFormat) -> dict[str, Any]:
+    """STRIP_NULL_VALUES: the object without its null members, at every depth.
+
+    Elements of an array stay, null or not: their places mean something.
+    """
+    stripped: dict[str, Any] = _stripped(found) if format.strip_null_values else found
+    return stripped
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _stripped(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_stripped(one) for one in value]
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

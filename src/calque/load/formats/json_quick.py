@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from calque.load.formats.blocks import Block
-from calque.load.formats.cells import is_beyond
+from calque.load.formats.cells import has_decimals, is_beyond, may_mislead
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaped, Shaper
@@ -28,7 +28,10 @@ class QuickJson:
         self._shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
         self._folded = {name.casefold(): name for name in self._names}
         self._insensitive = spec.match == "name_insensitive"
-        self._usable = spec.rescue is None and len(set(self._names)) == len(self._names)
+        distinct = len(set(self._names)) == len(self._names)
+        strict = all(_is_read_strictly(field.type) for field in self._fields)
+        self._usable = spec.rescue is None and distinct and strict
+        self._decimals = any(has_decimals(field.type) for field in self._fields)
         self._schema = pa.schema(
             [
                 (name, _quick_type(field.type))
@@ -45,7 +48,8 @@ class QuickJson:
 
     def can_read(self, block: Block) -> bool:
         """Whether the block is text that can be read quickly at all."""
-        return block.broken is None and self._usable and self._is_utf8(block)
+        sound = block.broken is None and self._usable and self._is_utf8(block)
+        return sound and not (self._decimals and may_mislead(block.data[: block.end]))
 
     def parse(self, block: Block, before: Extent) -> Parsed | None:
         """Rows, or None where lines of the block must be read one by one."""
@@ -53,7 +57,7 @@ class QuickJson:
         lines = block.data.count(b"\n", 0, block.end) + ends_open
         try:
             table = self.read(pa.py_buffer(block.data).slice(0, block.end))
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # unsound, or a type it cannot read
             return None
         shaped = self.shaped(table, lines)
         if shaped is None or shaped.misfits:
@@ -120,3 +124,13 @@ class QuickJson:
 def _quick_type(kind: pa.DataType) -> pa.DataType:
     """Times are read as text and cast strictly; other types pyarrow reads as strictly as we do."""
     return pa.string() if pa.types.is_temporal(kind) or pa.types.is_binary(kind) else kind
+
+
+def _is_read_strictly(kind: pa.DataType) -> bool:
+    """Inside nested types pyarrow reads no maps, and takes moments without a zone for UTC."""
+    if not pa.types.is_nested(kind):
+        return True
+    if not (pa.types.is_struct(kind) or pa.types.is_list(kind)):
+        return False
+    parts = [kind.field(index).type for index in range(kind.num_fields)]
+    return all(part == _quick_type(part) and _is_read_strictly(part) for part in parts)

@@ -60,15 +60,8 @@ class JsonReader:
             feed.fill(MAX_RECORD)
             cut = feed.data.find(b"\n") + 1
             feed.drop(cut or len(feed.data))
-        elif feed.data.lstrip().startswith(b"["):
-            raise FileRefused.at(
-                self._source.location,
-                Code.NOT_THIS_FORMAT,
-                "the file is one JSON array, not a record a line",
-                hint="Set STRIP_OUTER_ARRAY = TRUE.",
-                line=1,
-                byte_offset=feed.base,
-            )
+        else:
+            refuse_array(self._source, feed)
         self.extent.start = self.extent.end = feed.base
 
     def _parse(self, block: Block, quick: QuickJson, sieve: Sieve, exact: LineParser) -> Parsed:
@@ -87,6 +80,19 @@ class JsonReader:
         self.extent.records += parsed.records
         self.extent.end = block.offset + block.end
         return parsed
+
+
+def refuse_array(source: Source, feed: Feed) -> None:
+    """A file that begins with an array is no NDJSON."""
+    if feed.data.lstrip().startswith(b"["):
+        raise FileRefused.at(
+            source.location,
+            Code.NOT_THIS_FORMAT,
+            "the file is one JSON array, not a record a line",
+            hint="Set STRIP_OUTER_ARRAY = TRUE.",
+            line=1,
+            byte_offset=feed.base,
+        )
 
 
 def open_feed(source: Source, format: JsonFormat) -> Feed:

@@ -25,7 +25,7 @@ ROUNDS = 16
 
 _COLUMN = re.compile(r"Column\(/([^/)]+)")
 _ROW = re.compile(r"in row (\d+)$")
-_BLANK = re.compile(rb"\n[ \t\r\f\v]*+\n")
+_BLANK = re.compile(rb"\n[ \t\r\f\v]*\n")
 _LINE_END = re.compile(rb"\n")
 _TORN = ""
 """Learned in place of a column: lines that are no objects."""
@@ -226,12 +226,12 @@ def _is_json(text: bytes) -> bool:
 def _suspect(name: str, kind: pa.DataType) -> re.Pattern[bytes]:
     """Finds the key with a value that is not plainly one of its type."""
     key = re.escape(json.dumps(name, ensure_ascii=False).encode())
-    return re.compile(rb"%b\s*+:\s*+(?!%b|null)" % (key, _plain(kind)))
+    return re.compile(rb"%b\s*:\s*(?!\s|%b|null)" % (key, _plain(kind)))
 
 
 def _plain(kind: pa.DataType) -> bytes:
     """How a value of the type is commonly spelled, short enough to fit for certain."""
-    end = rb"\s*+[,}]"
+    end = rb"\s*[,}]"
     if pa.types.is_integer(kind):
         digits = {8: 2, 16: 4, 32: 9, 64: 18}[kind.bit_width]
         sign = b"-?" if pa.types.is_signed_integer(kind) else b""
@@ -240,7 +240,7 @@ def _plain(kind: pa.DataType) -> bytes:
         fraction = rb"(?:\.\d{1,%d})?" % kind.scale if kind.scale > 0 else b""
         return rb'"?-?\d{1,%d}%b"?%b' % (max(1, kind.precision - kind.scale), fraction, end)
     if pa.types.is_floating(kind):
-        return rb"-?\d{1,30}(?:\.\d++)?%b" % end
+        return rb"-?\d{1,30}(?:\.\d+)?%b" % end
     if pa.types.is_boolean(kind):
         return b"true|false"
     return rb"[\[{]" if pa.types.is_nested(kind) else b'"'

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from calque.errors import InvalidInput
-from calque.load.formats.reject import Code, FileRefused
+from calque.load.formats.reject import Code, FileRefused, cut
 from calque.load.work import ColumnMatch
 
 
@@ -62,7 +62,7 @@ def by_name(
         raise FileRefused.at(
             file,
             Code.MISSING_COLUMN,
-            f"no column of the file ({', '.join(found[:20])}) is a column of the table",
+            f"no column of the file ({cut(', '.join(found[:20]))}) is a column of the table",
             hint=f"Columns of the table: {', '.join(schema.names[:20])}.",
             line=1,
         )
@@ -87,6 +87,27 @@ def map_columns(
             hint="Set PARSE_HEADER = TRUE, or load by position.",
         )
     return by_name(schema, found, match, columns, file)
+
+
+def with_extra(
+    mapped: ColumnMap, found: Sequence[str] | None, kind: pa.DataType
+) -> tuple[ColumnMap, tuple[str, ...]]:
+    """The map with the file's other columns behind those of the table, and their names.
+
+    For a rescue column, which takes what fills no other. Inside the map they have names that no
+    table has; a name that comes twice is told by its position.
+    """
+    if found is None:
+        return mapped, ()
+    extra = mapped.extra or tuple(range(mapped.width, len(found)))
+    fields = [pa.field(f"\0extra{index}", kind) for index in extra]
+    names: list[str] = []
+    for index in extra:
+        taken = not found[index] or found[index] in names
+        names.append(f"_c{index + 1}" if taken else found[index])
+    schema = pa.schema([*mapped.schema, *fields])
+    width = max(mapped.width, len(found))
+    return ColumnMap(schema, (*mapped.sources, *extra), width), tuple(names)
 
 
 def require(mapped: ColumnMap, file: str) -> None:

@@ -33,6 +33,7 @@ class Code(StrEnum):
     TRUNCATED = "TRUNCATED"
     NOT_THIS_FORMAT = "NOT_THIS_FORMAT"
     MISSING_COLUMN = "MISSING_COLUMN"
+    EXPRESSION = "EXPRESSION"
 
 
 class Misfit(NamedTuple):
