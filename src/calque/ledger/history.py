@@ -136,7 +136,6 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
             }
 
 
-_PRIVATE = {"table_number", "parts"}
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
 
 
