@@ -24,7 +24,7 @@ from calque.ledger.database import DEFAULT_LIFE, ERRORS, map_error
 from calque.ledger.expire import expire
 from calque.ledger.files import after_prefix, forget, mget, renew, scan
 from calque.ledger.finish import Manifest, abort, finalise, manifest_of, prepare
-from calque.ledger.history import find_load, history, records_of
+from calque.ledger.history import errors_of, find_load, history, records_of
 from calque.ledger.identity import DAY
 from calque.ledger.lease import (
     dead_loads,
@@ -34,8 +34,9 @@ from calque.ledger.lease import (
     this_process,
 )
 from calque.ledger.purge import pending_purges
-from calque.ledger.schema import MIGRATIONS, claims, loads, purges, version
-from calque.ledger.tables import register_table, void_records
+from calque.ledger.schema import MIGRATIONS, claims, errors, loads, purges, version
+from calque.ledger.tables import find_table, register_table, void_records
+from calque.values.row_errors import RowError
 from tests.ledger.conftest import KEY, Clock
 from tests.ledger.filling import OWNER, begin, identity, load, manifest
 
@@ -57,10 +58,10 @@ def test_key_is_tenant_database_table_and_file(url: str) -> None:
         with open_ledger(url, tenant=tenant) as ledger:
             for number, key in enumerate(keys):
                 row = register_table(ledger, key)
-                assert row.fresh
+                assert row.unchecked
                 load(ledger, row, f"{tenant}{number}", [f"s3://b/{tenant}{number}"])
                 assert [one.location for one in scan(ledger, row)] == [f"s3://b/{tenant}{number}"]
-            assert not register_table(ledger, KEY).fresh
+            assert register_table(ledger, KEY).number == find_table(ledger, KEY).number
 
 
 def test_value_is_all_metadata(ledger: Ledger, table: TableRow, clock: Clock) -> None:
@@ -263,6 +264,33 @@ def test_migrations_are_versioned(url: str) -> None:
         connection.execute(update(version).values(version=99))
     with pytest.raises(ConfigInvalid, match="version 99"):
         open_ledger(url)
+
+
+def test_errors_of_the_first_version_are_kept(url: str) -> None:
+    """A ledger with a row for each error becomes one with a row for each file; none is lost."""
+    kinds = {"line": "BIGINT", "record": "BIGINT", "byte_offset": "BIGINT", "character": "BIGINT"}
+    names = ("load_id", *RowError._fields)
+    columns = ", ".join(f'"{name}" {kinds.get(name, "TEXT")}' for name in names)
+    old = [
+        ("L", "a", 3, 2, None, None, None, None, "MALFORMED", "no", 'x"y', None),
+        ("L", "a", 2, 1, "n", 4, "int64", "é", "INVALID_VALUE", "no", None, 17),
+        ("L", "b", 1, 1, None, None, None, None, "MALFORMED", "no", None, None),
+        ("M", "a", 1, 1, None, None, None, None, "MALFORMED", "no", None, None),
+    ]
+    open_ledger(url).close()
+    with open_ledger(url) as ledger, ledger.write() as connection:
+        errors.drop(connection)
+        connection.execute(text(f"CREATE TABLE calque_errors (number INTEGER, {columns})"))
+        fields = ", ".join(f'"{name}"' for name in names)
+        for number, row in enumerate(old):
+            marks = ", ".join(f":{name}" for name in names)
+            statement = f"INSERT INTO calque_errors (number, {fields}) VALUES ({number}, {marks})"
+            connection.execute(text(statement), dict(zip(names, row, strict=True)))
+        connection.execute(update(version).values(version=1))
+    with open_ledger(url) as ledger:
+        kept = [tuple(error.values()) for error in errors_of(ledger, "L")]
+        assert kept == [old[1], old[0], old[2]]
+        assert len(list(errors_of(ledger, "M"))) == 1
 
 
 def test_a_transaction_is_all_or_nothing(ledger: Ledger, table: TableRow) -> None:

@@ -37,8 +37,10 @@ class Meddling:
         files: Sequence[StagedFile],
         format: FormatOptions,
         source_options: Mapping[str, object] | None = None,
+        *,
+        skip_bad: bool = False,
     ) -> pa.Schema:
-        return self._inner.infer(files, format, source_options)
+        return self._inner.infer(files, format, source_options, skip_bad=skip_bad)
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         return self._inner.sample(plan, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from deltalake import DeltaTable, write_deltalake
 from sqlalchemy import select
 
 from calque.config import Settings
-from calque.errors import Aborted, CalqueError, Unavailable, Unsupported
+from calque.errors import Aborted, CalqueError, IntegrityError, Unavailable, Unsupported
 from calque.ledger import open_ledger
 from calque.ledger.schema import claims, purges
+from calque.ledger.tables import register_table
 from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted
@@ -263,6 +265,15 @@ def test_purge_removes_only_what_was_loaded(place: Place) -> None:
     assert ids(place) == Counter(expected)
 
 
+def test_purge_empties_its_queue(simple: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sources a load had, all of them are removed by the statement that says so."""
+    monkeypatch.setattr("calque.ledger.purge.TOGETHER", 3)
+    write_files(simple.stage, 10)
+    assert simple.load(purge=True).purged == 10
+    assert list(simple.stage.iterdir()) == []
+    assert _queue(simple) == 0
+
+
 def test_purge_leaves_a_replaced_source(simple: Place) -> None:
     """A source that was replaced after its load is no longer ours to remove."""
     expected = write_files(simple.stage, 1)
@@ -368,7 +379,7 @@ def test_label_of_an_aborted_load_can_be_used_again(simple: Place) -> None:
         simple.load(label="once")
     (simple.stage / "bad.csv").write_text("id,name\n77,y\n")
     told = simple.load(label="once")
-    assert told.load_ids == ["once.2"]
+    assert told.load_ids == ["once~2"]
     assert simple.load(label="once").replayed
 
 
@@ -381,3 +392,54 @@ def test_labelled_statement_killed_between_batches(simple: Place) -> None:
     assert told.files_loaded == 2
     assert ids(simple) == Counter(expected)
     assert simple.load(label="big", batch_files=2, force=True).replayed
+
+
+def test_rebuild_that_was_cut_short(place: Place) -> None:
+    """Killed after the table was noted and before its loads were: the next one takes them in."""
+    expected = write_files(place.stage, 2)
+    place.load()
+    fresh = Place(place.folder, place.kind, str(place.folder / "fresh.db"))
+    lake = fresh.statement().lake
+    with open_ledger(fresh.ledger) as ledger:
+        register_table(ledger, lake.key(lake.open()))
+    assert fresh.load().files_loaded == 0
+    assert_settled(fresh, expected)
+
+
+def test_a_sidecar_that_cannot_be_read(simple: Place) -> None:
+    """With ledger and sidecar both lost nothing is guessed: no load, until the sidecar is back."""
+    expected = write_files(simple.stage, 2)
+    simple.load()
+    (sidecar,) = simple.folder.rglob("*.json.gz")
+    whole = sidecar.read_bytes()
+    sidecar.write_bytes(b"garbage")
+    fresh = Place(simple.folder, simple.kind, str(simple.folder / "fresh.db"))
+    for _ in range(2):
+        with pytest.raises(IntegrityError, match="sidecar"):
+            fresh.load()
+    sidecar.write_bytes(whole)
+    assert fresh.load().files_loaded == 0
+    assert_settled(fresh, expected)
+
+
+def test_a_table_under_other_names(simple: Place) -> None:
+    """A link or a detour to a table is the table: its files are loaded already."""
+    expected = write_files(simple.stage, 2)
+    simple.load()
+    (simple.folder / "link").symlink_to(simple.folder / "lake")
+    for way in ("link", "lake/../lake"):
+        report = simple.load(into=simple.table.replace("/lake/", f"/{way}/"))
+        assert report.count(Status.SKIPPED_LOADED) == 2
+    assert_settled(simple, expected)
+
+
+def test_a_moved_table_knows_its_loads(delta: Place) -> None:
+    """A table that was moved, or copied, under the same ledger does not load its files again."""
+    write_files(delta.stage, 2)
+    delta.load()
+    here = delta.folder / "lake" / "t"
+    there = delta.folder / "lake" / "moved"
+    here.rename(there)
+    assert delta.load(into=str(there)).count(Status.SKIPPED_LOADED) == 2
+    shutil.copytree(there, delta.folder / "lake" / "copied")
+    assert delta.load(into=str(delta.folder / "lake" / "copied")).files_loaded == 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -12,12 +13,14 @@ from calque.cli.loading import exit_code, finish, finish_aborted, load_bar, show
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
 from calque.config import load_settings
-from calque.errors import CalqueError, StatementInvalid
+from calque.errors import CalqueError, InvalidInput, StatementInvalid
 from calque.load.api import Loader
 from calque.load.options import build_format, match, metadata_kind, on_error, validation
 from calque.load.report import LoadAborted, Report
 from calque.load.statement import LoadRequest
 from calque.load.work import FormatOptions, MetadataColumn
+
+T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -104,8 +107,8 @@ def load(
         str | None, typer.Option("--label", help="Makes the statement idempotent as a whole.")
     ] = None,
     min_age: Annotated[
-        str | None, typer.Option("--min-age", metavar="TIME", help="Leave younger files: 30s, 5m.")
-    ] = None,
+        str, typer.Option("--min-age", metavar="TIME", help="Leave younger files: 30s, 5m.")
+    ] = "0s",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep on loading what arrives, until stopped.")
@@ -144,32 +147,44 @@ def load(
             force=force,
             purge=purge,
             archive=archive,
-            on_error=on_error(errors),
+            on_error=_read("--on-error", on_error, errors),
             on_changed=on_changed,  # type: ignore[arg-type]
-            size_limit=None if size_limit is None else parse_size(size_limit),
+            size_limit=None
+            if size_limit is None
+            else _read("--size-limit", parse_size, size_limit),
             max_files=max_files,
-            match=None if match_by is None else match(match_by),
+            match=None if match_by is None else _read("--match-by", match, match_by),
             columns=_names(columns),
             metadata_columns=_metadata(metadata or []),
             partition_by=_names(partition_by),
             evolve=evolve,
             rescue_column=rescue,
             load_uncertain_files=uncertain,
-            validation=None if validate is None else validation(validate),
+            validation=None if validate is None else _read("--validate", validation, validate),
             return_failed_only=failed_only,
             label=label,
-            min_age=0.0 if min_age is None else parse_duration(min_age).total_seconds(),
+            min_age=_read("--min-age", parse_duration, min_age).total_seconds(),
             dry_run=dry_run,
         )
     except StatementInvalid:
         raise
-    except ValueError as error:
-        raise StatementInvalid(str(error)) from error
+    except InvalidInput as error:
+        raise StatementInvalid(error.message, hint=error.hint) from error
     settings = load_settings(config, flags={"ledger.url": ledger})
     with Loader(settings=settings, spark=spark) as loader:
         if watch:
             _watch(loader, request, parse_duration(every).total_seconds(), quiet, json)
         _once(loader, request, quiet, json)
+
+
+def _read(name: str, convert: Callable[[str], T], text: str) -> T:
+    """The value of a flag; an error names the flag."""
+    try:
+        return convert(text)
+    except CalqueError as error:
+        raise StatementInvalid(f"{name}: {error.message}", hint=error.hint) from error
+    except ValueError as error:
+        raise StatementInvalid(f"{name} cannot be {text!r}: {error}") from error
 
 
 def _once(loader: Loader, request: LoadRequest, quiet: bool, json: bool) -> None:
@@ -228,5 +243,5 @@ def _metadata(texts: list[str]) -> tuple[MetadataColumn, ...]:
         column, equals, kind = text.partition("=")
         if not equals:
             raise StatementInvalid(f"a metadata column is spelled COLUMN=KIND, not {text!r}")
-        found.append(MetadataColumn(column, metadata_kind(kind)))
+        found.append(MetadataColumn(column, _read("--metadata", metadata_kind, kind)))
     return tuple(found)

@@ -133,7 +133,9 @@ def _escape_what_cannot_be_printed() -> None:
 
 def _report(error: CalqueError, arguments: list[str]) -> int:
     if "--json" in arguments:
-        as_json({"error": _describe(error)})
+        report = getattr(error, "report", None)  # of a load that was given up: file by file
+        told = {} if report is None else {"report": report.to_json()}
+        as_json({"error": _describe(error), **told})
     else:
         say(f"error: {error}")
     for note in getattr(error, "__notes__", ()):

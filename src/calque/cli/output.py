@@ -120,7 +120,7 @@ def _cell(value: Any) -> str:
         return value.isoformat(sep=" ", timespec="seconds")
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={item}" for key, item in value.items())
-    return str(value)
+    return printable(str(value))
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from sqlalchemy import delete, select
 from calque.ledger.database import Ledger
 from calque.ledger.files import GET
 from calque.ledger.schema import OPEN, errors, files, loads, purges, results, tables
+from calque.ledger.tables import TableKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,10 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class OldLoad:
-    """A load that ended a whole life ago and has no record left; and where its table is."""
+    """A load that ended a whole life ago and has no record left, and its table."""
 
     load_id: str
-    location: str | None
+    key: TableKey
 
 
 def expire(ledger: Ledger, release: Callable[[OldLoad], bool] = lambda load: True) -> Expired:
@@ -45,14 +46,20 @@ def expire(ledger: Ledger, release: Callable[[OldLoad], bool] = lambda load: Tru
 
 def _old_loads(ledger: Ledger) -> list[OldLoad]:
     query = (
-        select(loads.c.load_id, tables.c.location)
+        select(
+            loads.c.load_id,
+            tables.c.database,
+            tables.c.name,
+            tables.c.table_id,
+            tables.c.location,
+        )
         .join(tables, tables.c.number == loads.c.table_number)
         .where(loads.c.state.not_in(OPEN), loads.c.finished_at <= ledger.now() - ledger.life)
         .where(~select(files.c.load_id).where(files.c.load_id == loads.c.load_id).exists())
         .where(~select(purges.c.load_id).where(purges.c.load_id == loads.c.load_id).exists())
     )
     with ledger.read() as connection:
-        return [OldLoad(*row) for row in connection.execute(query)]
+        return [OldLoad(load_id, TableKey(*key)) for load_id, *key in connection.execute(query)]
 
 
 def _drop(ledger: Ledger, names: Sequence[str]) -> None:

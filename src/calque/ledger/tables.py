@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, and_, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.ledger.database import Ledger
@@ -23,13 +23,17 @@ class TableKey:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table the ledger knows. ``fresh``: it was not known before this call."""
+    """A table the ledger knows."""
 
     number: int
     key: TableKey
     first_load_at: int | None
     checked_version: int
-    fresh: bool = False
+
+    @property
+    def unchecked(self) -> bool:
+        """Nobody has compared the ledger with the table yet, or not to the end."""
+        return self.checked_version < 0
 
 
 def find_table(ledger: Ledger, key: TableKey) -> TableRow | None:
@@ -58,18 +62,23 @@ def register_table(ledger: Ledger, key: TableKey) -> TableRow:
             .on_conflict_do_nothing()
         )
         made = _find(ledger, connection, key)
-        assert made is not None, "the row was inserted in this transaction"
-        return TableRow(made.number, key, made.first_load_at, made.checked_version, fresh=True)
+        assert made is not None, "the row is there, by this transaction or another"
+        return made
 
 
 def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | None:
+    same = and_(tables.c.database == key.database, tables.c.name == key.name)
+    if key.location is not None:
+        # One table under two names: an Iceberg table renamed, or in two configurations.
+        same = or_(same, tables.c.location == key.location)
     row = connection.execute(
-        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version).where(
+        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version)
+        .where(
             tables.c.tenant == ledger.tenant,
-            tables.c.database == key.database,
-            tables.c.name == key.name,
             tables.c.table_id == key.table_id,
+            same,
         )
+        .order_by(tables.c.number)
     ).first()
     return TableRow(row.number, key, row.first_load_at, row.checked_version) if row else None
 

@@ -41,7 +41,7 @@ class Loader:
     ) -> None:
         self.settings = settings or load_settings()
         self.ledger = ledger_of(self.settings)
-        self._spark = spark if spark is not None else _from_settings(self.settings)
+        self._spark = spark if spark is not None else self.settings.spark.master
         self._engines: dict[str, Engine] = {}
 
     def run(self, request: LoadRequest, progress: OnProgress | None = None) -> Report:
@@ -53,7 +53,13 @@ class Loader:
         return truncate_table(table, self.settings, self.ledger)
 
     def _engine(self, size: int, transforms: bool) -> Engine:
-        chosen = engine_for(spark=self._spark, bytes=size, transforms=transforms)
+        told = self.settings.spark
+        chosen = engine_for(
+            spark=self._spark,
+            bytes=size,
+            transforms=transforms,
+            configured=SparkOptions(memory=told.memory, settings=told.settings),
+        )
         return self._engines.setdefault(chosen.name, chosen)
 
     def close(self) -> None:
@@ -171,14 +177,6 @@ def sql(
             assert table is not None, "one of the two was read"
             return loader.truncate(table)
         return loader.run(request, progress)
-
-
-def _from_settings(settings: Settings) -> SparkOptions | None:
-    """Options only where the configuration names a cluster; else the size of the load decides."""
-    spark = settings.spark
-    if spark.master is None:
-        return None
-    return SparkOptions(master=spark.master, memory=spark.memory, settings=spark.settings)
 
 
 def _format(

@@ -61,7 +61,7 @@ class Archive:
         same = operator.scheme == self.operator.scheme
         if isinstance(service, Renaming) and same:
             try:
-                service.rename(found, path, if_not_exists=True)
+                service.rename(found, path, if_not_exists=True, into=self.operator.service)
                 return
             except Unsupported:  # between two file systems
                 pass

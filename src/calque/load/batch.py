@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.errors import CalqueError, DataError
@@ -28,6 +28,7 @@ from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
 from calque.load.verify import moved_sources
 from calque.load.work import Engine, FormatOptions, OnAdvance
+from calque.values.row_errors import RowErrors
 
 KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
 """What counts as loaded: these files get a record."""
@@ -77,6 +78,7 @@ class Batch:
                 )
             except BaseException as error:
                 load.give_up(_reason(error), self._failed(files, outcomes, error, last, start))
+                self.report.load_ids.append(start.load_id)
                 raise
             if manifest is not None:
                 self.report.table_version = load.commit(manifest)
@@ -132,6 +134,7 @@ class Batch:
             snapshot.target,
             self.format,
             self.stage.options,
+            self.lake.options,
         )
         faults.point("write.before")
         written: list[DataFile] = []
@@ -222,7 +225,8 @@ class Batch:
                 self.report.files.add(row)
         errors = _errors(outcomes)
         if isinstance(error, FileRefused):
-            errors = (*errors, asdict(error.row_error))
+            refused = error.row_error
+            errors[refused.file] = RowErrors.of([refused]).packed
         return Manifest(results=tuple(results), errors=errors, last=last, label=start.label)
 
     def _add(self, file: StagedFile, status: Status, message: str | None) -> None:
@@ -298,8 +302,8 @@ def _sources(
     ]
 
 
-def _errors(outcomes: dict[str, FileOutcome]) -> tuple[dict[str, object], ...]:
-    return tuple(asdict(error) for one in outcomes.values() for error in one.errors)
+def _errors(outcomes: dict[str, FileOutcome]) -> dict[str, bytes]:
+    return {place: RowErrors.of(one.errors).packed for place, one in outcomes.items() if one.errors}
 
 
 def _reason(error: BaseException) -> str:

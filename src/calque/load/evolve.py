@@ -8,13 +8,14 @@ from contextlib import suppress
 import pyarrow as pa
 
 from calque.errors import ConditionNotMatch, DataError, StatementInvalid
+from calque.load.infer import SAMPLED
 from calque.load.manifest import StagedFile
 from calque.load.metadata_columns import TYPES
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
 from calque.load.work import ColumnMatch, Engine, FormatOptions
 
-SAMPLE = 20
+SAMPLE = SAMPLED
 """Files whose heads are read to infer the schema of a new table."""
 
 WIDER = {
@@ -43,7 +44,7 @@ def schema_for_new_table(
                 "the table is not there and a SELECT does not tell its types",
                 hint="Make the table first, or give its schema.",
             )
-        schema = engine.infer(files[:SAMPLE], format, source_options)
+        schema = engine.infer(files, format, source_options, skip_bad=not request.aborts)
     for extra in request.metadata_columns:
         if extra.column not in schema.names:
             schema = schema.append(pa.field(extra.column, TYPES[extra.kind]))
@@ -55,6 +56,8 @@ def schema_for_new_table(
             f"the files have no column {', '.join(absent)} to partition by",
             hint=f"Their columns: {', '.join(schema.names)}.",
         )
+    if schema.names and set(schema.names) <= set(request.partition_by):
+        raise StatementInvalid("a table cannot be partitioned by all of its columns")
     return schema
 
 
@@ -71,7 +74,7 @@ def evolve_table(
     """Let the table take in the columns that the files have and it has not; the table after it."""
     if match == "position":
         raise StatementInvalid("a schema can only evolve where columns are matched by name")
-    inferred = engine.infer(files, format, source_options)
+    inferred = engine.infer(files, format, source_options, skip_bad=not request.aborts)
     for _ in range(10):
         grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)
         if grown.equals(snapshot.target.schema):
@@ -87,7 +90,7 @@ def grow(have: pa.Schema, found: pa.Schema, match: ColumnMatch, limit: int) -> p
 
     A type that conflicts stays as it is: its values are errors, or go to the rescue column.
     """
-    fold = str.lower if match == "name_insensitive" else str
+    fold = str.casefold if match == "name_insensitive" else str
     known = {fold(name): index for index, name in enumerate(have.names)}
     fields = list(have)
     added = 0

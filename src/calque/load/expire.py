@@ -22,6 +22,7 @@ from calque.ledger.tables import tables_with_open_loads
 from calque.load.protocol import recover
 from calque.load.sidecar import Sidecars
 from calque.load.tables import Lake, open_table
+from calque.load.writing.root import TableRoot
 
 LEASE = 60.0
 
@@ -46,7 +47,7 @@ def expire(settings: Settings, ledger: Ledger) -> Swept:
             _end_dead(settings, ledger, table, swept)
 
     def release(load: OldLoad) -> bool:
-        return _remove_sidecar(load, swept)
+        return _remove_sidecar(settings, load, swept)
 
     dropped = expire_in_ledger(ledger, release)
     swept.files, swept.loads = dropped.files, dropped.loads
@@ -81,11 +82,12 @@ def _let_go(ledger: Ledger, table: TableRow, owner: str, swept: Swept) -> None:
             swept.ended.append(f"{load.load_id}: its table is gone")
 
 
-def _remove_sidecar(load: OldLoad, swept: Swept) -> bool:
-    if load.location is None:
+def _remove_sidecar(settings: Settings, load: OldLoad, swept: Swept) -> bool:
+    if load.key.location is None:
         return True
     try:
-        swept.sidecars += Sidecars(load.location).remove(load.load_id)
+        place = TableRoot.at(load.key.location, lake_of(load.key, settings).options)
+        swept.sidecars += Sidecars(place).remove(load.load_id)
     except CalqueError as error:
         swept.troubles.append(f"the sidecar of load {load.load_id} stays: {error.message}")
         return False

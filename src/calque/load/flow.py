@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from calque import faults
 from calque.config import Settings
 from calque.errors import DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
@@ -146,7 +147,8 @@ class Statement:
         if self._look_only:
             return find_table(self.ledger, key)
         table = register_table(self.ledger, key)
-        if table.fresh:
+        if table.unchecked:
+            faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
                 self.report.notes.append(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from calque.errors import DataError
 from calque.load.formats.registry import infer_schema as infer_file
 from calque.load.formats.registry import raw_schema as raw_file
+from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.source import Source
 from calque.load.formats.unify import unify
 from calque.load.manifest import StagedFile
@@ -34,20 +35,27 @@ def infer_schema(
     *,
     sampled: int = SAMPLED,
     raw: bool = False,
+    skip_bad: bool = False,
 ) -> Inferred:
     """The schema that holds the rows of the sampled files: first, last and evenly between.
 
     ``raw``: as a transformation sees the columns, text where the format knows no types.
+    ``skip_bad``: a file that cannot be read tells nothing, as long as another one does.
     """
     chosen = sample_of([file for file in files if file.identity.size], sampled)
     operators = Operators(source_options)
-    look = raw_file if raw else infer_file
+    look = raw_file if raw else _distinct
+    schemas, refused = [], []
     try:
-        schemas = [
-            look(Source(*operators.at(file.location), Piece(file)), format) for file in chosen
-        ]
+        for file in chosen:
+            try:
+                schemas.append(look(Source(*operators.at(file.location), Piece(file)), format))
+            except FileRefused as error:
+                refused.append(error)
     finally:
         operators.close()
+    if refused and not (skip_bad and schemas):
+        raise refused[0]
     schema = unify(schemas)
     if not schema.names:
         raise DataError(
@@ -55,6 +63,23 @@ def infer_schema(
             hint="Make the table first, or give its columns.",
         )
     return Inferred(schema, tuple(file.location for file in chosen))
+
+
+def _distinct(source: Source, format: FormatOptions) -> pa.Schema:
+    """The schema of a file; refused where two names differ by case alone: no table keeps both."""
+    schema = infer_file(source, format)
+    seen: set[str] = set()
+    for name in schema.names:
+        if name.casefold() in seen:
+            raise FileRefused.at(
+                source.location,
+                Code.NOT_THIS_FORMAT,
+                f"two columns are named {name!r}",
+                hint="Make the names differ by more than case, or make the table first.",
+                line=1,
+            )
+        seen.add(name.casefold())
+    return schema
 
 
 def sample_of(files: Sequence[StagedFile], count: int) -> list[StagedFile]:

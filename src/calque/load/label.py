@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
-from calque.errors import Unavailable
+from calque.errors import NotFound, Unavailable
 from calque.ledger import Ledger, TableRow
-from calque.ledger.history import LoadRow, loads_of_label, results_of
+from calque.ledger.history import LoadRow, find_load, loads_of_label, results_of
 from calque.load.report import Report
 from calque.load.statement import LoadRequest
 
@@ -50,8 +51,14 @@ def new_load_id(ledger: Ledger, table: TableRow, label: str | None) -> str:
     """The label itself where it is new; else one that no load has had."""
     if label is None:
         return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+    # No chance in it: of two that run a labelled statement at once the second must be refused.
+    # A tilde is in no label, so that no other label makes the same id.
     used = len(loads_of_label(ledger, table.number, label))
-    return f"{label}.{used + 1}" if used else label
+    named = f"{label}~{used + 1}" if used else label
+    with suppress(NotFound):
+        if find_load(ledger, named).table_number != table.number:
+            return f"{named}~t{table.number}"
+    return named
 
 
 def _refuse_running(prior: Sequence[LoadRow], label: str) -> None:

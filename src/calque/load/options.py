@@ -131,8 +131,8 @@ def on_error(value: Any) -> ErrorPolicy:
     )
 
 
-def match(value: Any) -> ColumnMatch | None:
-    known: dict[str, ColumnMatch | None] = {
+def match(value: Any) -> ColumnMatch:
+    known: dict[str, ColumnMatch] = {
         "NONE": "position",
         "CASE_SENSITIVE": "name",
         "CASE_INSENSITIVE": "name_insensitive",

@@ -16,6 +16,8 @@ from calque.load.work import (
     AvroFormat,
     ColumnMatch,
     CsvFormat,
+    ErrorMode,
+    ErrorPolicy,
     FormatOptions,
     JsonFormat,
     OrcFormat,
@@ -45,6 +47,7 @@ EXTENSIONS: dict[str, FormatOptions] = {
     ".avro": AvroFormat(),
     ".xml": XmlFormat(),
 }
+EVERY_ERROR = ErrorPolicy(ErrorMode.CONTINUE)
 COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
 
 
@@ -103,18 +106,21 @@ def make_plan(
     target: TargetSchema,
     format: FormatOptions,
     source_options: Mapping[str, object],
+    root_options: Mapping[str, object],
 ) -> WritePlan:
     """One load of these files, cut into tasks by bytes."""
     _check_columns(request, target)
     return WritePlan(
         load_id=load_id,
         root=root,
+        root_options=root_options,
         data_prefix=data_prefix,
         source_options=source_options,
         tasks=group(files),
         format=format,
         target=target,
-        on_error=request.on_error,
+        # A validation reads on after the first error: it is asked for all of them.
+        on_error=request.on_error if request.validation is None else EVERY_ERROR,
         match=choose_match(request, format),
         columns=request.columns,
         transformation=_complete(request, target),

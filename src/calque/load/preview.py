@@ -41,6 +41,7 @@ def preview(
         _target(request, stage, snapshot, files, format, engine_for),
         format,
         stage.options,
+        lake.options,
     )
     if request.validation is not None:
         validate(request.validation, engine_for(plan.bytes), plan, report)

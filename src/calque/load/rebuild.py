@@ -13,9 +13,11 @@ from calque.load.tables import Lake, Mark, Snapshot
 def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> list[str]:
     """Take in every committed load the ledger does not know; the ids, oldest first.
 
-    A load counts as committed if its sidecar was marked done or the table has its marker.
+    A load counts as committed if its sidecar was marked done or the table has its marker. The
+    table is noted as read at the very end, so whoever comes after one that failed or was killed
+    midway does it again; doing it twice, or two at once, is harmless.
     """
-    sidecars = Sidecars(lake.root)
+    sidecars = Sidecars(lake.place)
     found: list[tuple[int, str]] = []
     for load_id, version in sidecars.loads():
         if version is None:

@@ -6,7 +6,7 @@ import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import IO, Any
 
@@ -20,7 +20,7 @@ from calque.load.work import WritePlan
 IN_MEMORY = 20_000
 _values = attrgetter(*FileResult.__slots__)
 
-GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY}
+GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY, Status.PLANNED}
 
 
 class ResultRows:
@@ -134,7 +134,7 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Every file is in the table, whole, now or since before."""
+        """Every file is in the table, whole, now or since before; or would be."""
         return all(status in GOOD for status in self.files.counts)
 
     @property
@@ -168,9 +168,20 @@ class Report:
             "purged": self.purged,
             "archived": self.archived,
             "notes": self.notes,
+            "plan": None if self.plan is None else _outline(self.plan),
+            "sample": None if self.sample is None else self.sample.to_pylist(),
             "row_errors": self.row_errors,
-            "files": [asdict(row) for row in self.rows()],
+            "files": [row.to_json() for row in self.rows()],
         }
+
+
+def _outline(plan: WritePlan) -> dict[str, Any]:
+    return {
+        "format": plan.format.kind,
+        "files": sum(1 for _ in plan.files),
+        "bytes": plan.bytes,
+        "tasks": len(plan.tasks),
+    }
 
 
 class LoadAborted(DataError):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from calque.errors import CalqueError, IntegrityError, NotFound
 from calque.ledger.finish import LoadedFile, Manifest
-from calque.operator import Operator
+from calque.load.writing.root import TableRoot
 
 FOLDER = "_calque/loads/"
 SOURCES, DONE = ".json.gz", ".done"
@@ -23,8 +23,8 @@ SOURCES, DONE = ".json.gz", ".done"
 class Sidecars:
     """The sidecars of one table."""
 
-    def __init__(self, root: str) -> None:
-        self._operator, self._path = Operator.locate(root.rstrip("/") + "/")
+    def __init__(self, root: TableRoot) -> None:
+        self._operator, self._path = root.operator, root.base
 
     def path(self, load_id: str) -> str:
         """Under the table's root, as the commit names it."""
@@ -106,7 +106,9 @@ class Sidecars:
             )
         except (OSError, ValueError, KeyError, EOFError) as error:
             raise IntegrityError(
-                f"the sidecar of load {load_id} cannot be read: {error}"
+                f"the sidecar of load {load_id} cannot be read: {error}",
+                hint=f"Bring {self.path(load_id)} back, or remove it under the table: then the "
+                "files of that load count as new.",
             ) from error
 
     def _full(self, path: str) -> str:

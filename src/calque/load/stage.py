@@ -13,6 +13,7 @@ from typing import Any, cast
 from calque.config import Settings
 from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvalid
 from calque.load.manifest import StagedFile
+from calque.load.places import service_options
 from calque.operator import Operator
 from calque.values import Metadata, SourceIdentity
 
@@ -80,16 +81,17 @@ class Stage:
         """The location that every file's location begins with."""
         if self._single is not None:
             return self.operator.location(self._path)
-        return self._base + self._path
+        return self.base + self._path
 
     @property
-    def _base(self) -> str:
+    def base(self) -> str:
+        """The location of the stage's service: what its operator's paths follow."""
         root = self.operator.location("")
         return root if root.endswith("/") else root + "/"
 
     def path_of(self, file: StagedFile) -> str:
         """The path by which the stage's operator knows a file."""
-        return file.location.removeprefix(self._base)
+        return file.location.removeprefix(self.base)
 
     @property
     def named(self) -> bool:
@@ -142,7 +144,7 @@ class Stage:
 
     def _unnamed(self, name: str) -> Missing:
         shown = _printable(name)
-        location = f"{self._base}{self._path}{shown}"
+        location = f"{self.base}{self._path}{shown}"
         return Missing(shown, location, "its name is not UTF-8: rename it to have it loaded")
 
     def _staged(self, found: Metadata, name: str) -> StagedFile:
@@ -229,4 +231,4 @@ def resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]:
         raise StatementInvalid(f"a path within a stage cannot climb out of it: {location}")
     base = stage.location
     joined = base.rstrip("/") + slash + rest if slash else base
-    return joined, dict(stage.options)
+    return joined, service_options(joined, stage.options, f"[stages.{name}]")

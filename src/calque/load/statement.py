@@ -72,8 +72,11 @@ class LoadRequest:
     label: str | None = None
     min_age: float = 0.0
     lease_seconds: float = 60.0
-    batch_files: int = 250_000
-    """Files in one load at most; more become several loads of one statement."""
+    batch_files: int = 100_000
+    """Files in one load at most; more become several loads of one statement.
+
+    The driver holds some kilobytes for each.
+    """
     text: str | None = None
     """The statement as it was written, for the history."""
 
@@ -94,6 +97,8 @@ class LoadRequest:
     def _check_sources(self) -> None:
         if not self.stage:
             raise StatementInvalid("a stage needs a location")
+        if any(".." in name.split("/") for name in self.files):
+            raise StatementInvalid("a name in FILES cannot climb out of the stage with ..")
         if self.purge and self.archive is not None:
             raise StatementInvalid("PURGE removes files and ARCHIVE moves them: choose one")
         if self.archive == "":

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from calque.ledger.finish import FileResult
 from calque.load.batch import first_error
+from calque.load.manifest import Status
 from calque.load.report import Report
 from calque.load.statement import Validation
 from calque.load.work import Engine, WritePlan
 
 
 def validate(validation: Validation, engine: Engine, plan: WritePlan, report: Report) -> None:
-    """Fill the report with errors, or with the rows that were asked for."""
+    """Fill the report with every error, or with the rows that were asked for.
+
+    A file without an error is PLANNED, one with errors FAILED, whatever ON_ERROR would make of it.
+    """
     if validation.rows is not None:
         report.sample = engine.sample(plan, validation.rows)
         return
@@ -20,12 +22,12 @@ def validate(validation: Validation, engine: Engine, plan: WritePlan, report: Re
     for result in engine.run(plan):
         for one in result.outcomes:
             name, size = sizes[one.location]
-            report.row_errors.extend(asdict(error) for error in one.errors)
+            report.row_errors.extend(error._asdict() for error in one.errors)
             report.files.add(
                 FileResult(
                     location=one.location,
                     name=name,
-                    status=one.status,
+                    status=Status.FAILED if one.error_count else Status.PLANNED,
                     rows_parsed=one.rows_parsed,
                     errors=one.error_count,
                     first_error=first_error(one),

@@ -18,6 +18,7 @@ What an engine promises:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -254,6 +255,8 @@ class WritePlan:
     load_id: str
     root: str
     """Location of the table's root, for :meth:`Operator.locate`."""
+    root_options: Mapping[str, object] = field(default_factory=dict)
+    """What it needs besides that location (no secrets)."""
     data_prefix: str = ""
     """Where data files live under the root (``data/`` for Iceberg)."""
     source_options: Mapping[str, object] = field(default_factory=dict)
@@ -290,8 +293,20 @@ class WritePlan:
         return sum(task.bytes for task in self.tasks)
 
     def data_file_name(self, task: int, attempt: str, number: int) -> str:
-        """The name of a data file; ``attempt`` is unique among all attempts at the task."""
+        """The name of a data file; ``attempt`` is unique among all attempts at the task.
+
+        See :func:`is_data_file_of`.
+        """
         return f"{self.load_id}-{task:05d}-{attempt}-{number:05d}.parquet"
+
+
+def is_data_file_of(load_id: str, name: str) -> bool:
+    """Whether a file has a name that this load gives, and no other: ids may begin alike."""
+    return name.startswith(f"{load_id}-") and _OWN.fullmatch(name, len(load_id)) is not None
+
+
+_OWN = re.compile(r"-(?:\d{5,}-[^-]+-\d{5,}|(?:kept|cut)-\d{5,})\.parquet")
+"""What follows the load's id: task, attempt and number, or a rewritten file (``load.replace``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,10 +343,13 @@ class Engine(Protocol):
         files: Sequence[StagedFile],
         format: FormatOptions,
         source_options: Mapping[str, object] | None = None,
+        *,
+        skip_bad: bool = False,
     ) -> pa.Schema:
         """The schema that holds the rows of all these files; every column nullable.
 
-        ``source_options`` as in :attr:`WritePlan.source_options`.
+        ``source_options`` as in :attr:`WritePlan.source_options`; ``skip_bad``: files that cannot
+        be read are passed over, as long as one can.
         """
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ class Watch(Generic[Result]):
 
 
 def run_tasks(
-    spark: SparkSession,
+    spark: SparkContext,
     items: Sequence[Item],
     work: Callable[[Item, str], Result],
     *,
@@ -51,14 +51,13 @@ def run_tasks(
     """
     if not items:
         return []
-    context = spark.sparkContext
     with local_property(spark, _DESCRIPTION, about):
-        spread = context.parallelize(items, len(items))
+        spread = spark.parallelize(items, len(items))
         if watch is None:
             return list(spread.mapPartitions(_Attempt(work)).collect())
         from calque.spark.counting import counter
 
-        counts = counter(context, watch.start)
+        counts = counter(spark, watch.start)
         job = spread.mapPartitions(_Attempt(work, watch.count, counts))
         return watched(lambda: list(job.collect()), lambda: watch.tell(counts.value))
 
@@ -88,27 +87,26 @@ def watched(job: Callable[[], Result], look: Callable[[], None]) -> Result:
 
 
 @contextmanager
-def local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+def local_property(spark: SparkContext, name: str, value: str) -> Iterator[None]:
     """Set a property of the jobs that this thread starts, and set it back."""
-    context = spark.sparkContext
-    before = context.getLocalProperty(name)
-    context.setLocalProperty(name, value)
+    before = spark.getLocalProperty(name)
+    spark.setLocalProperty(name, value)
     try:
         yield
     finally:
-        context.setLocalProperty(name, before or "")
+        spark.setLocalProperty(name, before or "")
 
 
 @contextmanager
-def job_group(spark: SparkSession, name: str) -> Iterator[None]:
+def job_group(spark: SparkContext, name: str) -> Iterator[None]:
     """Jobs of this thread belong to a group, by which :func:`tasks_done` finds them."""
     with local_property(spark, _GROUP, name):
         yield
 
 
-def tasks_done(spark: SparkSession, group: str) -> tuple[int, int]:
+def tasks_done(spark: SparkContext, group: str) -> tuple[int, int]:
     """Of the newest job of a group: tasks that have ended, and tasks in all."""
-    tracker = spark.sparkContext.statusTracker()
+    tracker = spark.statusTracker()
     jobs = tracker.getJobIdsForGroup(group)
     info = tracker.getJobInfo(max(jobs)) if jobs else None
     stages = [tracker.getStageInfo(one) for one in info.stageIds] if info is not None else []
@@ -141,6 +139,6 @@ class _Attempt(Generic[Item, Result]):
             yield result
 
 
-def cores_of(spark: SparkSession) -> int:
+def cores_of(spark: SparkContext) -> int:
     """How many tasks run side by side."""
-    return int(spark.sparkContext.defaultParallelism)
+    return int(spark.defaultParallelism)

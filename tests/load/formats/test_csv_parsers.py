@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calque.load.formats import ReadSpec, Source, open_reader
-from calque.load.formats.blocks import Block
+from calque.load.formats.blocks import Block, blocks
 from calque.load.formats.csv_exact import ExactParser
 from calque.load.formats.csv_quick import QuickParser
+from calque.load.formats.feed import Feed
 from calque.load.formats.mapping import by_position
 from calque.load.formats.reading import Extent, moved
 from calque.load.formats.records import Dialect
@@ -95,6 +97,65 @@ def test_agree_on_dirty_data(rows: list[tuple[str, ...]]) -> None:
         assert quick[0].rows.equals(exact[0].rows)  # type: ignore[index]
         assert quick[0].rejected == exact[0].rejected  # type: ignore[index]
         assert quick[0].errors == exact[0].errors  # type: ignore[index]
+
+
+PAIRS = pa.schema([("a", pa.int64()), ("b", pa.string())])
+odd_lines = st.lists(
+    st.sampled_from(
+        [
+            "1,a",
+            '1,"a"',
+            '1,"a\nb"',
+            '1,"a""b"',
+            '1,5"',
+            '1,"a',
+            "x,1",
+            "1",
+            "1,a,b",
+            "",
+            '1,"a"x',
+            '1,"a,b"',
+            '"1",a"b"',
+            '1,"""',
+            '"',
+        ]
+    ),
+    min_size=1,
+    max_size=12,
+).map(lambda lines: "\n".join(lines).encode())
+
+
+def parsed(data: bytes, size: int, format: CsvFormat) -> tuple[list[object], list[object]]:
+    """Rows and errors of text that arrives and is cut in blocks of ``size``."""
+    dialect, mapped = Dialect.of(format, b"\n"), by_position(PAIRS, ())
+    shaper, extent = Shaper(PAIRS, CastRules()), Extent()
+    exact = ExactParser(format, dialect, mapped, shaper, "f")
+    quick = QuickParser(format, dialect, mapped, shaper, "f")
+    feed = Feed(iter([data[at : at + size] for at in range(0, len(data), size)]))
+    rows: list[object] = []
+    errors: list[object] = []
+    for block in blocks(feed, dialect, None, size):
+        found, lines = quick.parse(block, extent, 99) or exact.parse(block, extent, 99)
+        extent.lines += lines
+        extent.records += found.records
+        rows += found.rows.to_pylist()
+        # Which of the two a broken quote is called depends on what is seen behind it.
+        errors += [replace(error, code="", message="") for error in found.errors]
+    return rows, errors
+
+
+@settings(max_examples=300, deadline=None)
+@given(odd_lines, st.integers(1, 40), st.sampled_from([None, "\\"]))
+def test_blocks_end_anywhere(data: bytes, size: int, escape: str | None) -> None:
+    """Rows and places are those of the whole, wherever blocks end and however quotes are broken."""
+    format = CsvFormat(escape=escape)
+    dialect = Dialect.of(format, b"\n")
+    shaper, mapped = Shaper(PAIRS, CastRules()), by_position(PAIRS, ())
+    whole = Block(data, len(data), 0, True)
+    exact, _ = ExactParser(format, dialect, mapped, shaper, "f").parse(whole, Extent(), 99)
+    expected = [replace(error, code="", message="") for error in exact.errors]
+    for cut in (size, len(data) + 1):
+        assert parsed(data, cut, format) == (exact.rows.to_pylist(), expected)
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calque.errors import DataError
-from calque.load.formats.unify import unify, widens
+from calque.load.formats.unify import unify
 from calque.load.infer import infer_schema, sample_of
 from calque.load.work import CsvFormat, JsonFormat, ParquetFormat, XmlFormat
 from tests.load.formats.conftest import Stage
@@ -87,23 +87,6 @@ def test_sample() -> None:
     files = list(range(100))
     sample = sample_of(files, 10)  # type: ignore[arg-type,type-var]
     assert (sample[0], sample[-1], len(sample)) == (0, 99, 10)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "may"),
-    [
-        (pa.int32(), pa.int64(), True),
-        (pa.int64(), pa.int32(), False),
-        (pa.float32(), pa.float64(), True),
-        (pa.date32(), pa.timestamp("us"), True),
-        (pa.decimal128(9, 2), pa.decimal128(12, 2), True),
-        (pa.decimal128(9, 2), pa.decimal128(9, 3), False),
-        (pa.string(), pa.int64(), False),
-    ],
-)
-def test_widening(old: pa.DataType, new: pa.DataType, may: bool) -> None:
-    """A column may only become a type that holds all its values."""
-    assert widens(old, new) is may
 
 
 def test_unify_is_nullable() -> None:

@@ -50,8 +50,10 @@ class LocalEngine:
         files: Sequence[StagedFile],
         format: FormatOptions,
         source_options: Mapping[str, object] | None = None,
+        *,
+        skip_bad: bool = False,
     ) -> pa.Schema:
-        return infer_schema(files, format, source_options).schema
+        return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         return sample_rows(plan, rows)

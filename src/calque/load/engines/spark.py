@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from calque.load.engines.look import sample_rows
+from calque.load.engines.pages import keep_freed_pages
 from calque.load.engines.run import run_plan
 from calque.load.engines.spark_errors import mapped
 from calque.load.infer import infer_schema
 from calque.load.manifest import StagedFile, TaskResult
 from calque.load.task import TaskOutput, run_task
 from calque.load.work import Advance, FormatOptions, OnAdvance, WritePlan, WriteTask
-from calque.spark.session import SparkOptions, session
+from calque.spark.session import SparkOptions, context, session
 from calque.spark.tasks import Watch, cores_of, run_tasks
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 
@@ -41,24 +43,25 @@ class SparkEngine:
         self._task_bytes = task_bytes
 
     def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
-        spark = self._session()
         if plan.transformation is not None:
             from calque.load.engines.transform import run_transformation
 
-            return run_transformation(spark, plan, advance)
+            return run_transformation(self._session(), plan, advance)
 
         def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
             return self._on_executors(bare, tasks, advance)
 
-        return run_plan(plan, cores_of(spark), run, self._task_bytes)
+        return run_plan(plan, cores_of(self._context()), run, self._task_bytes)
 
     def infer(
         self,
         files: Sequence[StagedFile],
         format: FormatOptions,
         source_options: Mapping[str, object] | None = None,
+        *,
+        skip_bad: bool = False,
     ) -> pa.Schema:
-        return infer_schema(files, format, source_options).schema
+        return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         if plan.transformation is None:
@@ -76,10 +79,15 @@ class SparkEngine:
             return session(options=given)
         return session(given)
 
+    def _context(self) -> SparkContext:
+        given = self._given
+        if isinstance(given, SparkOptions):
+            return context(options=given)
+        return context(given)
+
     def _on_executors(
         self, plan: WritePlan, tasks: Sequence[WriteTask], advance: OnAdvance | None
     ) -> Iterator[TaskOutput]:
-        spark = self._session()
         about = f"calque load {plan.load_id}"
         # The mark keeps names apart when one load runs two jobs: attempt ids begin anew in each
         # Spark application, and a load may be taken up by another one.
@@ -88,7 +96,7 @@ class SparkEngine:
         if advance is not None:
             watch = Watch(_counts, lambda counts: advance(Advance(*counts)), (0, 0, 0))
         with mapped():
-            outputs = run_tasks(spark, list(tasks), work, about=about, watch=watch)
+            outputs = run_tasks(self._context(), list(tasks), work, about=about, watch=watch)
         yield from outputs
 
 
@@ -105,4 +113,5 @@ class _Work:
     mark: str
 
     def __call__(self, task: WriteTask, attempt: str) -> TaskOutput:
+        keep_freed_pages()
         return run_task(self.plan, task, f"{self.mark}{attempt}")

@@ -33,7 +33,7 @@ from calque.load.engines.transform_write import FILE, ROW, WriteRows
 from calque.load.infer import infer_schema
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
-from calque.load.work import Advance, OnAdvance, Transformation, WritePlan
+from calque.load.work import Advance, ErrorMode, OnAdvance, Transformation, WritePlan
 from calque.spark.tasks import cores_of, job_group, tasks_done, watched
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _write(
     size = sum(task.bytes for task in order.tasks)
 
     def look() -> None:
-        done, total = tasks_done(spark, group)
+        done, total = tasks_done(spark.sparkContext, group)
         if done:
             advance(Advance(files * done // total, 0, size * done // total))
 
@@ -81,7 +81,7 @@ def _write(
         spark.createDataFrame([], "nothing INT")
         writer.save()
 
-    with job_group(spark, group):
+    with job_group(spark.sparkContext, group):
         watched(save, look)
 
 
@@ -95,8 +95,14 @@ def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa
 @contextmanager
 def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[tuple[Order, str]]:
     """The work, and the folder where it is written down for the data source."""
-    raw = infer_schema(list(plan.files), plan.format, plan.source_options, raw=True).schema
-    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark)), raw)
+    raw = infer_schema(
+        list(plan.files),
+        plan.format,
+        plan.source_options,
+        raw=True,
+        skip_bad=plan.on_error.mode is not ErrorMode.ABORT,
+    ).schema
+    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark.sparkContext)), raw)
     spark.dataSource.register(TransformSource)
     with tempfile.TemporaryDirectory(prefix="calque-") as folder:
         (Path(folder) / "order").write_bytes(pickle.dumps(order))

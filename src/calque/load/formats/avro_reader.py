@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any, cast
 
 import fastavro
@@ -16,6 +17,7 @@ from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaper
 from calque.load.formats.source import Source
+from calque.load.formats.unify import widest
 from calque.load.work import AvroFormat
 
 _PLAIN: dict[str, pa.DataType] = {
@@ -107,7 +109,7 @@ def arrow_schema(record: dict[str, Any]) -> pa.Schema:
 def _type(avro: Any) -> pa.DataType:
     if isinstance(avro, list):
         kinds = [_type(branch) for branch in avro if branch != "null"]
-        return kinds[0] if len(set(map(str, kinds))) == 1 else pa.string()
+        return reduce(widest, kinds, pa.null())
     if isinstance(avro, str):
         return _PLAIN.get(avro, pa.string())
     logical = avro.get("logicalType")

@@ -28,6 +28,8 @@ class Block:
     offset: int
     final: bool
     broken: Code | None = None
+    paired: bool = False
+    """Its quotes are known to open and close fields by turns."""
 
 
 def blocks(
@@ -50,9 +52,10 @@ def _next(feed: Feed, dialect: Dialect, stop: int | None, size: int) -> Block | 
             return None
         if feed.ended and (stop is None or feed.base + len(feed.data) <= stop):
             return Block(feed.data, len(feed.data), feed.base, True)
-        end = _boundary(feed, dialect, stop)
+        end, paired = _boundary(feed, dialect, stop)
         if end:
-            return Block(feed.data, end, feed.base, feed.ended and end == len(feed.data))
+            final = feed.ended and end == len(feed.data)
+            return Block(feed.data, end, feed.base, final, paired=paired)
         if feed.ended:
             return Block(feed.data, len(feed.data), feed.base, True)
         if len(feed.data) > MAX_RECORD:
@@ -60,52 +63,52 @@ def _next(feed: Feed, dialect: Dialect, stop: int | None, size: int) -> Block | 
         wanted = len(feed.data) + size
 
 
-def _boundary(feed: Feed, dialect: Dialect, stop: int | None) -> int:
-    """Where to cut: the first record end at or after ``stop`` if held, else the last one held."""
+def _boundary(feed: Feed, dialect: Dialect, stop: int | None) -> tuple[int, bool]:
+    """Where to cut: the first record end at or after ``stop`` if held, else the last one held.
+
+    And whether all quotes before it are sound.
+    """
     data = feed.data
     if stop is not None and feed.base + len(data) >= stop:
         return _first_end_from(data, dialect, stop - feed.base)
     return _last_end(data, dialect)
 
 
-def _last_end(data: bytes, dialect: Dialect) -> int:
+def _last_end(data: bytes, dialect: Dialect) -> tuple[int, bool]:
     delimiter = dialect.record_delimiter
     found = data.rfind(delimiter)
     if found < 0:
-        return 0
+        return 0, False
     end = found + len(delimiter)
-    if _is_even(data, end, dialect):
-        return end
+    if _is_outside(data, end, dialect):
+        return end, True
     last = 0
     for record in dialect.records(data, 0, final=False):
         last = record.end
-    return last
+    return last, False
 
 
-def _first_end_from(data: bytes, dialect: Dialect, position: int) -> int:
+def _first_end_from(data: bytes, dialect: Dialect, position: int) -> tuple[int, bool]:
     delimiter = dialect.record_delimiter
     found = data.find(delimiter, max(0, position - len(delimiter)))
     if found < 0:
-        return 0
+        return 0, False
     end = found + len(delimiter)
-    if _is_even(data, end, dialect):
-        return end
+    if _is_outside(data, end, dialect):
+        return end, True
     for record in dialect.records(data, 0, final=False):
         if record.end >= position:
-            return record.end
-    return 0
+            return record.end, False
+    return 0, False
 
 
-def _is_even(data: bytes, end: int, dialect: Dialect) -> bool:
-    """An even number of quotes before ``end``: outside of quotes, for text whose quotes are sound.
-
-    Text that breaks this is found by the parser, which then reads record by record.
-    """
-    if dialect.quote is None or data.find(dialect.quote, 0, end) < 0:
-        return dialect.escape is None or data.find(dialect.escape, 0, end) < 0
+def _is_outside(data: bytes, end: int, dialect: Dialect) -> bool:
+    """Whether ``end`` is surely outside of quotes; in doubt records are read one by one."""
     if dialect.escape is not None and data.find(dialect.escape, 0, end) >= 0:
         return False
-    return data.count(dialect.quote, 0, end) % 2 == 0
+    if dialect.quote is None or data.find(dialect.quote, 0, end) < 0:
+        return True
+    return dialect.is_plain and dialect.quotes_pair(data, end)
 
 
 def _oversized(feed: Feed, dialect: Dialect) -> Block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +12,7 @@ import pyarrow.compute as pc
 from calque.load.formats.reject import Code
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """One refused cell of a column."""
 
     row: int
@@ -29,6 +29,7 @@ class Cells:
     refused: tuple[Refusal, ...] = ()
 
 
+_DIGITS_ALIKE = bytes.maketrans(b"123456789.E", b"0000000000e")
 Cast = Callable[[pa.Array], pa.Array]
 
 
@@ -81,6 +82,11 @@ def where_false(mask: pa.Array) -> list[int]:
     return rows
 
 
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece; one that is in one piece already is not copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def is_beyond(column: pa.ChunkedArray) -> bool:
     """Whether pyarrow let a number through that its column cannot hold.
 
@@ -89,6 +95,10 @@ def is_beyond(column: pa.ChunkedArray) -> bool:
     """
     if pa.types.is_floating(column.type):
         return bool(pc.any(pc.is_inf(column)).as_py())
+    if pa.types.is_struct(column.type):
+        return any(is_beyond(part) for part in column.flatten())
+    if pa.types.is_list(column.type):
+        return is_beyond(pa.chunked_array([pc.list_flatten(column)]))
     if not pa.types.is_decimal(column.type):
         return False
     try:
@@ -98,7 +108,26 @@ def is_beyond(column: pa.ChunkedArray) -> bool:
     return False
 
 
+def has_decimals(kind: pa.DataType) -> bool:
+    """Whether a type is a decimal, or holds one."""
+    if pa.types.is_nested(kind):
+        return any(has_decimals(kind.field(index).type) for index in range(kind.num_fields))
+    return bool(pa.types.is_decimal(kind))
+
+
+def may_mislead(data: bytes) -> bool:
+    """Whether there may be a decimal that pyarrow gets wrong without a word.
+
+    It reads beyond its own memory on 1e-999999999, and wraps around where digits are more than 38.
+    """
+    alike = data.translate(_DIGITS_ALIKE)
+    return b"0" * 39 in alike or b"0e-" in alike
+
+
 def shown(cell: pa.Scalar) -> str | None:
     """A cell as text, whole: a report cuts it, the rescue column does not."""
-    value = cell.as_py()
+    try:
+        value = cell.as_py()
+    except (ValueError, OverflowError):  # a moment that Python has no words for
+        value = cell.cast(pa.string()).as_py()
     return None if value is None else str(value)

@@ -93,7 +93,9 @@ class ExactParser:
         self, locator: Locator, index: int, refused: tuple[Code, str, int | None]
     ) -> RowError:
         code, message, field = refused
-        return locator.error(index, code, message, field=field)
+        named = zip(self._mapped.schema.names, self._mapped.sources, strict=True)
+        column = next((name for name, source in named if source == field is not None), None)
+        return locator.error(index, code, message, field=field, column=column)
 
     def _shaped(
         self,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from calque.load.formats.blocks import Block
-from calque.load.formats.cells import is_beyond
+from calque.load.formats.cells import is_beyond, whole
 from calque.load.formats.csv_exact import width_message
 from calque.load.formats.locate import Locator
 from calque.load.formats.mapping import ColumnMap
@@ -47,7 +47,6 @@ class QuickParser:
         self._file = file
         self._names = [f"f{index}" for index in range(mapped.width)]
         self._types = self._quick_types()
-        self._stray = _stray_quote(dialect)
         self._nulls = [*format.null_if, *([""] if format.empty_field_as_null else [])]
         self._counts_rows = self._blank_lines_fail()
 
@@ -86,7 +85,7 @@ class QuickParser:
         marks = [mark for mark in (dialect.escape, dialect.comment) if mark is not None]
         if any(data.find(mark, 0, end) >= 0 for mark in marks):
             return None
-        if not self._line_ends_are_sound(data, end) or not self._quotes_are_sound(data, end):
+        if not self._line_ends_are_sound(data, end) or not self._quotes_are_sound(block):
             return None
         if not dialect.is_plain:
             return self._plain_copy(data[:end])
@@ -101,16 +100,14 @@ class QuickParser:
             return True
         return data.count(b"\r", 0, end) == data.count(b"\r\n", 0, end)
 
-    def _quotes_are_sound(self, data: bytes, end: int) -> bool:
+    def _quotes_are_sound(self, block: Block) -> bool:
         quote = self._dialect.quote
-        if quote is None or data.find(quote, 0, end) < 0:
+        if quote is None or block.data.find(quote, 0, block.end) < 0:
             return True
         self._counts_rows = False
         if self._format.trim_space or not self._dialect.is_plain:
             return False
-        if data.count(quote, 0, end) % 2:
-            return False
-        return self._stray is None or self._stray.search(data, 0, end) is None
+        return block.paired or self._dialect.quotes_pair(block.data, block.end)
 
     def _plain_copy(self, data: bytes) -> pa.Buffer | None:
         """The same rows with single-byte delimiters, if those do not occur in them."""
@@ -208,7 +205,7 @@ class QuickParser:
             if source is None:
                 columns.append(None)
                 continue
-            column = table.column(self._names[source]).combine_chunks()
+            column = whole(table.column(self._names[source]))
             columns.append(self._trimmed(column) if self._format.trim_space else column)
         return columns
 
@@ -256,9 +253,12 @@ class QuickParser:
         return types
 
     def _quick_type(self, kind: pa.DataType) -> pa.DataType:
-        """The column's own type where pyarrow's conversion of text is as strict as ours."""
+        """The column's own type where pyarrow's conversion of text is as strict as ours.
+
+        Decimals are cast from text afterwards, at no cost: see ``text_cast``.
+        """
         number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        exact = number or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+        exact = number or pa.types.is_boolean(kind)
         date = pa.types.is_date32(kind) and self._format.date_format is None
         naive = pa.types.is_timestamp(kind) and kind.tz is None
         moment = naive and self._format.timestamp_format is None
@@ -278,15 +278,6 @@ def _origin(records: int, invalid: Sequence[arrow_csv.InvalidRow]) -> Sequence[i
         return range(records)
     apart = {row.number - 1 for row in invalid}
     return [index for index in range(records) if index not in apart]
-
-
-def _stray_quote(dialect: Dialect) -> re.Pattern[bytes] | None:
-    """A quote inside a field: neither next to a delimiter or line end, nor doubled."""
-    if dialect.quote is None or not dialect.is_plain:
-        return None
-    quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
-    inside = rb"[^" + delimiter + rb"\n\r" + quote + rb"]"
-    return re.compile(quote + rb"(?<=" + inside + quote + rb")(?=" + inside + rb")")
 
 
 def _is_utf8(data: bytes) -> bool:

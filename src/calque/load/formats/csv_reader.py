@@ -133,6 +133,15 @@ class CsvReader:
             field.value.decode("utf-8", "replace").strip()
             for field in dialect.fields(feed.data, record)
         ]
+        if any(ord(letter) < 9 for name in names for letter in name):
+            raise FileRefused.at(
+                self._source.location,
+                Code.NOT_THIS_FORMAT,
+                "the header holds control characters: this is no text",
+                hint="Name the format that the file has.",
+                line=self.extent.lines + 1,
+                byte_offset=feed.base,
+            )
         self.extent.lines += dialect.lines_in(feed.data, 0, record.end)
         feed.drop(record.end)
         return names

@@ -52,6 +52,11 @@ class ArrayParser:
             if self._at == len(feed.data) and not in_array:
                 return
             if in_array and feed.data.startswith(b"]", self._at):
+                self._at += 1
+                self._skip(feed, extent, _SPACE)
+                if self._at < len(feed.data):
+                    why = "the file goes on after its array"
+                    raise self._wrong(feed, extent, Code.MALFORMED, why)
                 return
             end = self._object_end(feed, extent)
             raw = feed.data[self._at : end]
@@ -71,11 +76,13 @@ class ArrayParser:
             wanted *= 2
 
     def _refused(self, feed: Feed, extent: Extent) -> FileRefused:
-        rest = feed.data[self._at : self._at + 256]
+        if self._at < len(feed.data) and not feed.data.startswith(b"{", self._at):
+            return self._wrong(feed, extent, Code.MALFORMED, "an object is expected here")
         code = Code.TRUNCATED if feed.ended else Code.RECORD_TOO_LONG
-        message = "the JSON is cut off or malformed from here"
-        if rest and not rest.startswith(b"{"):
-            code, message = Code.MALFORMED, "an object is expected here"
+        return self._wrong(feed, extent, code, "the JSON is cut off or malformed from here")
+
+    def _wrong(self, feed: Feed, extent: Extent, code: Code, message: str) -> FileRefused:
+        rest = feed.data[self._at : self._at + 256]
         offset = feed.base + self._at
         return FileRefused.at(
             self._file, code, message, line=extent.lines, byte_offset=offset, raw=rest

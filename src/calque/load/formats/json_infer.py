@@ -13,7 +13,7 @@ import pyarrow as pa
 from calque.load.formats.feed import Feed
 from calque.load.formats.json_array import ArrayParser
 from calque.load.formats.json_lines import Malformed, load_object, without_nulls
-from calque.load.formats.json_reader import open_feed
+from calque.load.formats.json_reader import open_feed, refuse_array
 from calque.load.formats.reading import Extent, ReadSpec
 from calque.load.formats.source import Source
 from calque.load.formats.unify import unify, widest
@@ -22,6 +22,7 @@ from calque.values import MIB
 
 _SAMPLE_BYTES = 1 * MIB
 _SAMPLE_ROWS = 10_000
+_DEEPEST = 32
 
 
 def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
@@ -29,14 +30,18 @@ def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
     feed = open_feed(source, format)
     feed.fill(_SAMPLE_BYTES)
     feed.drop_mark()
+    if not format.strip_outer_array:
+        refuse_array(source, feed)
     objects = islice(_objects(source, feed, format), _SAMPLE_ROWS)
     return unify(
         [pa.schema([(key, type_of(value)) for key, value in row.items()]) for row in objects]
     )
 
 
-def type_of(value: Any) -> pa.DataType:
-    """The type of one JSON value."""
+def type_of(value: Any, depth: int = 0) -> pa.DataType:
+    """The type of one JSON value; text for what is nested too deeply, and for ``{}``."""
+    if depth > _DEEPEST:
+        return pa.string()
     if value is None:
         return pa.null()
     if isinstance(value, bool):
@@ -46,9 +51,9 @@ def type_of(value: Any) -> pa.DataType:
     if isinstance(value, float | Decimal):
         return pa.float64()
     if isinstance(value, list):
-        return pa.list_(reduce(widest, map(type_of, value), pa.null()))
-    if isinstance(value, dict):
-        return pa.struct([pa.field(key, type_of(inner)) for key, inner in value.items()])
+        return pa.list_(reduce(widest, (type_of(part, depth + 1) for part in value), pa.null()))
+    if isinstance(value, dict) and value:
+        return pa.struct([(key, type_of(inner, depth + 1)) for key, inner in value.items()])
     return pa.string()
 
 

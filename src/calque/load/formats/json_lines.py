@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,9 @@ from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaper
 from calque.load.manifest import RowError
 from calque.load.work import JsonFormat
+
+Place = tuple[int, int, bytes]
+"""Where a record stands: its line, its offset in the stream, its bytes."""
 
 
 class Malformed(Exception):
@@ -66,27 +69,37 @@ class LineParser:
         """Rows of a block; at most ``room`` errors are described."""
         if block.broken is not None:
             return self._endless(block, before)
-        objects: list[Row] = []
-        places: list[tuple[int, int, bytes]] = []
-        errors: dict[int, RowError | None] = {}
-        record = 0
-        origin: list[int] = []
-        offset = 0
-        for number, line in enumerate(block.data[: block.end].split(b"\n")):
+        places: list[Place] = []
+        offset = block.offset
+        for number, line in enumerate(block.data[: block.end].split(b"\n"), before.lines + 1):
             if line.strip():
-                place = (before.lines + number + 1, block.offset + offset, line)
-                try:
-                    objects.append(self.row(load_object(line)))
-                    origin.append(record)
-                    places.append(place)
-                except Malformed as wrong:
-                    described = len(errors) < room
-                    errors[record] = (
-                        self.wrong(wrong, place, before.records + record) if described else None
-                    )
-                record += 1
+                places.append((number, offset, line))
             offset += len(line) + 1
-        return self.shaped(objects, origin, places, before.records, record, errors, room)
+        return self.read(range(len(places)), places, before.records, len(places), room)
+
+    def read(
+        self, origin: Sequence[int], places: Sequence[Place], before: int, records: int, room: int
+    ) -> Parsed:
+        """Rows of some lines: ``origin`` are their positions among the ``records`` of a block."""
+        objects: list[Row] = []
+        sound: list[int] = []
+        errors: dict[int, RowError | None] = {}
+        for at, (index, place) in enumerate(zip(origin, places, strict=True)):
+            try:
+                objects.append(self.row(load_object(place[2])))
+                sound.append(at)
+            except Malformed as wrong:
+                described = len(errors) < room
+                errors[index] = self.wrong(wrong, place, before + index) if described else None
+        return self.shaped(
+            objects,
+            [origin[at] for at in sound],
+            [places[at] for at in sound],
+            before,
+            records,
+            errors,
+            room,
+        )
 
     def row(self, found: dict[str, Any]) -> Row:
         """An object with the table's own names; null markers are None."""
@@ -112,7 +125,7 @@ class LineParser:
         self,
         objects: list[Row],
         origin: list[int],
-        places: list[tuple[int, int, bytes]],
+        places: list[Place],
         before: int,
         records: int,
         errors: dict[int, RowError | None],
@@ -134,7 +147,7 @@ class LineParser:
         kept = tuple(error for at in rejected if (error := errors[at]) is not None)
         return Parsed(shaped.rows, before + 1, records, rejected, kept)
 
-    def wrong(self, wrong: Malformed, place: tuple[int, int, bytes], record: int) -> RowError:
+    def wrong(self, wrong: Malformed, place: Place, record: int) -> RowError:
         line, offset, raw = place
         return RowError(
             file=self._file,
@@ -150,7 +163,7 @@ class LineParser:
             byte_offset=offset,
         )
 
-    def _misfit(self, misfit: Misfit, place: tuple[int, int, bytes], record: int) -> RowError:
+    def _misfit(self, misfit: Misfit, place: Place, record: int) -> RowError:
         line, offset, raw = place
         return RowError(
             file=self._file,
@@ -187,6 +200,8 @@ def load_object(raw: bytes) -> dict[str, Any]:
         raise Malformed(f"is no JSON: {error.msg}", error.pos + 1) from error
     except RecursionError as error:
         raise Malformed("is nested too deeply", None) from error
+    except ValueError as error:  # more digits than Python turns into a number
+        raise Malformed("holds a number of too many digits", None, Code.OUT_OF_RANGE) from error
     if not isinstance(found, dict):
         raise Malformed("is no JSON object", 1)
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from calque.errors import InvalidInput
-from calque.load.formats.reject import Code, FileRefused
+from calque.load.formats.reject import Code, FileRefused, cut
 from calque.load.work import ColumnMatch
 
 
@@ -62,7 +62,7 @@ def by_name(
         raise FileRefused.at(
             file,
             Code.MISSING_COLUMN,
-            f"no column of the file ({', '.join(found[:20])}) is a column of the table",
+            f"no column of the file ({cut(', '.join(found[:20]))}) is a column of the table",
             hint=f"Columns of the table: {', '.join(schema.names[:20])}.",
             line=1,
         )

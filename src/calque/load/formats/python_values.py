@@ -1,33 +1,32 @@
-"""Columns of Python values (JSON, Avro, XML) as strict as columns of text."""
+"""Columns of Python values (JSON, Avro) as strict as columns of text."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
+import re
+import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from calque.load.formats.cells import Cells, Refusal
+from calque.load.formats.nested import Convert, Unfit, nested
 from calque.load.formats.reject import Code
 
-
-class Unfit(Exception):
-    """A value that does not become the column's type."""
-
-    def __init__(self, code: Code, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+_ROOM = Context(prec=100)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 
 
 def column_of(values: Sequence[Any], target: pa.DataType) -> Cells:
     """Values as a column; where text must still be cast, as a column of text."""
-    convert, kind = _converter(target)
+    # A moment is spelled out, since only the column's own cast knows the format and the zone.
+    temporal = pa.types.is_temporal(target)
+    convert = _spelled(target) if temporal else converter(target)
     taken: list[Any] = []
     refused: list[Refusal] = []
     for row, value in enumerate(values):
@@ -38,8 +37,30 @@ def column_of(values: Sequence[Any], target: pa.DataType) -> Cells:
             taken.append(convert(value))
         except Unfit as error:
             taken.append(None)
-            refused.append(Refusal(row, as_text(value), error.code, error.message))
-    return Cells(pa.array(taken, kind), tuple(refused))
+            refused.append(Refusal(row, _shown(value), error.code, error.message))
+        except RecursionError:
+            taken.append(None)
+            refused.append(Refusal(row, None, Code.MALFORMED, "is nested too deeply"))
+    return Cells(pa.array(taken, pa.string() if temporal else target), tuple(refused))
+
+
+def converter(target: pa.DataType) -> Convert:
+    """What makes one value of a type, or raises Unfit: nothing is rounded, cut or guessed."""
+    if pa.types.is_integer(target):
+        return _integer(target)
+    if pa.types.is_floating(target):
+        return _float(target)
+    if pa.types.is_decimal(target):
+        return _decimal(target)
+    if pa.types.is_boolean(target):
+        return _boolean
+    if pa.types.is_string(target) or pa.types.is_large_string(target):
+        return _text
+    if pa.types.is_temporal(target):
+        return _moment(target)
+    if pa.types.is_nested(target):
+        return nested(target, converter)
+    return _other(target)
 
 
 def as_text(value: Any) -> str:
@@ -48,11 +69,11 @@ def as_text(value: Any) -> str:
         return value
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, Decimal):
-        return str(value)
     if isinstance(value, date | datetime | time):
         return value.isoformat()
-    return json.dumps(value, default=as_text, ensure_ascii=False)
+    if isinstance(value, bool | int | float | list | dict):
+        return _json(value)
+    return str(value)
 
 
 def plain(value: Any) -> Any:
@@ -70,20 +91,32 @@ def plain(value: Any) -> Any:
     return as_text(value)
 
 
-def _converter(target: pa.DataType) -> tuple[Callable[[Any], Any], pa.DataType]:
-    if pa.types.is_integer(target):
-        return _integer(target), target
-    if pa.types.is_floating(target):
-        return _float(target), target
-    if pa.types.is_decimal(target):
-        return _decimal(target), target
-    if pa.types.is_boolean(target):
-        return _boolean, target
-    if pa.types.is_string(target) or pa.types.is_large_string(target):
-        return as_text, target
-    if pa.types.is_temporal(target):
-        return _moment(target), pa.string()
-    return _other(target), target
+def _json(value: Any) -> str:
+    """JSON in which exact decimals stay the numbers they are."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(str(k))}: {_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    if isinstance(value, Decimal):
+        return str(value)
+    plain = value is None or isinstance(value, str | bool | int | float)
+    return json.dumps(value if plain else as_text(value), ensure_ascii=False)
+
+
+def _shown(value: Any) -> str | None:
+    try:
+        return as_text(value).encode("utf-8", "backslashreplace").decode()
+    except RecursionError:
+        return None
+
+
+def _text(value: Any) -> str:
+    text = as_text(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Unfit(Code.INVALID_ENCODING, "holds half of a surrogate pair") from None
+    return text
 
 
 def _integer(target: pa.DataType) -> Callable[[Any], int]:
@@ -92,7 +125,7 @@ def _integer(target: pa.DataType) -> Callable[[Any], int]:
     high = 2 ** (target.bit_width - (1 if signed else 0))
 
     def convert(value: Any) -> int:
-        if isinstance(value, Decimal) and value % 1:
+        if isinstance(value, Decimal) and value.is_finite() and decimal_places(value) > 0:
             raise Unfit(Code.PRECISION_LOSS, f"has more decimal places than {target} keeps")
         if isinstance(value, bool) or not isinstance(value, int):
             raise Unfit(Code.INVALID_VALUE, f"is no {target}")
@@ -103,12 +136,24 @@ def _integer(target: pa.DataType) -> Callable[[Any], int]:
     return convert
 
 
+def decimal_places(number: Decimal) -> int:
+    """Decimal places that are not zero; without arithmetic, which huge exponents overflow."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int), "the number is finite"
+    last = next((at for at, digit in enumerate(reversed(digits)) if digit), None)
+    return 0 if last is None else -(exponent + last)
+
+
 def _float(target: pa.DataType) -> Callable[[Any], float]:
+    narrow = {16: "<e", 32: "<f"}.get(target.bit_width)
+
     def convert(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise Unfit(Code.INVALID_VALUE, f"is no {target}")
         try:
             number = float(value)
+            if narrow is not None:
+                struct.pack(narrow, number)
         except OverflowError:
             number = math.inf
         if math.isinf(number) and not _is_infinite(value):
@@ -119,26 +164,27 @@ def _float(target: pa.DataType) -> Callable[[Any], float]:
 
 
 def _is_infinite(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, Decimal) and value.is_infinite())
+    return (isinstance(value, float) and math.isinf(value)) or (
+        isinstance(value, Decimal) and value.is_infinite()
+    )
 
 
 def _decimal(target: pa.DataType) -> Callable[[Any], Decimal]:
+    unit = Decimal(1).scaleb(-target.scale)
+
     def convert(value: Any) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
             raise Unfit(Code.INVALID_VALUE, f"is no {target}")
-        try:
-            number = Decimal(value)
-        except ArithmeticError:
-            raise Unfit(Code.INVALID_VALUE, f"is no {target}") from None
+        if isinstance(value, str) and not _NUMBER.fullmatch(value):
+            raise Unfit(Code.INVALID_VALUE, f"is no {target}")
+        number = Decimal(value)
         if not number.is_finite():
             raise Unfit(Code.INVALID_VALUE, f"is no {target}")
-        _, digits, exponent = number.normalize().as_tuple()
-        assert isinstance(exponent, int)
-        if number and -exponent > target.scale:
+        if decimal_places(number) > target.scale:
             raise Unfit(Code.PRECISION_LOSS, f"has more decimal places than {target} keeps")
-        if number and len(digits) + exponent > target.precision - target.scale:
+        if number and number.adjusted() >= target.precision - target.scale:
             raise Unfit(Code.OUT_OF_RANGE, f"is beyond the range of {target}")
-        return number
+        return number.quantize(unit, context=_ROOM)  # pyarrow counts trailing zeros as digits
 
     return convert
 
@@ -149,10 +195,10 @@ def _boolean(value: Any) -> bool:
     raise Unfit(Code.INVALID_VALUE, "is no bool")
 
 
-def _moment(target: pa.DataType) -> Callable[[Any], str]:
+def _spelled(target: pa.DataType) -> Callable[[Any], str]:
     def convert(value: Any) -> str:
         if isinstance(value, str):
-            return value
+            return _text(value)
         if isinstance(value, date | datetime | time):
             return value.isoformat()
         raise Unfit(Code.INVALID_VALUE, f"is no {target}")
@@ -160,7 +206,19 @@ def _moment(target: pa.DataType) -> Callable[[Any], str]:
     return convert
 
 
-def _other(target: pa.DataType) -> Callable[[Any], Any]:
+def _moment(target: pa.DataType) -> Convert:
+    """Inside nested values, where no format of the options applies: ISO 8601."""
+
+    def convert(value: Any) -> Any:
+        try:
+            return pa.scalar(_spelled(target)(value)).cast(target).as_py()
+        except (pa.ArrowException, ValueError, OverflowError):
+            raise Unfit(Code.INVALID_VALUE, f"is no {target}") from None
+
+    return convert
+
+
+def _other(target: pa.DataType) -> Convert:
     def convert(value: Any) -> Any:
         try:
             pa.array([value], target)

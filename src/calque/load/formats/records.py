@@ -97,7 +97,7 @@ class Dialect:
     def record_pattern(self) -> re.Pattern[bytes]:
         delimiter = re.escape(self.delimiter)
         body = self._field + rb"(?:" + delimiter + self._field + rb")*"
-        return re.compile(body + rb"(?:" + self.end + rb"|\Z)", re.DOTALL)
+        return re.compile(body + rb"(?:(?P<end>" + self.end + rb")|\Z)", re.DOTALL)
 
     @cached_property
     def field_pattern(self) -> re.Pattern[bytes]:
@@ -113,6 +113,27 @@ class Dialect:
     def line_pattern(self) -> re.Pattern[bytes]:
         return re.compile(self.end)
 
+    @cached_property
+    def _pair(self) -> re.Pattern[bytes]:
+        """Two quotes that open and close a field, or stand on both sides of a doubled one."""
+        assert self.quote is not None
+        quote = re.escape(self.quote)
+        inside = rb"[^\r\n" + re.escape(self.delimiter) + quote + rb"]"
+        around = rb"(?<!" + inside + quote + rb")[^" + quote + rb"]*" + quote + rb"(?!" + inside
+        return re.compile(quote + around + rb")()")
+
+    def quotes_pair(self, data: bytes, end: int) -> bool:
+        """Every quote up to ``end`` opens or closes a field, by turns; there ``end`` is outside.
+
+        For single-byte delimiters and text without escapes. Text that is sound but has quotes
+        inside of bare fields is not told from broken text.
+        """
+        quote = self.quote
+        if quote is None or data.find(quote, 0, end) < 0:
+            return True
+        count = data.count(quote, 0, end)
+        return count % 2 == 0 and len(self._pair.findall(data, 0, end)) * 2 == count
+
     def records(self, data: bytes, start: int, final: bool) -> Iterator[Record]:
         """The records of ``data`` from ``start``. The last, if cut, is given only when ``final``.
 
@@ -125,7 +146,7 @@ class Dialect:
                 if not final:
                     return
                 record = Record(start, self._line_end(data, start), Code.UNTERMINATED_QUOTE)
-            elif match.end() == len(data) and not final and not self._ends_record(data, start):
+            elif not final and match.group("end") is None:  # an escaped line end is none
                 return
             else:
                 record = self._checked(data, start, match.end())
@@ -193,9 +214,6 @@ class Dialect:
         if self.comment is not None and data.startswith(self.comment, record.start):
             return True
         return self.skip_blank_lines and self._content_end(data, record) == record.start
-
-    def _ends_record(self, data: bytes, start: int) -> bool:
-        return data.endswith(self.record_delimiter) and len(data) > start
 
     def _line_end(self, data: bytes, start: int) -> int:
         match = self.line_pattern.search(data, start)

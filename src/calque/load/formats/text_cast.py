@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.load.formats.cells import Cells, Refusal, failing_rows, shown, where_false, without
+from calque.load.formats.python_values import column_of, decimal_places
 from calque.load.formats.reject import Code
 from calque.load.formats.rules import CastRules
 
@@ -18,6 +20,7 @@ _INTEGER = r"^-?[0-9]+$"
 _HEXADECIMAL = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FLOAT = _NUMBER[:-1] + r"|^[+-]?(?i:inf|infinity|nan)$"
+_MOST_DIGITS = 38
 _INFINITE = r"^\s*[+-]?(?i:inf|infinity)\s*$"
 _ZONED = r"([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _HAS_CLOCK = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]"
@@ -60,7 +63,14 @@ def _float(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
 
 
 def _decimal(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
-    return _by_pattern(values, target, _NUMBER, lambda text: pc.cast(text, target), rules)
+    pointed = _point(values, rules)
+    if not _may_mislead(pointed):
+        return _by_pattern(values, target, _NUMBER, lambda text: pc.cast(text, target), rules)
+    trimmed = pc.ascii_trim_whitespace(pointed)
+    rows = where_false(_matches(trimmed, _NUMBER))
+    made = column_of(without(trimmed, rows).to_pylist(), target)
+    refused = (*_explain(values, rows, target), *made.refused)
+    return Cells(made.values, tuple(sorted(refused, key=lambda refusal: refusal.row)))
 
 
 def _boolean(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
@@ -99,7 +109,7 @@ def _mixed_zones(values: pa.Array, target: pa.DataType, zoned: pa.Array, rules: 
         rows = pc.indices_nonzero(pc.is_valid(naive)).to_pylist()
         rest = Cells(pa.nulls(len(values), target), _explain(values, rows, target))
     else:
-        rest = _halved(naive, target, _in_zone(rules.time_zone, target))
+        rest = _halved(naive, target, _in_zone(rules.time_zone, target), rules.time_zone)
     refused = sorted((*named.refused, *rest.refused), key=lambda refusal: refusal.row)
     return Cells(pc.coalesce(named.values, rest.values), tuple(refused))
 
@@ -125,14 +135,15 @@ def _nested(values: pa.Array, target: pa.DataType) -> Cells:
     """A list, map or struct is spelled as JSON."""
     cells: list[object] = []
     rows: list[int] = []
-    for row, value in enumerate(values.to_pylist()):
+    for row, text in enumerate(values.to_pylist()):
         try:
-            cells.append(None if value is None else json.loads(value))
-            pa.array(cells[-1:], target)
-        except (ValueError, TypeError, pa.ArrowException):
-            cells[row:] = [None]
+            cells.append(None if text is None else json.loads(text, parse_float=Decimal))
+        except (ValueError, RecursionError):
+            cells.append(None)
             rows.append(row)
-    return Cells(pa.array(cells, target), _explain(values, rows, target))
+    made = column_of(cells, target)
+    refused = (*_explain(values, rows, target), *made.refused)
+    return Cells(made.values, tuple(sorted(refused, key=lambda refusal: refusal.row)))
 
 
 def _by_pattern(
@@ -148,7 +159,7 @@ def _by_pattern(
         return Cells(cast(pointed))
     except pa.ArrowInvalid:
         trimmed = pc.ascii_trim_whitespace(pointed)
-    rows = where_false(_matches(trimmed, pattern))
+    rows = _unlike(trimmed, pattern)
     likely = without(trimmed, rows)
     try:
         return Cells(cast(likely), _explain(values, rows, target))
@@ -157,13 +168,18 @@ def _by_pattern(
     return Cells(cast(without(trimmed, rows)), _explain(values, rows, target))
 
 
-def _halved(values: pa.Array, target: pa.DataType, cast: Callable[[pa.Array], pa.Array]) -> Cells:
+def _halved(
+    values: pa.Array,
+    target: pa.DataType,
+    cast: Callable[[pa.Array], pa.Array],
+    zone: str | None = None,
+) -> Cells:
     try:
         return Cells(cast(values))
     except pa.ArrowInvalid:
         trimmed = pc.ascii_trim_whitespace(values)
     rows = list(failing_rows(trimmed, cast))
-    return Cells(cast(without(trimmed, rows)), _explain(values, rows, target))
+    return Cells(cast(without(trimmed, rows)), _explain(values, rows, target, zone))
 
 
 def _by_format(
@@ -212,47 +228,66 @@ def _point(values: pa.Array, rules: CastRules) -> pa.Array:
     return pc.replace_substring(swapped, rules.decimal_point, ".")
 
 
+def _unlike(values: pa.Array, pattern: str) -> list[int]:
+    """The rows that do not match; plain digits, which always do, are told apart more quickly."""
+    rows = where_false(pc.ascii_is_decimal(values))
+    rest = values.take(pa.array(rows, pa.int64()))
+    return [rows[at] for at in where_false(_matches(rest, pattern))]
+
+
+def _may_mislead(values: pa.Array) -> bool:
+    """Whether there may be a decimal that pyarrow gets wrong: see ``cells.may_mislead``."""
+    longest = pc.max(pc.binary_length(values)).as_py()
+    if longest is None or longest > _MOST_DIGITS:
+        return longest is not None
+    text = values.buffers()[2].to_pybytes()
+    return b"e" in text or b"E" in text
+
+
 def _matches(values: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(values, pattern)
 
 
-def _explain(values: pa.Array, rows: list[int], target: pa.DataType) -> tuple[Refusal, ...]:
-    refused = []
-    for row in rows:
-        text = values[row].as_py()
-        code, message = _reason(text, target)
-        refused.append(Refusal(row, shown(values[row]), code, message))
-    return tuple(refused)
+def _explain(
+    values: pa.Array, rows: list[int], target: pa.DataType, zone: str | None = None
+) -> tuple[Refusal, ...]:
+    texts = values.take(pa.array(rows, pa.int64())).to_pylist()
+    return tuple(
+        Refusal(row, text, *_reason(text, target, zone))
+        for row, text in zip(rows, texts, strict=True)
+    )
 
 
-def _reason(text: str, target: pa.DataType) -> tuple[Code, str]:
+def _reason(text: str, target: pa.DataType, zone: str | None) -> tuple[Code, str]:
     text = text.strip()
     if not text:
         return Code.EMPTY_FIELD, f"is empty, which is not NULL for {target} unless told"
     if pa.types.is_integer(target) or pa.types.is_decimal(target):
         return _number_reason(text, target)
     if pa.types.is_timestamp(target) and _is_moment(text):
-        return _zone_reason(text, target)
+        return _zone_reason(text, target, zone)
     return Code.INVALID_VALUE, f"is no {target}"
 
 
 def _number_reason(text: str, target: pa.DataType) -> tuple[Code, str]:
     try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return Code.INVALID_VALUE, f"is no {target}"
-    if not number.is_finite():
+        number = Decimal(text) if re.match(_NUMBER, text) else None
+    except InvalidOperation:  # an exponent beyond all measure
+        number = None
+    if number is None:
         return Code.INVALID_VALUE, f"is no {target}"
     scale = target.scale if pa.types.is_decimal(target) else 0
-    if number and -int(number.normalize().as_tuple().exponent) > scale:
+    if decimal_places(number) > scale:
         return Code.PRECISION_LOSS, f"has more decimal places than {target} keeps"
     if pa.types.is_integer(target) and ("." in text or "e" in text.lower() or text[0] == "+"):
         return Code.INVALID_VALUE, f"is not spelled as {target}"
     return Code.OUT_OF_RANGE, f"is beyond the range of {target}"
 
 
-def _zone_reason(text: str, target: pa.DataType) -> tuple[Code, str]:
+def _zone_reason(text: str, target: pa.DataType, zone: str | None) -> tuple[Code, str]:
     moment = datetime.fromisoformat(text)
+    if zone is not None and moment.tzinfo is None:
+        return Code.INVALID_VALUE, f"is no one moment in {zone}: clocks skip or repeat that hour"
     if target.tz and moment.tzinfo is None:
         return Code.NO_TIME_ZONE, f"names no time zone, which {target} needs: set TIME_ZONE"
     if not target.tz and moment.tzinfo is not None:

@@ -9,11 +9,16 @@ import pyarrow as pa
 
 
 def unify(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Columns in the order they are met, each as wide as its widest; every one nullable."""
+    """Columns in the order they are met, each as wide as its widest; every one nullable.
+
+    Names that differ by case alone are one column, spelled as it was met first.
+    """
+    names: dict[str, str] = {}
     found: dict[str, list[pa.DataType]] = {}
     for schema in schemas:
         for field in schema:
-            found.setdefault(field.name, []).append(field.type)
+            name = names.setdefault(field.name.casefold(), field.name)
+            found.setdefault(name, []).append(field.type)
     fields = [pa.field(name, settled(reduce(widest, kinds))) for name, kinds in found.items()]
     return pa.schema(fields)
 
@@ -21,11 +26,6 @@ def unify(schemas: Sequence[pa.Schema]) -> pa.Schema:
 def widest(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """A type that holds the values of both; text where nothing else does."""
     return _wider(left, right) or _wider(right, left) or _merged(left, right) or pa.string()
-
-
-def widens(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether a column of ``old`` may become ``new`` without a value changing."""
-    return bool(old != new and _wider(old, new) == new)
 
 
 def settled(kind: pa.DataType) -> pa.DataType:

@@ -14,6 +14,7 @@ from xml.parsers import expat
 import pyarrow as pa
 
 from calque.load.formats import compression
+from calque.load.formats.cells import Cells, Refusal
 from calque.load.formats.infer_text import infer_fields
 from calque.load.formats.mapping import map_columns, require
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
@@ -35,6 +36,10 @@ class Row:
     character: int
     offset: int
     values: dict[str, str] = field(default_factory=dict)
+    parents: set[str] = field(default_factory=set)
+    """Elements that hold others: they have no text of their own."""
+    repeated: set[str] = field(default_factory=set)
+    """Elements that stand there more than once: a column holds one value."""
 
 
 class XmlReader:
@@ -61,10 +66,7 @@ class XmlReader:
         mapped = map_columns(spec.schema, found, match, spec.columns, self._source.location)
         require(mapped, self._source.location)
         columns = [
-            None
-            if source is None
-            else pa.array([row.values.get(found[source]) for row in batch], pa.string())
-            for source in mapped.sources
+            None if source is None else _column(found[source], batch) for source in mapped.sources
         ]
         extra = [found[index] for index in mapped.extra] if spec.rescue is not None else []
         extras = {
@@ -97,6 +99,16 @@ class XmlReader:
         )
 
 
+def _column(name: str, batch: list[Row]) -> Cells:
+    texts = [None if name in row.repeated else row.values.get(name) for row in batch]
+    refused = tuple(
+        Refusal(number, cut(row.values[name]), Code.MALFORMED, "stands there more than once")
+        for number, row in enumerate(batch)
+        if name in row.repeated
+    )
+    return Cells(pa.array(texts, pa.string()), refused)
+
+
 def infer_schema(source: Source, format: XmlFormat) -> pa.Schema:
     """Names and types by the first rows of a file."""
     rows = list(islice(elements(source, format), _ROWS))
@@ -124,11 +136,15 @@ def elements(source: Source, format: XmlFormat) -> Iterator[Row]:
             line=error.lineno,
             byte_offset=parser.ErrorByteIndex,
         ) from error
+    except LookupError as error:
+        raise FileRefused.at(
+            source.location, Code.INVALID_ENCODING, f"is XML in an {error}", line=1
+        ) from error
     except _DocumentType as error:
         raise FileRefused.at(
             source.location,
             Code.MALFORMED,
-            "declares entities, which are refused",
+            "declares a document type, which is refused: entities could hide in it",
             hint="Remove the DOCTYPE.",
             line=parser.CurrentLineNumber,
         ) from error
@@ -153,7 +169,7 @@ class _Collector:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text.append
-        self.parser.EntityDeclHandler = self._refuse
+        self.parser.StartDoctypeDeclHandler = self._refuse
 
     def taken(self) -> list[Row]:
         """The rows that ended since the last call."""
@@ -181,17 +197,17 @@ class _Collector:
             self._done.append(self._row)
             self._row = None
             return
-        if text.strip() or ".".join(self._path) not in self._parents():
+        if text.strip() or ".".join(self._path) not in self._row.parents:
             self._put(self._path, text)
         self._path.pop()
 
-    def _parents(self) -> set[str]:
-        assert self._row is not None
-        return {name.rpartition(".")[0] for name in self._row.values}
-
     def _put(self, path: list[str], text: str) -> None:
         assert self._row is not None
-        self._row.values[".".join(path)] = text
+        name = ".".join(path)
+        if name in self._row.values:
+            self._row.repeated.add(name)
+        self._row.values[name] = text
+        self._row.parents.add(name.rpartition(".")[0])
 
     def _refuse(self, *declared: Any) -> None:
         raise _DocumentType

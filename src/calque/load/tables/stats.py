@@ -48,7 +48,7 @@ def _delta_bounds(column: ColumnStats) -> tuple[Any, Any] | None:
     if isinstance(low, Decimal):
         return _decimal_bounds(low, high)
     if isinstance(low, datetime):
-        return _stamp(low, up=False), _stamp(high, up=True)
+        return _stamp_bounds(low, high)
     if isinstance(low, date):
         return low.isoformat(), high.isoformat()
     if isinstance(low, str):
@@ -61,6 +61,13 @@ def _decimal_bounds(low: Decimal, high: Decimal) -> tuple[Any, Any] | None:
     if Decimal(float(low)) != low or Decimal(float(high)) != high:
         return None
     return float(low), float(high)
+
+
+def _stamp_bounds(low: datetime, high: datetime) -> tuple[str, str] | None:
+    try:
+        return _stamp(low, up=False), _stamp(high, up=True)
+    except OverflowError:  # no millisecond follows the last one of the year 9999
+        return None
 
 
 def _stamp(moment: datetime, *, up: bool) -> str:

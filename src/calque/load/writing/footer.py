@@ -33,11 +33,22 @@ def _column(metadata: pq.FileMetaData, index: int) -> ColumnStats | None:
         if stats is None or not stats.has_null_count:
             return None
         nulls += stats.null_count
-        if stats.has_min_max:
-            lows.append(stats.min)
-            highs.append(stats.max)
+        bounds = _bounds(stats)
+        if bounds is not None:
+            lows.append(bounds[0])
+            highs.append(bounds[1])
         elif stats.null_count < chunk.num_values:
             bounded = False
     if not bounded or not lows:
         return ColumnStats(nulls)
     return ColumnStats(nulls, min(lows), max(highs))
+
+
+def _bounds(stats: pq.Statistics) -> tuple[Any, Any] | None:
+    """Least and greatest; None where there are none that Python can hold (the year 0, say)."""
+    if not stats.has_min_max:
+        return None
+    try:
+        return stats.min, stats.max
+    except (ValueError, OverflowError):
+        return None
