@@ -52,6 +52,22 @@ def test_load_again_history_and_ledger(tmp_path: Path, stage: Path) -> None:
     assert third["files_loaded"] == 1
 
 
+def test_archive_then_run_history_again(tmp_path: Path, stage: Path) -> None:
+    """Loaded files are moved; what history shows can be given to `calque sql`; expire is calm."""
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t", "--archive", "old/")
+    assert done.returncode == 0, done.stderr
+    assert "2 sources moved to the archive" in done.stderr + done.stdout
+    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == ["a.csv", "b.csv"]
+    assert list(stage.iterdir()) == []
+    (stage / "c.csv").write_text("id,name\n4,d\n")
+    (told,) = json.loads(calque(tmp_path, "history", "lake/t", "--json").stdout)
+    again = calque(tmp_path, "sql", told["statement"], "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["archived"] == 1
+    swept = json.loads(calque(tmp_path, "ledger", "expire", "--json").stdout)
+    assert swept == {"files": 0, "loads": 0, "sidecars": 0, "ended": [], "troubles": []}
+
+
 def test_partly_done_is_exit_code_3(tmp_path: Path, stage: Path) -> None:
     """Some rows or files left out: exit code 3, and the errors can be asked for."""
     calque(tmp_path, "load", "in/", "--into", "lake/t")
