@@ -23,7 +23,6 @@ from typing import Any, cast
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.conversions import partition_to_py
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
@@ -44,6 +43,7 @@ from calque.load.tables.iceberg_files import (
     bounds_as_bytes,
     file_stats,
     numbered,
+    partition_value,
     plain_schema,
 )
 from calque.load.work import TargetSchema
@@ -292,7 +292,7 @@ class IcebergSnapshot:
         for field in self._table.spec().fields:
             kind = cast(PrimitiveType, schema.find_field(field.source_id).field_type)
             value = values.get(schema.find_column_name(field.source_id) or field.name)
-            record.append(None if value is None else partition_to_py(kind, value))
+            record.append(None if value is None else partition_value(kind, value))
         return Record(*record)
 
     def _absolute(self, path: str) -> str:
