@@ -45,12 +45,15 @@ def make_csv(folder: Path, files: int, *, bad: float = 0.0) -> int:
     return files * ROWS
 
 
-def make_json(folder: Path, files: int) -> int:
-    """The same rows as NDJSON."""
+def make_json(folder: Path, files: int, *, bad: float = 0.0) -> int:
+    """The same rows as NDJSON; ``bad`` of them have a word for a number."""
     table = _table(0)
+    chosen = random.Random(12)
     texts = []
     for row in table.to_pylist():
         row.pop("id")
+        if chosen.random() < bad:
+            row["customer"] = "oops"
         row["day"], row["moment"] = row["day"].isoformat(), row["moment"].isoformat()
         row["price"] = float(row["price"])
         texts.append(json.dumps(row)[1:])

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from sqlalchemy import insert
 
 from calque.config import Settings
 from calque.ledger import TableKey, open_ledger
@@ -33,6 +32,10 @@ from calque.values import SourceIdentity
 KEY = TableKey("delta", "file:///bench", "id")
 STAMP = datetime(2026, 1, 1, tzinfo=UTC)
 PREFIX = "s3://landing/sales/2026/"
+FILLED = (
+    *("table_number", "location", "size", "etag", "last_modified", "verified_at", "expires_at"),
+    *("load_id", "rows", "errors", "loaded_at", "table_version"),
+)
 
 
 class Listed(Stage):
@@ -61,26 +64,16 @@ def fill(where: str, count: str) -> dict[str, float]:
     with open_ledger(where) as ledger:
         table = register_table(ledger, KEY)
         now = ledger.now()
+        marks = ", ".join("?" * len(FILLED))
+        insert = f"INSERT INTO {files.name} ({', '.join(FILLED)}) VALUES ({marks})"
+        same = (micros(STAMP), now, now + ledger.life, "load", 10, 0, now, 1)
         for start in range(0, int(count), 50_000):
             rows = [
-                {
-                    "table_number": table.number,
-                    "location": f"{PREFIX}part-{number:09d}.csv",
-                    "size": 1024,
-                    "etag": f'"{number:032x}"',
-                    "last_modified": micros(STAMP),
-                    "verified_at": now,
-                    "expires_at": now + ledger.life,
-                    "load_id": f"load-{start}",
-                    "rows": 10,
-                    "errors": 0,
-                    "loaded_at": now,
-                    "table_version": 1,
-                }
+                (table.number, f"{PREFIX}part-{number:09d}.csv", 1024, f'"{number:032x}"', *same)
                 for number in range(start, min(start + 50_000, int(count)))
             ]
             with ledger.write() as connection:
-                connection.execute(insert(files), rows)
+                connection.exec_driver_sql(insert, rows)
     return {}
 
 
@@ -91,12 +84,23 @@ def compare(where: str, count: str) -> dict[str, float]:
         request = LoadRequest(stage=PREFIX, into="x")
         results = ResultRows()
         begun = time.perf_counter()
+        for _ in Listed(int(count)).list():
+            pass
+        listing = time.perf_counter() - begun
+        spent, begun = time.process_time(), time.perf_counter()
         for one in Comparison(Listed(int(count)), request, ledger, table):
             assert one.status is Status.SKIPPED_LOADED
             results.skip(one.file.location, one.file.name, one.status._value_, 1024, "loaded")
         seconds = time.perf_counter() - begun
         assert len(results) == int(count)
-    return {"seconds": seconds, "megabytes": _megabytes()}
+        assert "pyspark" not in sys.modules, "nothing to load, so no Spark"
+    cpu = time.process_time() - spent
+    return {
+        "seconds": seconds,
+        "listing": listing,
+        "cpu": cpu,
+        "megabytes": _megabytes(),
+    }
 
 
 def naive(where: str, count: str) -> dict[str, float]:

@@ -18,9 +18,10 @@ Everything works without the file. Where it is there it gives names to large thi
     [tables."warehouse.sales"]
     location = "s3://warehouse/sales/"
     format = "delta"
+    options = { endpoint_url = "https://s3.internal", credentials = "mycompany.vault:s3_keys" }
 
     [stores.archive]
-    location = "grpc://store.internal:7777"
+    location = "grpcs://store.internal:7777"
     access = "…"                                # CALQUE_STORES_ARCHIVE_ACCESS
 
 The file is the one of ``--config`` or ``CALQUE_CONFIG``, else ``calque.toml`` in the working
@@ -103,7 +104,10 @@ class StageSettings:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """A table: where it is and what it is. ``catalog`` names an Iceberg catalog."""
+    """A table: where it is and what it is. ``catalog`` names an Iceberg catalog.
+
+    ``options`` are those of its service, as for a stage (never credentials).
+    """
 
     location: str | None = None
     format: str = "delta"
@@ -118,10 +122,14 @@ class TableSettings:
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """A calque store: a folder, or ``grpc://host:port`` with an access grant."""
+    """A calque store: a folder, or ``grpc://`` or ``grpcs://host:port`` with an access grant.
+
+    ``ca`` is a PEM file of the authorities that ``grpcs://`` trusts, instead of the public ones.
+    """
 
     location: str
     access: Secret | None = None
+    ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,3 +74,39 @@ def test_files_need_none(folder: Path, environment: dict[str, str]) -> None:
     ):
         done = without(EVERYTHING, folder, environment, *arguments)
         assert done.returncode == 0, (arguments, done.stderr)
+
+
+OPEN = """
+import sys
+
+sys.modules[sys.argv[1]] = None
+import calque
+from calque.errors import MissingExtra
+
+for use in (lambda: calque.open_project, lambda: __import__("calque.store.metainfo")):
+    try:
+        use()
+    except MissingExtra as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    "missing", ["cryptography", "google", "grpc", "prometheus_client", "pyeclib", "xxhash"]
+)
+def test_the_store_names_its_extra(folder: Path, environment: dict[str, str], missing: str) -> None:
+    """From Python, whatever part of the store is imported, and whatever package is not there."""
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, missing],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=150,
+    )  # fmt: skip
+    assert done.stdout.count("pip install 'calque[store]'") == 2, done.stderr
+
+
+def test_the_stores_commands_name_its_extra(folder: Path, environment: dict[str, str]) -> None:
+    """`calque serve` and `calque store` without gRPC: one clear message."""
+    for arguments in (("serve", "data"), ("store", "init", "data")):
+        done = without("grpc", folder, environment, *arguments)
+        assert done.returncode == 1, done.stderr
+        assert "pip install 'calque[store]'" in done.stderr
+        assert "Traceback" not in done.stderr

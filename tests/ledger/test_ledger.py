@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import exc, select, update
+from sqlalchemy import exc, select, text, update
 
 from calque.errors import (
     Aborted,
@@ -23,7 +24,7 @@ from calque.ledger.database import DEFAULT_LIFE, ERRORS, map_error
 from calque.ledger.expire import expire
 from calque.ledger.files import after_prefix, forget, mget, renew, scan
 from calque.ledger.finish import Manifest, abort, finalise, manifest_of, prepare
-from calque.ledger.history import find_load, history, records_of
+from calque.ledger.history import errors_of, find_load, history, records_of
 from calque.ledger.identity import DAY
 from calque.ledger.lease import (
     dead_loads,
@@ -32,8 +33,10 @@ from calque.ledger.lease import (
     take_over,
     this_process,
 )
-from calque.ledger.schema import claims, loads, version
-from calque.ledger.tables import register_table, void_records
+from calque.ledger.purge import pending_purges
+from calque.ledger.schema import MIGRATIONS, claims, errors, loads, purges, version
+from calque.ledger.tables import find_table, register_table, void_records
+from calque.values.row_errors import RowError
 from tests.ledger.conftest import KEY, Clock
 from tests.ledger.filling import OWNER, begin, identity, load, manifest
 
@@ -55,10 +58,10 @@ def test_key_is_tenant_database_table_and_file(url: str) -> None:
         with open_ledger(url, tenant=tenant) as ledger:
             for number, key in enumerate(keys):
                 row = register_table(ledger, key)
-                assert row.is_unread
+                assert row.unchecked
                 load(ledger, row, f"{tenant}{number}", [f"s3://b/{tenant}{number}"])
                 assert [one.location for one in scan(ledger, row)] == [f"s3://b/{tenant}{number}"]
-            assert register_table(ledger, KEY).is_unread
+            assert register_table(ledger, KEY).number == find_table(ledger, KEY).number
 
 
 def test_value_is_all_metadata(ledger: Ledger, table: TableRow, clock: Clock) -> None:
@@ -257,10 +260,37 @@ def test_migrations_are_versioned(url: str) -> None:
     """A ledger of a newer calque is refused, an old one is brought up, a current one untouched."""
     open_ledger(url).close()
     with open_ledger(url) as ledger, ledger.write() as connection:
-        assert connection.execute(select(version.c.version)).scalar_one() == 1
+        assert connection.execute(select(version.c.version)).scalar_one() == len(MIGRATIONS)
         connection.execute(update(version).values(version=99))
     with pytest.raises(ConfigInvalid, match="version 99"):
         open_ledger(url)
+
+
+def test_errors_of_the_first_version_are_kept(url: str) -> None:
+    """A ledger with a row for each error becomes one with a row for each file; none is lost."""
+    kinds = {"line": "BIGINT", "record": "BIGINT", "byte_offset": "BIGINT", "character": "BIGINT"}
+    names = ("load_id", *RowError._fields)
+    columns = ", ".join(f'"{name}" {kinds.get(name, "TEXT")}' for name in names)
+    old = [
+        ("L", "a", 3, 2, None, None, None, None, "MALFORMED", "no", 'x"y', None),
+        ("L", "a", 2, 1, "n", 4, "int64", "é", "INVALID_VALUE", "no", None, 17),
+        ("L", "b", 1, 1, None, None, None, None, "MALFORMED", "no", None, None),
+        ("M", "a", 1, 1, None, None, None, None, "MALFORMED", "no", None, None),
+    ]
+    open_ledger(url).close()
+    with open_ledger(url) as ledger, ledger.write() as connection:
+        errors.drop(connection)
+        connection.execute(text(f"CREATE TABLE calque_errors (number INTEGER, {columns})"))
+        fields = ", ".join(f'"{name}"' for name in names)
+        for number, row in enumerate(old):
+            marks = ", ".join(f":{name}" for name in names)
+            statement = f"INSERT INTO calque_errors (number, {fields}) VALUES ({number}, {marks})"
+            connection.execute(text(statement), dict(zip(names, row, strict=True)))
+        connection.execute(update(version).values(version=1))
+    with open_ledger(url) as ledger:
+        kept = [tuple(error.values()) for error in errors_of(ledger, "L")]
+        assert kept == [old[1], old[0], old[2]]
+        assert len(list(errors_of(ledger, "M"))) == 1
 
 
 def test_a_transaction_is_all_or_nothing(ledger: Ledger, table: TableRow) -> None:
@@ -312,3 +342,23 @@ def test_a_wrong_url() -> None:
 def test_default_life_is_64_days() -> None:
     """The seed's figure."""
     assert DEFAULT_LIFE == 64 * DAY
+
+
+def test_a_ledger_of_the_first_version_learns_to_archive(url: str) -> None:
+    """An older ledger gets the new columns; what was queued there stays to be removed."""
+    with open_ledger(url) as ledger:
+        table = register_table(ledger, KEY)
+        load(ledger, table, "l1", ["a.csv"])
+        with ledger.write() as connection:
+            for column in ("archive", "name"):
+                connection.execute(text(f"ALTER TABLE {purges.name} DROP COLUMN {column}"))
+            connection.execute(update(version).values(version=1))
+            connection.execute(
+                text(f"INSERT INTO {purges.name} VALUES ('l1', 'a', :identity, 0, NULL)"),
+                {"identity": json.dumps(identity("a.csv").to_json())},
+            )
+    with open_ledger(url) as ledger:
+        (queued,) = pending_purges(ledger, table)
+        assert (queued.load_id, queued.archive, queued.name) == ("l1", None, None)
+        with ledger.read() as connection:
+            assert connection.execute(select(version.c.version)).scalar() == len(MIGRATIONS)

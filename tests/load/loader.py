@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
 from calque import faults
 from calque.config import Settings
 from calque.errors import CalqueError
@@ -44,6 +48,30 @@ class Place:
         lake = self.folder / "lake" / "t"
         return str(lake) if self.kind == "delta" else f"iceberg:{lake}"
 
+    @property
+    def source(self) -> str:
+        """The stage as a statement names it."""
+        return f"{self.stage}/"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings()
+
+    def delta_table(self) -> DeltaTable:
+        """The table as its own library opens it."""
+        return DeltaTable(str(self.folder / "lake" / "t"))
+
+    def iceberg_table(self) -> Table:
+        """The table as its own library opens it."""
+        lake = self.folder / "lake"
+        uri, warehouse = f"sqlite:///{lake}/catalog.db", f"file://{lake}"
+        return SqlCatalog("calque", uri=uri, warehouse=warehouse).load_table("default.t")
+
+    def files(self) -> set[str]:
+        """Every file under the table's folder."""
+        lake = self.folder / "lake"
+        return {str(path.relative_to(lake)) for path in lake.rglob("*") if path.is_file()}
+
     def statement(
         self,
         *,
@@ -53,11 +81,11 @@ class Place:
     ) -> Statement:
         """A statement over this place, ready to be run in this process."""
         request = LoadRequest(
-            **{"stage": f"{self.stage}/", "into": self.table, "lease_seconds": LEASE, **options}
+            **{"stage": self.source, "into": self.table, "lease_seconds": LEASE, **options}
         )
         ledger = open_ledger(self.ledger, clock=clock)
         chosen = engine or engine_for(spark="local")
-        return Statement(request, Settings(), ledger, lambda _size, _sql: chosen)
+        return Statement(request, self.settings, ledger, lambda _size, _sql: chosen)
 
     def load(self, **options: Any) -> Report:
         """Run a statement in this process."""

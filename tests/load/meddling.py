@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from calque.load.engines import engine_for
 from calque.load.manifest import StagedFile, TaskResult
-from calque.load.work import FormatOptions, WritePlan
+from calque.load.work import FormatOptions, OnAdvance, WritePlan
 
 
 def nothing() -> None:
@@ -27,9 +27,9 @@ class Meddling:
         self._before = before
         self._after = after
 
-    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         self._before()
-        yield from self._inner.run(plan)
+        yield from self._inner.run(plan, advance)
         self._after()
 
     def infer(

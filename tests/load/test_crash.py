@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from calque.load.protocol import STEPS
+from calque.testing.postgres import PostgresServer
 from tests.load.loader import LEASE, Place, ended, run, start
 from tests.load.world import assert_settled, write_files
 
@@ -18,23 +21,20 @@ FREEZE = 2.5 * LEASE
 FILES = 3
 
 
-def _place(folder: Path, kind: str) -> tuple[Place, list[int]]:
-    folder.mkdir(parents=True)
-    place = Place(folder, kind, str(folder / "ledger.db"))
-    return place, write_files(place.stage, FILES)
+Case = tuple[Place, list[int], int]
 
 
-def _alone(folder: Path, kind: str, step: str, action: str) -> tuple[Place, list[int], int]:
+def _alone(place: Place, step: str, action: str) -> Case:
     """The victim stops at the step; the same statement is run again afterwards."""
-    place, expected = _place(folder, kind)
+    expected = write_files(place.stage, FILES)
     code = run(place, "victim", f"{step}:{action}", purge=True)
     assert run(place, "again", purge=True) == 0
     return place, expected, code
 
 
-def _beside(folder: Path, kind: str, step: str, action: str) -> tuple[Place, list[int], int]:
+def _beside(place: Place, step: str, action: str) -> Case:
     """Another loader starts with the victim and a third comes after both."""
-    place, expected = _place(folder, kind)
+    expected = write_files(place.stage, FILES)
     victim = start(place, "victim", f"{step}:{action}", purge=True)
     other = start(place, "other", purge=True)
     victim.join(60)
@@ -43,9 +43,9 @@ def _beside(folder: Path, kind: str, step: str, action: str) -> tuple[Place, lis
     return place, expected, victim.exitcode
 
 
-def _overtaken(folder: Path, kind: str, step: str) -> tuple[Place, list[int], int]:
+def _overtaken(place: Place, step: str) -> Case:
     """The victim freezes beyond its lease; another takes over; then the victim wakes."""
-    place, expected = _place(folder, kind)
+    expected = write_files(place.stage, FILES)
     victim = start(place, "victim", f"{step}@1:pause={FREEZE}", purge=True)
     victim.join(LEASE * 1.5)
     assert run(place, "other", purge=True) == 0
@@ -54,72 +54,119 @@ def _overtaken(folder: Path, kind: str, step: str) -> tuple[Place, list[int], in
     return place, expected, victim.exitcode
 
 
-Runs = dict[tuple[str, str, str], "Future[tuple[Place, list[int], int]]"]
+@contextmanager
+def _placed(
+    folder: Path, kind: str, ledger: str, request: pytest.FixtureRequest
+) -> Iterator[Place]:
+    """A folder with a ledger of its own: a file in it, or a database."""
+    folder.mkdir(parents=True)
+    if ledger == "sqlite":
+        yield Place(folder, kind, str(folder / "ledger.db"))
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.database()
+    yield Place(folder, kind, url)
+    server.drop(url)
+
+
+@pytest.fixture
+def place(
+    kind: str, ledger: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Place]:
+    """Where one case happens."""
+    with _placed(tmp_path / "case", kind, ledger, request) as made:
+        yield made
+
+
+Runs = dict[tuple[str, str, str], "Future[Case]"]
 
 
 @pytest.fixture(scope="module")
-def frozen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+def frozen(
+    ledger: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Runs]:
     """Every freezing case, several at a time: they mostly wait."""
     base = tmp_path_factory.mktemp("frozen")
-    with ThreadPoolExecutor(6) as pool:
-        runs: Runs = {}
-        for kind in KINDS:
-            for step in STEPS:
-                alone = base / f"{kind}-{step}-alone"
-                over = base / f"{kind}-{step}-overtaken"
-                fault = f"pause={FREEZE}"
-                runs[kind, step, "alone"] = pool.submit(_alone, alone, kind, f"{step}@1", fault)
-                runs[kind, step, "overtaken"] = pool.submit(_overtaken, over, kind, step)
+    runs: Runs = {}
+    with ExitStack() as places, ThreadPoolExecutor(6) as pool:
+        for kind, step in product(KINDS, STEPS):
+
+            def place(name: str, kind: str = kind) -> Place:
+                return places.enter_context(_placed(base / name, kind, ledger, request))
+
+            alone, over = place(f"{kind}-{step}-alone"), place(f"{kind}-{step}-overtaken")
+            fault = f"pause={FREEZE}"
+            runs[kind, step, "alone"] = pool.submit(_alone, alone, f"{step}@1", fault)
+            runs[kind, step, "overtaken"] = pool.submit(_overtaken, over, step)
         yield runs
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_killed_then_run_again(tmp_path: Path, kind: str, step: str) -> None:
+KILLED = [
+    ("delta", "sqlite"),
+    ("iceberg", "sqlite"),
+    ("delta", "postgres"),
+    pytest.param("iceberg", "postgres", marks=pytest.mark.soak),
+]
+LEDGERS = ["sqlite", pytest.param("postgres", marks=pytest.mark.soak)]
+"""The whole matrix on PostgreSQL is for the long run."""
+
+each_step = pytest.mark.parametrize("step", STEPS)
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_ledger = pytest.mark.parametrize("ledger", LEDGERS, scope="module")
+
+
+@each_step
+@pytest.mark.parametrize(("kind", "ledger"), KILLED)
+def test_killed_then_run_again(place: Place, step: str) -> None:
     """A loader killed at any step leaves nothing that the next run does not put right."""
-    place, expected, code = _alone(tmp_path / "case", kind, step, "kill")
+    _, expected, code = _alone(place, step, "kill")
     assert code == -signal.SIGKILL
     assert_settled(place, expected)
     assert list(place.stage.iterdir()) == []
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_killed_beside_another(tmp_path: Path, kind: str, step: str) -> None:
+@each_step
+@each_kind
+@each_ledger
+def test_killed_beside_another(place: Place, step: str) -> None:
     """A loader killed at any step does not disturb another on the same stage."""
-    place, expected, _ = _beside(tmp_path / "case", kind, step, "kill")
+    _, expected, _ = _beside(place, step, "kill")
     assert_settled(place, expected)
     assert list(place.stage.iterdir()) == []
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_failed_then_run_again(tmp_path: Path, kind: str, step: str) -> None:
+@each_step
+@each_kind
+@each_ledger
+def test_failed_then_run_again(place: Place, step: str) -> None:
     """An error at any step is reported, and the next run puts everything right."""
-    place, expected, code = _alone(tmp_path / "case", kind, step, "error")
+    _, expected, code = _alone(place, step, "error")
     assert code == 1
     assert_settled(place, expected)
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_failed_once(tmp_path: Path, kind: str, step: str) -> None:
+@each_step
+@each_kind
+@each_ledger
+def test_failed_once(place: Place, step: str) -> None:
     """An error that does not come back on the way out harms nothing either."""
-    place, expected, code = _alone(tmp_path / "case", kind, f"{step}@1", "error")
+    _, expected, code = _alone(place, f"{step}@1", "error")
     assert code == 1
     assert_settled(place, expected)
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_failed_beside_another(tmp_path: Path, kind: str, step: str) -> None:
+@each_step
+@each_kind
+@each_ledger
+def test_failed_beside_another(place: Place, step: str) -> None:
     """An error at any step of one loader does not disturb another."""
-    place, expected, _ = _beside(tmp_path / "case", kind, f"{step}@1", "error")
+    _, expected, _ = _beside(place, f"{step}@1", "error")
     assert_settled(place, expected)
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
+@each_step
+@each_kind
+@each_ledger
 def test_frozen_alone(frozen: Runs, kind: str, step: str) -> None:
     """A loader that sleeps beyond its lease and meets nobody goes on and ends well."""
     place, expected, code = frozen[kind, step, "alone"].result()
@@ -127,8 +174,9 @@ def test_frozen_alone(frozen: Runs, kind: str, step: str) -> None:
     assert_settled(place, expected)
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
+@each_step
+@each_kind
+@each_ledger
 def test_frozen_and_overtaken(frozen: Runs, kind: str, step: str) -> None:
     """A loader that wakes after another took its load over loads nothing twice."""
     place, expected, _ = frozen[kind, step, "overtaken"].result()

@@ -1,14 +1,26 @@
-"""The 64 days, seen from a statement: renewal, and files that may have been forgotten."""
+"""The 64 days: renewal, files that may have been forgotten, and what goes when they are over."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import time
+from collections import Counter
+from dataclasses import replace
 
+import pytest
+from sqlalchemy import select
+
+from calque.config import Settings
+from calque.ledger import open_ledger
 from calque.ledger.identity import DAY
+from calque.ledger.schema import claims, loads
+from calque.load.expire import Swept, expire
 from calque.load.manifest import Status
-from tests.load.loader import Place
-from tests.load.world import write_files
+from tests.load.loader import Place, run
+from tests.load.meddling import Meddling
+from tests.load.world import assert_settled, iceberg, ids, write_files
 
 
 def later(days: float) -> int:
@@ -57,3 +69,105 @@ def test_a_new_file_in_an_old_table_is_loaded(simple: Place) -> None:
         "f00000.csv": "SKIPPED_UNCERTAIN",
         "f00001.csv": "LOADED",
     }
+
+
+def sidecars(place: Place) -> list[str]:
+    return sorted(path.name for path in (place.folder / "lake").rglob("_calque/loads/*"))
+
+
+def swept(place: Place, days: float = 0) -> Swept:
+    with open_ledger(place.ledger, clock=lambda: later(days)) as ledger:
+        return expire(Settings(), ledger)
+
+
+def test_sidecars_expire_with_their_loads(place: Place) -> None:
+    """A load of which nothing is remembered any more leaves no sidecar; others keep theirs."""
+    write_files(place.stage, 1)
+    first = place.load().load_ids[0]
+    assert sidecars(place) == [f"{first}.done", f"{first}.json.gz"]
+    assert swept(place, 60).loads == 0
+    write_files(place.stage, 1, first=1)
+    second = place.load(clock=lambda: later(60), files=("f00001.csv",)).load_ids[0]
+    done = swept(place, 70)
+    assert (done.files, done.loads, done.sidecars, done.troubles) == (1, 1, 1, [])
+    assert sidecars(place) == [f"{second}.done", f"{second}.json.gz"]
+
+
+def test_renewed_records_keep_their_sidecar(simple: Place) -> None:
+    """A file that is still staged keeps record, load and sidecar, however old they are."""
+    write_files(simple.stage, 1)
+    simple.load()
+    simple.load(clock=lambda: later(60))
+    assert (swept(simple, 70).loads, len(sidecars(simple))) == (0, 2)
+
+
+def test_a_sidecar_that_cannot_go_keeps_its_load(delta: Place) -> None:
+    """What could not be removed is told and tried again: nothing is forgotten half."""
+    write_files(delta.stage, 1)
+    delta.load()
+    folder = delta.folder / "lake" / "t" / "_calque"
+    folder.rename(folder.with_name("aside"))
+    folder.symlink_to("_calque")  # a loop: nothing can be told of it
+    done = swept(delta, 70)
+    assert (done.loads, len(done.troubles)) == (0, 1)
+    folder.unlink()
+    folder.with_name("aside").rename(folder)
+    done = swept(delta, 70)
+    assert (done.loads, done.sidecars, sidecars(delta)) == (1, 1, [])
+
+
+@pytest.mark.parametrize("step", ["write.before", "prepare.after", "commit.after"])
+@pytest.mark.parametrize("again", [True, False])
+def test_dead_loads_of_a_table_that_is_gone(simple: Place, step: str, again: bool) -> None:
+    """What was open for a dropped (and re-made) table is let go; the new table is not touched."""
+    expected = write_files(simple.stage, 2)
+    simple.load(max_files=1)
+    assert run(simple, "victim", f"{step}:kill") == -signal.SIGKILL
+    drop(simple)
+    if again:
+        simple.load()
+    done = swept(simple)
+    assert [told.partition(": ")[2] for told in done.ended] == ["its table is gone"]
+    with open_ledger(simple.ledger) as ledger, ledger.read() as connection:
+        assert connection.execute(select(claims)).all() == []
+        assert set(connection.execute(select(loads.c.state)).scalars()) <= {"COMMITTED", "ABORTED"}
+    assert swept(simple).ended == []
+    if again:
+        assert ids(simple) == Counter(expected)
+
+
+def test_dead_loads_of_a_table_that_is_there(simple: Place) -> None:
+    """A dead load of a living table is finished as the next load would finish it."""
+    expected = write_files(simple.stage, 2)
+    assert run(simple, "victim", "commit.after:kill") == -signal.SIGKILL
+    assert [told.partition(": ")[2] for told in swept(simple).ended] == ["committed"]
+    assert_settled(simple, expected)
+
+
+def test_living_loads_are_left_alone(simple: Place) -> None:
+    """A load whose process is alive is not ended by anybody's clean-up."""
+    write_files(simple.stage, 1)
+    simple.load()
+    write_files(simple.stage, 1, first=1)
+    found: list[Swept] = []
+    simple.load(engine=Meddling(after=lambda: found.append(swept(simple))), lease_seconds=60)
+    assert [one.ended for one in found] == [[]]
+
+
+def test_sidecars_of_an_earlier_table_are_not_its_own(simple: Place) -> None:
+    """A table made again in the same folder, with a lost ledger, takes nothing for loaded."""
+    expected = write_files(simple.stage, 1)
+    simple.load()
+    drop(simple, keep_files=True)
+    lost = replace(simple, ledger=str(simple.folder / "other.db"))
+    assert lost.load().files_loaded == 1
+    assert ids(lost) == Counter(expected)
+
+
+def drop(place: Place, *, keep_files: bool = False) -> None:
+    """Drop the table as its own tools do; ``keep_files``: what lies beside it stays."""
+    table = place.folder / "lake" / "t"
+    if place.kind == "delta":
+        shutil.rmtree(table / "_delta_log" if keep_files else table)
+        return
+    iceberg(place).catalog.drop_table(("default", "t"))

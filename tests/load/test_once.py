@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from calque.errors import StatementInvalid
+from calque.load import purge
 from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted, Report
@@ -177,6 +179,15 @@ def test_more_files_than_a_batch(simple: Place) -> None:
     assert_settled(simple, expected)
 
 
+def test_purge_of_more_files_than_a_batch(delta: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PURGE removes every loaded file, however many they are."""
+    monkeypatch.setattr(purge, "BATCH", 2)
+    expected = write_files(delta.stage, 5)
+    assert delta.load(purge=True).purged == 5
+    assert list(delta.stage.iterdir()) == []
+    assert_settled(delta, expected)
+
+
 @pytest.mark.soak
 def test_fifteen_thousand_and_one_files(delta: Place) -> None:
     """There is no cap on the number of files of a statement."""
@@ -311,6 +322,34 @@ def test_awkward_names(simple: Place) -> None:
     assert simple.load().files_loaded == len(names)
     assert simple.load().count(Status.SKIPPED_LOADED) == len(names)
     assert ids(simple) == Counter(range(len(names)))
+
+
+def test_names_that_are_no_text(simple: Place) -> None:
+    """A name that is not UTF-8 is refused for its file alone; the others load, again and again."""
+    expected = write_files(simple.stage, 2)
+    strange = os.fsencode(simple.stage) + b"/f0000\xff.csv"
+    Path(os.fsdecode(strange)).write_text("id,name\n9,z\n")
+    with pytest.raises(LoadAborted, match=r"f0000\\xff[.]csv: its name is not UTF-8"):
+        simple.load()
+    for known in ("LOADED", "SKIPPED_LOADED"):
+        report = simple.load(on_error=on_error("skip_file"))
+        assert statuses(report) == {
+            "f00000.csv": known,
+            "f00001.csv": known,
+            "f0000\\xff.csv": "FAILED",
+        }
+        json.dumps(report.to_json())
+    named = simple.load(files=("f0000\udcff.csv", "f00000.csv"), on_error=on_error("continue"))
+    assert statuses(named) == {"f0000\\xff.csv": "FAILED", "f00000.csv": "SKIPPED_LOADED"}
+    assert_settled(simple, expected)
+
+
+def test_a_stage_whose_name_is_no_text(simple: Place) -> None:
+    """A folder whose own name is not UTF-8 is refused before anything is looked at."""
+    folder = simple.folder / "st\udcffage"
+    write_files(folder, 1)
+    with pytest.raises(StatementInvalid, match=r"st\\xffage"):
+        simple.load(stage=f"{folder}/")
 
 
 def test_files_and_pattern_exclude_each_other(simple: Place) -> None:

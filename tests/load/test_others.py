@@ -265,6 +265,15 @@ def test_purge_removes_only_what_was_loaded(place: Place) -> None:
     assert ids(place) == Counter(expected)
 
 
+def test_purge_empties_its_queue(simple: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sources a load had, all of them are removed by the statement that says so."""
+    monkeypatch.setattr("calque.ledger.purge.TOGETHER", 3)
+    write_files(simple.stage, 10)
+    assert simple.load(purge=True).purged == 10
+    assert list(simple.stage.iterdir()) == []
+    assert _queue(simple) == 0
+
+
 def test_purge_leaves_a_replaced_source(simple: Place) -> None:
     """A source that was replaced after its load is no longer ours to remove."""
     expected = write_files(simple.stage, 1)
@@ -370,7 +379,7 @@ def test_label_of_an_aborted_load_can_be_used_again(simple: Place) -> None:
         simple.load(label="once")
     (simple.stage / "bad.csv").write_text("id,name\n77,y\n")
     told = simple.load(label="once")
-    assert told.load_ids == ["once.2"]
+    assert told.load_ids == ["once~2"]
     assert simple.load(label="once").replayed
 
 

@@ -11,6 +11,7 @@ import pytest
 from botocore.config import Config
 from deltalake import DeltaTable
 
+from calque import faults
 from calque.config import Settings
 from calque.ledger import open_ledger
 from calque.ledger.history import records_of
@@ -48,8 +49,8 @@ class Lake:
     def put(self, name: str, body: str) -> None:
         self.client.put_object(Bucket=self.bucket, Key=f"in/{name}", Body=body.encode())
 
-    def names(self) -> list[str]:
-        found = self.client.list_objects_v2(Bucket=self.bucket, Prefix="in/").get("Contents", [])
+    def names(self, prefix: str = "in/") -> list[str]:
+        found = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])
         return [one["Key"] for one in found]
 
     def load(self, **options: object) -> Report:
@@ -118,3 +119,24 @@ def test_records_hold_the_etag(lake: Lake) -> None:
     (found,) = records_of(statement.ledger, statement.lake.key(statement.lake.open()))
     assert found["location"] == f"s3://{lake.bucket}/in/a.csv"
     assert found["etag"]
+
+
+def test_archive_on_s3(lake: Lake) -> None:
+    """Files move within the bucket; one that stopped between copy and delete is finished."""
+    lake.put("x/a.csv", "id,name\n1,a\n")
+    lake.put("b.csv", "id,name\n2,b\n")
+    faults.arm("purge.copied@1:error")
+    try:
+        stopped = lake.load(archive=f"s3://{lake.bucket}/old/")
+    finally:
+        faults.arm("")
+    assert stopped.archived == 1
+    assert any("could not be moved" in note for note in stopped.notes)
+    assert lake.names("in/") == ["in/b.csv"]
+    assert lake.load().archived == 1
+    assert lake.names("in/") == []
+    assert lake.names("old/") == ["old/b.csv", "old/x/a.csv"]
+    lake.put("b.csv", "id,name\n3,c\n")
+    again = lake.load(archive=f"s3://{lake.bucket}/old/")
+    assert lake.names("old/") == [f"old/{again.load_ids[0]}/b.csv", "old/b.csv", "old/x/a.csv"]
+    assert lake.ids() == Counter([1, 2, 3])

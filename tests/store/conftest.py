@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +93,12 @@ class SatelliteUnderTest:
 
 def _open_satellite(url: str, clock: Clock, settings: SatelliteSettings) -> SatelliteUnderTest:
     freed: list[DeletedPieces] = []
-    endpoint = Endpoint.open(url, settings, delete_pieces=freed.extend, clock=clock)
+
+    def delete_pieces(deleted: Sequence[DeletedPieces]) -> Sequence[DeletedPieces]:
+        freed.extend(deleted)
+        return ()
+
+    endpoint = Endpoint.open(url, settings, delete_pieces=delete_pieces, clock=clock)
     project = endpoint.admin.create_project("satellite")
     for number in (1, 2, 3):
         endpoint.admin.register_node(bytes([number]) * 32, f"memory:///node{number}")

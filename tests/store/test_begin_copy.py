@@ -8,9 +8,9 @@ import pytest
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.database import Transaction
 from calque.store.metabase.delete_object import DeleteObject, delete_object
 from calque.store.metabase.lookup import object_by_stream
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, Position
 from tests.store.world import HOUR_US, LAYOUTS, MULTIPART, ONE_REMOTE, THREE_REMOTE, Layout, World
 

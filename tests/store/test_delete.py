@@ -9,9 +9,9 @@ from calque.errors import ConditionNotMatch, FailedPrecondition, NotFound
 from calque.store.metabase.delete_batch import DeleteBucket, delete_bucket
 from calque.store.metabase.delete_object import DeleteObject, delete_object
 from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.schema import segments
+from calque.store.metabase.schema import objects, segments
 from calque.store.metabase.values import SegmentRecord
-from tests.store.world import EMPTY, ONE_REMOTE, THREE_REMOTE, WITH_TAIL, Layout, World
+from tests.store.world import EMPTY, ONE_REMOTE, SCHEME, THREE_REMOTE, WITH_TAIL, Layout, World
 
 SIZES = {"no segment": EMPTY, "one segment": ONE_REMOTE, "three segments": THREE_REMOTE}
 
@@ -70,6 +70,17 @@ def test_the_original_of_two_copies(world: World, layout: Layout) -> None:
     world.delete(world.at("a"))
     assert world.ancestors() == ({other.stream_id: oldest.stream_id} if layout.parts else {})
     assert world.download(world.at("b")) == world.download(world.at("c")) == body
+
+
+def test_copies_of_the_same_moment(world: World) -> None:
+    """Of copies as old as each other the one with the smaller stream id is promoted."""
+    world.upload("a")
+    copies = {world.copy(world.at("a"), world.at(f"copy{n}")).stream_id for n in range(5)}
+    with world.database.engine.begin() as connection:
+        connection.execute(update(objects).values(created_at=world.clock()))
+    world.delete(world.at("a"))
+    first = min(copies)
+    assert world.ancestors() == dict.fromkeys(copies - {first}, first)
 
 
 def test_original_promoted_last(world: World, layout: Layout) -> None:
@@ -199,15 +210,23 @@ def test_promotion_carries_a_repair(world: World) -> None:
         connection.execute(
             update(segments)
             .where(segments.c.stream_id == source.stream_id, segments.c.position == 1)
-            .values(remote_alias_pieces=repaired, repaired_at=world.clock(), placement=4)
+            .values(
+                remote_alias_pieces=repaired,
+                repaired_at=world.clock(),
+                placement=4,
+                redundancy=SCHEME._replace(total=9).encode(),
+            )
         )
     before = {
         row[1]: SegmentRecord(*row) for row in world.table("segments") if row[0] == source.stream_id
     }
     seen = list_segments(world.database, ListSegments(world.at("c"))).segments
-    assert [(each.repaired_at, each.placement) for each in seen] == [
-        (before[number].repaired_at, before[number].placement) for number in range(3)
-    ]
+    for each in seen:
+        lender = before[each.position]
+        assert each.repaired_at == lender.repaired_at
+        assert each.placement == lender.placement
+        assert each.redundancy == lender.redundancy
+        assert each.remote_alias_pieces == lender.remote_alias_pieces
     world.delete(world.at("a"))
     for row in world.table("segments"):
         segment = SegmentRecord(*row)

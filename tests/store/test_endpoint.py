@@ -93,12 +93,13 @@ def test_begin_returns_what_the_client_needs(satellite: SatelliteUnderTest) -> N
         ("new_encrypted_metadata", b"data", InvalidInput),
         ("new_encrypted_metadata_key", b"k" * 48, InvalidInput),
         ("new_encrypted_metadata_key_nonce", b"n" * 12, InvalidInput),
+        ("stream_id", b"s" * 16, InvalidInput),
     ],
 )
 def test_finish_of_something_else(
     satellite: SatelliteUnderTest, field: str, value: object, error: type[CalqueError]
 ) -> None:
-    """An operation id binds destination and override flag; anything else is refused."""
+    """An operation id binds source, destination and override flag; all else is refused."""
     client = satellite.client
     client.upload(b"a")
     request = client.finishing(client.begin_copy(b"a", b"b"), b"b")
@@ -448,3 +449,16 @@ def test_keys_may_come_in_any_order(satellite: SatelliteUnderTest) -> None:
     assert [each.encrypted_key for each in stored] == [
         each.encrypted_key for each in backwards[::-1]
     ]
+
+
+def test_millions_of_empty_keys(satellite: SatelliteUnderTest) -> None:
+    """A message full of nothing is refused by its count, before anything is made of it."""
+    client = satellite.client
+    client.upload(b"a")
+    request = client.finishing(client.begin_copy(b"a", b"b"), b"b")
+    field = request.DESCRIPTOR.fields_by_name["new_segment_keys"].number
+    empty = bytes([field << 3 | 2, 0])
+    flood = pb.ObjectFinishCopyRequest.FromString(request.SerializeToString() + empty * 300_000)
+    with pytest.raises(InvalidInput, match="300001 segment keys in one call"):
+        client.satellite.finish_copy_object(flood)
+    assert client.keys() == [b"a"]

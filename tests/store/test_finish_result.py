@@ -249,6 +249,16 @@ def test_repeated_finish_after_the_copy_went(world: World) -> None:
         world.finish(request)
 
 
+def test_repeated_finish_after_the_copy_moved(world: World) -> None:
+    """What the operation made lies elsewhere now: its result is not at the destination."""
+    world.upload("a")
+    request = world.finishing(world.at("a"), world.at("b"))
+    world.finish(request)
+    world.move(world.at("b"), world.at("c"))
+    with world.unchanged(FailedPrecondition, match="finished before"):
+        world.finish(request)
+
+
 def test_onto_itself_changes_nothing(world: World) -> None:
     """Without new metadata the stored object is returned, every row stays."""
     source = world.upload("a", WITH_TAIL, metadata=world.wrapped_metadata())

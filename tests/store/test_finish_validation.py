@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound, PermissionDenied
-from calque.store.metabase.delete_batch import BucketDeleted, DeleteBucket, delete_bucket
+from calque.store.metabase.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.delete_batch import (
+    BucketDeleted,
+    DeleteBucket,
+    delete_bucket,
+    delete_expired,
+)
+from calque.store.metabase.get_object import get_object
+from calque.store.metabase.list_objects import ListObjects, list_objects
 from calque.store.metabase.operations import Operation
 from calque.store.metabase.segment_keys import PackedKeys
 from calque.store.metabase.values import NO_METADATA, SegmentKey, WrappedMetadata
@@ -160,9 +168,33 @@ def test_operation_out_of_time(world: World) -> None:
     """An operation ends at its expiry."""
     world.upload("a")
     request = world.finishing(world.at("a"), world.at("b"))
-    world.clock.advance(25 * HOUR_US)
+    world.clock.stop_at(request.operation.expires_at - 1)
+    with world.unchanged(InvalidInput, match="segment keys"):
+        world.finish(replace(request, keys=PackedKeys()))
+    world.clock.stop_at(request.operation.expires_at)
     with world.unchanged(FailedPrecondition, match="time of this operation is over"):
         world.finish(request)
+
+
+def test_the_moment_of_expiry(world: World) -> None:
+    """At its end, to the microsecond, an object is gone for everybody; before it, for nobody."""
+    end = world.clock() + HOUR_US
+    world.upload("a", expires_at=end)
+    request = world.finishing(world.at("a"), world.at("late"))
+    listing = ListObjects(world.project_id, "first")
+    world.clock.stop_at(end - 1)
+    world.copy(world.at("a"), world.at("b"))
+    assert len(list_objects(world.database, listing).items) == 2
+    assert list(delete_expired(world.database)) == []
+    world.clock.stop_at(end)
+    with world.unchanged(FailedPrecondition, match="expired"):
+        world.finish(request)
+    with world.unchanged(NotFound):
+        begin_copy(world.database, BeginCopy(world.at("a"), world.at("c")))
+    with world.unchanged(NotFound):
+        get_object(world.database, world.at("a"))
+    assert list_objects(world.database, listing).items == []
+    assert sum(batch.deleted for batch in delete_expired(world.database)) == 2
 
 
 def test_operation_id_of_the_wrong_size(world: World) -> None:

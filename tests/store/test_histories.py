@@ -249,6 +249,7 @@ def test_histories_on_postgres(postgres_url: str) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_long_histories(postgres_url: str) -> None:
     """Many more, on both databases."""
     _run(postgres_url, examples=200, steps=60)

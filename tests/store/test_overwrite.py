@@ -153,3 +153,29 @@ def test_contradicting_conditions() -> None:
     """if_not_exists and if_match cannot both be meant."""
     with pytest.raises(InvalidInput, match="contradict"):
         Conditions(if_not_exists=True, if_match=b"x" * 16)
+
+
+def test_a_move_without_the_right_to_delete(world: World) -> None:
+    """A move replaces nothing for a caller that may not delete at the destination."""
+    world.upload("a")
+    world.upload("b")
+    with world.unchanged(PermissionDenied, match="may not overwrite"):
+        world.move(world.at("a"), world.at("b"), may_overwrite=False)
+    world.move(world.at("a"), world.at("c"), may_overwrite=False)
+
+
+def test_onto_itself_keeps_conditions(world: World) -> None:
+    """An object copied onto itself is its own destination: conditions and rights hold for it."""
+    source, new = world.upload("a"), world.wrapped_metadata(b"new")
+    itself = (world.at("a"), world.at("a"))
+    replaced = {"metadata": new, "override_metadata": True}
+    for changes in ({}, replaced):
+        with world.unchanged(AlreadyExists):
+            world.copy(*itself, conditions=Conditions(if_not_exists=True), **changes)
+        with world.unchanged(ConditionNotMatch):
+            world.copy(*itself, conditions=Conditions(if_match=b"x" * 16), **changes)
+        with world.unchanged(ConditionNotMatch):
+            world.copy(*itself, conditions=Conditions(source_if_match=b"x" * 16), **changes)
+    with world.unchanged(PermissionDenied, match="may not overwrite"):
+        world.copy(*itself, may_overwrite=False, **replaced)
+    world.copy(*itself, conditions=Conditions(if_match=source.stream_id), **replaced)

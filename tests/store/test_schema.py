@@ -26,12 +26,13 @@ from calque.errors import (
 )
 from calque.store.metabase import pieces
 from calque.store.metabase.create_bucket import INSERT_BUCKET
-from calque.store.metabase.database import MAX_TRIES, Database, Transaction
+from calque.store.metabase.database import MAX_TRIES, Database
 from calque.store.metabase.faults import Disturbed, database_error, disturbed
 from calque.store.metabase.lookup import BUCKET_EXISTS
 from calque.store.metabase.migrate import current_revision, migrate, revisions
 from calque.store.metabase.promotion import DELETE_SEGMENTS
 from calque.store.metabase.schema import metadata, segments
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import Encryption, Position, Redundancy
 from calque.testing.postgres import PostgresServer
 from tests.store.world import World, in_parallel

@@ -78,7 +78,7 @@ def test_a_segment_sent_twice(world: World) -> None:
 
 
 def test_the_same_commit_segment_twice(world: World) -> None:
-    """A retry of the very same call frees nothing."""
+    """A retry of the very same call frees nothing, also when the upload was committed since."""
     pending = world.begin(world.at("a"))
     request = CommitSegment(
         pending.stream_id,
@@ -94,6 +94,12 @@ def test_the_same_commit_segment_twice(world: World) -> None:
     assert commit_segment(world.database, request) == []
     assert commit_segment(world.database, request) == []
     assert len(world.table("segments")) == 1
+    commit_object(world.database, CommitObject(world.at("a"), pending.stream_id))
+    rows = world.rows()
+    assert commit_segment(world.database, request) == []
+    assert world.rows() == rows
+    with world.unchanged(NotFound, match="committed or aborted"):
+        commit_segment(world.database, replace(request, root_piece_id=os.urandom(32)))
 
 
 def test_segments_after_commit_or_abort(world: World) -> None:
@@ -205,6 +211,7 @@ def test_malformed_begin(field: str, value: object) -> None:
     "changes",
     [
         {"plain_size": -1},
+        {"plain_size": 117},
         {"encrypted_size": 0},
         {"root_piece_id": b"short"},
         {"encrypted_key": b"short"},

@@ -13,12 +13,20 @@ from calque.errors import (
     CalqueError,
     InvalidInput,
     NotFound,
+    PermissionDenied,
     RateLimited,
     ResourceExhausted,
     Unavailable,
     Unsupported,
 )
-from calque.store.metainfo import CALLS, Endpoint, Metainfo, MetainfoClient, serve_metainfo
+from calque.store.metainfo import (
+    CALLS,
+    AllowedPath,
+    Endpoint,
+    Metainfo,
+    MetainfoClient,
+    serve_metainfo,
+)
 from calque.store.metainfo.endpoint.endpoint import HANDLERS
 from calque.store.metainfo.pb import generate
 from calque.store.metainfo.pb import metainfo_pb2 as pb
@@ -175,3 +183,21 @@ def test_a_defect_of_ours_is_unexpected(satellite: SatelliteUnderTest) -> None:
     upload_id = client.begin(b"a").upload_id
     with pytest.raises(calque.errors.Unexpected, match="BeginSegment"):
         client.remote(upload_id)
+
+
+@pytest.mark.parametrize("name", ["b" * 20_000, "ü" * 200_000, "a\r\nb\0"])
+def test_a_long_name_in_a_message(tmp_path: Path, name: str) -> None:
+    """What a request holds is repeated in the answer only so far as a status can carry it."""
+    endpoint = Endpoint.open(f"sqlite:///{tmp_path / 'meta.db'}")
+    project = endpoint.admin.create_project("p")
+    key = endpoint.admin.create_api_key(project.id).restrict(paths=[AllowedPath("first")])
+    server = serve_metainfo(endpoint)
+    client = MetainfoClient(server.address)
+    header = pb.RequestHeader(api_key=bytes(key))
+    with pytest.raises(PermissionDenied, match="may not read or list"):
+        client.get_object(
+            pb.ObjectGetRequest(header=header, bucket=name, encrypted_object_key=b"k")
+        )
+    client.close()
+    server.stop(0)
+    endpoint.close()

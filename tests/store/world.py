@@ -25,6 +25,7 @@ from calque.store.metabase.delete_batch import BatchResult, DeleteBucket, delete
 from calque.store.metabase.delete_object import DeleteObject, delete_object
 from calque.store.metabase.finish_copy import FinishCopy, finish_copy
 from calque.store.metabase.finish_move import FinishMove, finish_move
+from calque.store.metabase.freed_segments import settle_freed
 from calque.store.metabase.list_segments import ListSegments, list_segments
 from calque.store.metabase.nodes import Nodes
 from calque.store.metabase.operations import Operation
@@ -58,7 +59,7 @@ class Clock:
     """A time that goes on by a millisecond at every look, and by hand."""
 
     def __init__(self) -> None:
-        self._ticks = itertools.count(START_US, 1000)
+        self._ticks: Iterator[int] = itertools.count(START_US, 1000)
         self._offset = 0
 
     def __call__(self) -> int:
@@ -67,6 +68,11 @@ class Clock:
     def advance(self, microseconds: int) -> None:
         """Let time pass."""
         self._offset += microseconds
+
+    def stop_at(self, microseconds: int) -> None:
+        """From now on it is this very moment."""
+        self._ticks = itertools.repeat(microseconds)
+        self._offset = 0
 
 
 @dataclass
@@ -252,11 +258,17 @@ class World:
                 self.free(step.freed)
 
     def free(self, freed: Sequence[FreedSegment]) -> None:
-        """Remove pieces from the nodes; a second time for the same piece is an error."""
+        """Remove pieces from the nodes; a second time for the same piece is an error.
+
+        Each must have been queued by the transaction that let it go.
+        """
+        queued = {row[0]: row[1] for row in self.table("freed_segments")} if freed else {}
         with self._lock:
             for piece in freed:
+                assert queued[piece.root_piece_id] == piece.alias_pieces
                 del self.stored[piece.root_piece_id]
                 self.freed.append(piece.root_piece_id)
+        settle_freed(self.database, freed, [])
 
     # -- looking
 
@@ -310,7 +322,8 @@ class World:
     def empty(self) -> bool:
         """Whether nothing of any object remains, on the nodes neither."""
         rows = self.rows()
-        gone = not (rows["objects"] or rows["segments"] or rows["segment_copies"])
+        tables = ("objects", "segments", "segment_copies", "freed_segments")
+        gone = not any(rows[name] for name in tables)
         return gone and not self.stored and self.usage() == (0, 0, 0)
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -14,17 +15,19 @@ from typing import Any
 
 import pytest
 
-from calque.errors import CalqueError, IntegrityError, NotFound, Unavailable
+from calque.errors import IntegrityError, InvalidInput, NotFound, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.fsck import check_store
-from calque.store.nodes.erasure import Coder, share_hash
+from calque.store.nodes.erasure import Coder, Redundancy, share_hash
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_path
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -64,9 +67,13 @@ def test_one_node_down(spread: World, size: int) -> None:
             assert spread.project.download(bucket, key, offset=500).read() == content[500:]
         spread.project.delete_object(BUCKET, "before")
         spread.project.delete_object(OTHER, "copy")
-        assert len(spread.store.deletions.waiting()) == -(-size // SEGMENT) - (size % SEGMENT == 7)
-    spread.store.deletions.retry()
-    assert spread.store.deletions.waiting() == []
+        waiting = spread.store.endpoint.waiting_pieces()
+        assert len(waiting) == size // SEGMENT
+        assert {node for each in waiting for _, node, _ in each.pieces} == {
+            spread.store.nodes.direct()[1].id
+        }
+    assert spread.store.endpoint.free_waiting() == size // SEGMENT
+    assert spread.store.endpoint.waiting_pieces() == []
     assert spread.project.download(BUCKET, "during").read() == content
 
 
@@ -278,15 +285,36 @@ def test_the_folder_may_be_moved(tmp_path: Path) -> None:
     assert not (tmp_path / "here").exists()
 
 
-@pytest.mark.parametrize("damage", ["empty", "not json", "version 9", "list"])
-def test_a_damaged_description_is_said_to_be_so(tmp_path: Path, damage: str) -> None:
+DAMAGE = {
+    "empty": "",
+    "not json": "{",
+    "version 9": '{"version": 9}',
+    "no version": "{}",
+    "list": "[]",
+    "nothing in it": '{"version": 1}',
+    "wrong types": '{"version": 1, "nodes": [5], "redundancy": [], "api_key": 5, "check": 1}',
+}
+
+
+@pytest.mark.parametrize("file", ["store.json", "access.json"])
+@pytest.mark.parametrize("text", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_description_is_said_to_be_so(tmp_path: Path, file: str, text: str) -> None:
     """A store whose description cannot be read is not opened, and not overwritten."""
     open_project(tmp_path / "store").close()
-    text = {"empty": "", "not json": "{", "version 9": '{"version": 9}', "list": "[]"}[damage]
-    (tmp_path / "store" / "store.json").write_text(text)
-    with pytest.raises(CalqueError):
+    (tmp_path / "store" / file).write_text(text)
+    with pytest.raises(InvalidInput, match=file):
         open_project(tmp_path / "store")
-    assert (tmp_path / "store" / "store.json").read_text() == text
+    assert (tmp_path / "store" / file).read_text() == text
+
+
+def test_a_store_needs_a_folder(tmp_path: Path) -> None:
+    """A file in the way is said to be one, and stays as it is."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InvalidInput, match="folder"):
+        open_project(tmp_path / "file")
+    with pytest.raises(InvalidInput, match="under a file"):
+        open_project(tmp_path / "file" / "below")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:
@@ -327,3 +355,55 @@ def test_other_nodes(tmp_path: Path) -> None:
         assert project.download(BUCKET, "l").read() == bytes(10_000)
     assert (tmp_path / "disk2" / "pieces").is_dir()
     assert not (tmp_path / "store" / "nodes").exists()
+
+
+WORKER = """
+import hashlib, os, random, sys
+from calque.errors import ConditionNotMatch, NotFound
+from calque.store.open_project import open_project
+from tests.store_client.world import SMALL
+
+random.seed(sys.argv[2])
+with open_project(sys.argv[1], settings=SMALL) as project:
+    for _ in range(40):
+        one, two = (f"k{random.randrange(4)}" for _ in range(2))
+        try:
+            match random.randrange(5):
+                case 0 | 1:
+                    body = os.urandom(random.choice([10, 900, 2500]))
+                    digest = hashlib.sha256(body).hexdigest()
+                    project.upload("photos", one, body, metadata={"sha256": digest})
+                case 2:
+                    project.copy_object("photos", one, "photos", two)
+                case 3:
+                    project.delete_object("photos", one)
+                case 4 if one != two:
+                    project.move_object("photos", one, "photos", two)
+        except (NotFound, ConditionNotMatch):
+            pass  # another process was quicker
+"""
+
+
+def test_processes_share_a_store(tmp_path: Path, any_database: str | None) -> None:
+    """Processes that overwrite, copy, move and delete the same four keys lose and mix nothing."""
+    folder = tmp_path / "store"
+    store = EmbeddedStore.create(
+        folder, StoreOptions(redundancy=Redundancy(share_size=100), database=any_database)
+    )
+    store.close()
+    with open_project(folder) as project:
+        project.create_bucket(BUCKET)
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(folder), str(seed)], cwd=ROOT)
+        for seed in range(3)
+    ]
+    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    with open_project(folder) as project:
+        for entry in project.list_objects(BUCKET, with_metadata=True):
+            body = project.download(BUCKET, entry.key).read()
+            assert hashlib.sha256(body).hexdigest() == entry.metadata["sha256"]  # type: ignore[union-attr]
+    store = EmbeddedStore.open(folder)
+    try:
+        assert check_store(store, young=True) == []
+    finally:
+        store.close()

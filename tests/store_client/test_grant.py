@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pickle
+import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -172,6 +173,9 @@ def test_prefixes_hold_on_the_satellite(filled: World) -> None:
     cheat = filled.through(AccessGrant(whole.address, narrow.api_key, whole.encryption))
     cheat.copy_object(BUCKET, "in/a", BUCKET, "in/copy")
     outside: list[Callable[[], object]] = [
+        lambda: cheat.stat(BUCKET, "in"),
+        lambda: cheat.delete_object(BUCKET, "in"),
+        lambda: cheat.copy_object(BUCKET, "in", BUCKET, "in/stolen"),
         lambda: cheat.stat(BUCKET, "out/c"),
         lambda: cheat.download(BUCKET, "out/c"),
         lambda: cheat.upload(BUCKET, "out/new", b"x"),
@@ -228,12 +232,30 @@ def test_passphrases(tmp_path: Path) -> None:
         open_project(folder, passphrase="wrong")
     with pytest.raises(PermissionDenied, match="made with a passphrase"):
         open_project(folder)
+    with pytest.raises(InvalidInput, match="empty"):
+        open_project(tmp_path / "other", passphrase="")
+    assert not (tmp_path / "other").exists()
     secret = root.reveal()
     forms = (secret, secret.hex().encode(), base64.b64encode(secret), b"correct horse")
     for file in folder.rglob("*"):
         if file.is_file():
             content = file.read_bytes()
             assert not any(form in content for form in forms), file
+
+
+def test_secrets_are_for_the_owner_alone(tmp_path: Path) -> None:
+    """Whatever the umask: grant, description and the database with the keys' secrets."""
+    before = os.umask(0)
+    try:
+        with open_project(tmp_path / "store") as project:
+            project.create_bucket(BUCKET)
+            files = [file for file in (tmp_path / "store").iterdir() if file.is_file()]
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files}
+    finally:
+        os.umask(before)
+    modes.pop(".lock")
+    assert {"access.json", "store.json", "meta.db", "meta.db-wal"} <= set(modes)
+    assert set(modes.values()) == {0o600}
 
 
 def test_a_needless_passphrase_is_said_to_be_so(

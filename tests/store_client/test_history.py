@@ -203,6 +203,7 @@ def test_histories_on_postgresql(postgres: PostgresServer) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_long_histories(postgres: PostgresServer) -> None:
     """Many more of them, on both databases."""
     run(type("LongSqlite", (History,), {}), 300, shrink=True)

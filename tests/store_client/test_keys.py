@@ -44,6 +44,9 @@ def test_bad_passphrases_and_salts_are_refused() -> None:
     """Empty passphrases, short salts and short keys are said to be so."""
     with pytest.raises(InvalidInput, match="empty"):
         SecretKey.from_passphrase("", b"0" * 16)
+    with pytest.raises(InvalidInput, match="Unicode") as caught:
+        SecretKey.from_passphrase("hush\udcff", b"0" * 16)
+    assert caught.value.__cause__ is None  # it would quote the passphrase
     with pytest.raises(InvalidInput, match="salt"):
         SecretKey.from_passphrase("x", b"0" * 15)
     with pytest.raises(InvalidInput, match="31"):

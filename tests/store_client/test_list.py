@@ -10,7 +10,6 @@ from calque.errors import IntegrityError, NotFound
 from calque.store.uplink.access import EncryptionAccess
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.keys import SecretKey
-from calque.store.uplink.list_objects import list_unordered
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from tests.store_client.world import BUCKET, World
 
@@ -90,14 +89,6 @@ def test_every_key_downloads(listed: World) -> None:
     """Every name, however strange, gives its own bytes back."""
     for key in KEYS:
         assert listed.project.download(BUCKET, key).read() == key.encode()
-
-
-def test_in_no_order(listed: World) -> None:
-    """The flat listing has the same keys, below whole folders too."""
-    session = listed.project.session
-    assert {info.key for info in list_unordered(session, BUCKET)} == set(KEYS)
-    below = {info.key for info in list_unordered(session, BUCKET, "a/")}
-    assert below == {key for key in KEYS if key.startswith("a/")}
 
 
 def test_buckets_are_listed_by_pages(plain_world: World) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unavailable
 from calque.operator import Operator
 from calque.operator.layers.chain import Call
-from calque.store.nodes.deletions import Deletions, Doomed
+from calque.store.nodes.delete import Deletion
 from calque.store.nodes.download import Source, download_stripes
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.expire import collect_expired
@@ -49,7 +49,7 @@ def sources(nodes: list[Node]) -> list[Source]:
 
 
 def download(nodes: list[Node], coder: Coder, size: int, patience: float = 0.25) -> bytes:
-    stripes = Stripes.all_of(coder, size)
+    stripes = Stripes.holding(coder, size, 0, size)
     return b"".join(download_stripes(sources(nodes), stripes, ROOT_PIECE, patience=patience))
 
 
@@ -173,6 +173,17 @@ def test_one_damaged_piece_of_one_is_an_integrity_error(tmp_path: Path, damage: 
         download(nodes, coder, 3000)
 
 
+def test_a_missing_piece_of_one_is_not_a_missing_object(tmp_path: Path) -> None:
+    """Whoever reads an object must not take a lost piece, or a disk not mounted, for NotFound."""
+    coder = Coder(Redundancy.of(1, 1, share_size=180))
+    nodes = nodes_at(tmp_path, 1)
+    upload_pieces(targets(nodes), coder, ROOT_PIECE, [os.urandom(3000)])
+    piece_file(tmp_path, 0).unlink()
+    with pytest.raises(Unavailable, match="does not have piece") as caught:
+        download(nodes, coder, 3000)
+    assert "fsck" in str(caught.value)
+
+
 def hurt(file: Path, damage: str) -> None:
     content = bytearray(file.read_bytes())
     unit = 196
@@ -281,42 +292,24 @@ def test_a_node_collects_what_has_expired(tmp_path: Path) -> None:
     assert collect_expired(node, now + timedelta(days=99)) == 0
 
 
-def test_deletions_wait_for_a_dead_node(tmp_path: Path) -> None:
-    """What cannot be deleted is written down, survives a restart and goes once the node is back."""
-    alive, gone = node_at(tmp_path, 0), node_at(tmp_path, 1)
-    for node in (alive, gone):
-        node.write(bytes(32), [b"x"], None)
-    both = enumerate((alive, gone))
-    doomed = [Doomed(bytes(32), node.id, str(tmp_path / str(n))) for n, node in both]
-    notes = Operator.from_uri(str(tmp_path / "notes"))
-    before = Deletions(notes, NodeDirectory([alive, node_at(tmp_path, 1, dead)]))
-    assert before.delete(doomed) == 1
-    assert [each.node_id for each in before.waiting()] == [gone.id]
-    assert before.retry() == 0
-    after = Deletions(notes, NodeDirectory())
-    assert after.retry() == 1
-    assert after.waiting() == []
-    assert after.retry() == 0
-    assert list(gone.pieces()) == []
-
-
-def test_a_damaged_note_stands_in_nobodys_way(tmp_path: Path) -> None:
-    """A note that cannot be read is passed over; a silent node is asked once."""
+def test_a_silent_node_is_asked_once(tmp_path: Path) -> None:
+    """In one round of deleting: its pieces are left, those of other nodes go."""
     asked: list[str] = []
 
     def silent(call: Call, proceed: Callable[[Call], Any]) -> Any:
         asked.append(call.verb)
         raise Unavailable("no answer")
 
-    notes = Operator.from_uri(str(tmp_path / "notes"))
-    node = node_at(tmp_path, 0, silent)
-    deletions = Deletions(notes, NodeDirectory([node]))
-    doomed = [Doomed(bytes([n]) * 32, node.id, "nowhere") for n in range(5)]
-    assert deletions.delete(doomed) == 0
+    alive, away = node_at(tmp_path, 0), node_at(tmp_path, 1, silent)
+    roots = [bytes([n]) * 32 for n in range(3)]
+    for root in roots:
+        alive.write(piece_id(root, alive.id, 0), [b"x"], None)
+    deletion = Deletion(NodeDirectory([alive, away]))
+    placed = ((0, alive.id, "here"), (1, away.id, "there"))
+    assert [deletion.left_of(root, placed) for root in roots] == [placed[1:]] * 3
     assert asked == ["delete"]
-    notes.write("damaged.json", b"{")
-    assert deletions.waiting() == doomed
-    assert deletions.retry() == 0
+    assert list(alive.pieces()) == []
+    assert Deletion(NodeDirectory([alive])).left_of(roots[0], placed[:1]) == ()
 
 
 def test_only_pieces_are_pieces(tmp_path: Path) -> None:

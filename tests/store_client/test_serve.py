@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import grpc
@@ -42,14 +44,16 @@ class Server:
     address: str
     access: str
     folder: Path
+    metrics: str | None
 
     def open(self, access: str | AccessGrant | None = None) -> Project:
         return open_project(self.address, access=access or self.access, settings=WIRED)
 
 
-def start(folder: Path) -> Server:
+def start(folder: Path, *options: str) -> Server:
+    command = [sys.executable, "-m", "calque.cli", "serve", str(folder), "--port", "0", "--json"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "calque.cli", "serve", str(folder), "--port", "0", "--json"],
+        [*command, *options],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -61,7 +65,7 @@ def start(folder: Path) -> Server:
         if line.startswith("}"):
             break
     told = json.loads(said)
-    return Server(process, told["address"], told["access"], folder)
+    return Server(process, told["address"], told["access"], folder, told["metrics"])
 
 
 def stop(server: Server, number: signal.Signals = signal.SIGINT) -> int:
@@ -166,11 +170,17 @@ def test_the_relay_overwrites_nothing(server: Server, project: Project) -> None:
         relayed.write(b"\x01" * 32, [b"first"], None)
         with pytest.raises(ConditionNotMatch):
             relayed.write(b"\x01" * 32, [b"second"], None)
+        # Not even an expiry is noted for it: the node would collect it.
+        with pytest.raises(ConditionNotMatch):
+            relayed.write(b"\x01" * 32, [], datetime(1990, 1, 1, tzinfo=UTC))
+        assert not list((server.folder / "nodes").glob("*/expiries/1990*"))
         assert b"".join(relayed.read(b"\x01" * 32, 1, 3)) == b"irs"
         with pytest.raises(NotFound):
             list(relayed.read(b"\x02" * 32, 0, 1))
         with pytest.raises(InvalidInput, match="32 bytes"):
             relayed.write(b"short", [b"x"], None)
+        with pytest.raises(InvalidInput, match="19 digits"):
+            list(relayed.read(b"\x01" * 32, 10**24, 1))
         with pytest.raises(NotFound, match="relay"):
             list(RelayedNode(bytes(32), channel, key).read(b"\x01" * 32, 0, 1))
     for folder in (server.folder / "nodes").iterdir():
@@ -207,15 +217,20 @@ def test_a_server_that_is_gone(server: Server) -> None:
 
 
 def test_a_new_store_shows_its_access_once(tmp_path: Path) -> None:
-    """The first serve prints the grant, the second does not; both end cleanly."""
+    """The first serve prints the grant, the second does not but counts; both end cleanly."""
     first = start(tmp_path / "fresh")
     with open_project(first.address, access=first.access) as project:
         project.create_bucket("bucket")
         project.upload("bucket", "k", b"kept")
     assert AccessGrant.parse(first.access).address == first.address
     assert stop(first, signal.SIGTERM) == 0
-    second = start(tmp_path / "fresh")
+    second = start(tmp_path / "fresh", "--metrics-port", "0")
     assert second.access is None
     with open_project(second.address, access=first.access) as project:
         assert project.download("bucket", "k").read() == b"kept"
+        project.copy_object("bucket", "k", "bucket", "copy")
+    assert second.metrics is not None
+    with urllib.request.urlopen(second.metrics) as answer:
+        counted = answer.read().decode()
+    assert "req_copy_object_total 1.0" in counted
     assert stop(second) == 0

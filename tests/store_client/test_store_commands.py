@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from calque.store.uplink.grant import AccessGrant
 
 
 def calque(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -57,6 +60,9 @@ def test_a_narrowed_access(folder: Path) -> None:
     whole = calque("store", "access", folder).stdout.decode().strip()
     narrow = calque("store", "access", folder, "photos/in/", "--no-write", "--no-delete", "--json")
     text = json.loads(narrow.stdout)["access"]
+    zoned = calque("store", "access", folder, "--until", "2027-01-01T02:00:00+02:00").stdout
+    (only,) = AccessGrant.parse(zoned.decode()).api_key.restrictions()
+    assert only.not_after == datetime(2027, 1, 1, tzinfo=UTC).timestamp() * 1_000_000
     assert text.startswith("calque1-")
     assert text != whole
     refused = calque(
@@ -76,3 +82,30 @@ def test_the_project_must_be_known(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert b"CALQUE_PROJECT" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_buckets_are_listed_and_removed(tmp_path: Path) -> None:
+    """A missing bucket says how to make it; a full one goes only when that is asked for."""
+    project = {"CALQUE_PROJECT": str(tmp_path / "data")}
+    assert calque("store", "init", tmp_path / "data").returncode == 0
+    (tmp_path / "file").write_text("x")
+    missing = calque("cp", tmp_path / "file", "calque://first/k", **project)
+    assert missing.returncode == 1
+    assert b"calque store mkbucket first" in missing.stderr
+    for name in ("second", "first"):
+        assert calque("store", "mkbucket", name, **project).returncode == 0
+    assert calque("cp", tmp_path / "file", "calque://first/k", **project).returncode == 0
+    listed = json.loads(calque("store", "buckets", "--json", **project).stdout)
+    assert [bucket["name"] for bucket in listed] == ["first", "second"]
+    assert calque("store", "rmbucket", "first", **project).returncode == 1
+    gone = calque("store", "rmbucket", "first", "--with-objects", "--json", **project)
+    assert json.loads(gone.stdout) == {"bucket": "first", "deleted_objects": 1}
+    assert calque("store", "rmbucket", "second", **project).returncode == 0
+    assert calque("store", "buckets", **project).stdout == b""
+
+
+def test_a_port_that_cannot_be_is_refused(folder: Path) -> None:
+    """A port out of range is wrong usage; gRPC alone would take another one."""
+    refused = calque("serve", folder, "--port", "99999")
+    assert refused.returncode == 2
+    assert b"65535" in refused.stderr

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,6 +26,8 @@ from calque.store.nodes.expire import collect_expired
 from calque.store.sweep import Swept, sweep_store
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.cipher import CipherSuite
+from calque.store.uplink.session import UplinkSettings
+from calque.values import MIB
 from tests.store_client.world import BUCKET, SEGMENT, SIZES, SMALL, World
 
 
@@ -55,6 +60,15 @@ def test_negative_ranges_are_refused(plain_world: World) -> None:
     """A range before the beginning is the caller's mistake."""
     with pytest.raises(InvalidInput, match="negative"):
         plain_world.project.download(BUCKET, "k", offset=-1)
+
+
+def test_ranges_of_any_size(plain_world: World) -> None:
+    """A range larger than any number of a message is cut as a slice is."""
+    plain_world.project.upload(BUCKET, "k", b"0123456789")
+    for offset, length in ((3, sys.maxsize), (0, 2**80), (10, 2**63), (2**63, None), (2**80, 1)):
+        download = plain_world.project.download(BUCKET, "k", offset=offset, length=length)
+        assert download.size == max(0, 10 - offset)
+        assert download.read() == b"0123456789"[offset:]
 
 
 def test_files_and_chunks_are_the_same(plain_world: World) -> None:
@@ -175,6 +189,8 @@ def test_metadata_limits(plain_world: World) -> None:
         plain_world.project.upload(BUCKET, "k", b"", metadata={"k": fits["k"] + "x"})
     with pytest.raises(InvalidInput, match="text"):
         plain_world.project.upload(BUCKET, "k", b"", metadata={"k": 1})  # type: ignore[dict-item]
+    with pytest.raises(InvalidInput, match="Unicode"):
+        plain_world.project.upload(BUCKET, "k", b"", metadata={"k": "\ud800"})
 
 
 def test_metadata_is_replaced_alone(plain_world: World) -> None:
@@ -214,6 +230,28 @@ def test_expired_objects_are_gone(world: World) -> None:
     assert (swept.abandoned_uploads, swept.expired_pieces) == (1, 2 * len(nodes))
     assert world.piece_count() == len(nodes)
     assert [list(node.root.list("expiries/")) for node in nodes] == [[] for _ in nodes]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
+def test_an_expiry_without_a_zone(world: World, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Satellite and nodes take it as UTC, wherever the client stands: no piece goes early."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        soon = world.clock.now() + timedelta(hours=5)
+        made = world.project.upload(
+            BUCKET, "k", os.urandom(SEGMENT), expires=soon.replace(tzinfo=None)
+        )
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert made.expires == soon
+    for node in world.store.nodes.direct():
+        assert [e.path.split("/")[1] for e in node.root.list("expiries/")] == [
+            soon.strftime("%Y%m%d%H")
+        ]
+        assert collect_expired(node, world.clock.now()) == 0
+    assert len(world.project.download(BUCKET, "k").read()) == SEGMENT
 
 
 def test_a_node_forgets_before_the_satellite(plain_world: World) -> None:
@@ -256,3 +294,64 @@ def test_unknown_names(plain_world: World) -> None:
         plain_world.project.upload(BUCKET, "", b"x")
     with pytest.raises(InvalidInput):
         plain_world.project.upload("", "k", b"x")
+
+
+@pytest.mark.parametrize("data", [None, 5, ["text"], "text", io.StringIO("text")])
+def test_what_is_no_data(plain_world: World, data: Any) -> None:
+    """Text and things are refused with what to do about it, and nothing stays behind."""
+    with pytest.raises(InvalidInput, match="made of bytes"):
+        plain_world.project.upload(BUCKET, "k", data)
+    assert list(plain_world.project.list_pending(BUCKET)) == []
+    assert plain_world.keys() == []
+
+
+def test_broken_unicode_is_refused(plain_world: World) -> None:
+    """Lone surrogates (names that were no UTF-8) are an error of ours wherever text is taken."""
+    project, bad = plain_world.project, "x\ud800"
+    upload = project.begin_multipart(BUCKET, "k")
+    attempts: list[Callable[[], object]] = [
+        lambda: project.upload(BUCKET, bad, b""),
+        lambda: project.upload(bad, "k", b""),
+        lambda: project.stat(BUCKET, bad),
+        lambda: project.stat(bad, "k"),
+        lambda: list(project.list_objects(BUCKET, bad + "/")),
+        lambda: list(project.list_objects(BUCKET, start_after=bad)),
+        lambda: project.create_bucket(bad),
+        lambda: project.stat_bucket(bad),
+        lambda: project.delete_bucket(bad),
+        lambda: project.copy_object(BUCKET, "k", BUCKET, bad),
+        lambda: upload.upload_part(1, b"", etag=bad),
+    ]
+    for attempt in attempts:
+        with pytest.raises(InvalidInput, match="Unicode"):
+            attempt()
+    upload.abort()
+
+
+@pytest.mark.parametrize(
+    ("size", "segments", "pieces"),
+    [
+        (0, 0, 0),
+        (1, 1, 0),
+        (4096, 1, 0),
+        (4097, 1, 1),
+        (64 * MIB - 1, 1, 1),
+        (64 * MIB, 1, 1),
+        (64 * MIB + 1, 2, 1),
+        (64 * MIB + 4097, 2, 2),
+    ],
+)
+def test_the_sizes_of_a_real_store(
+    plain_world: World, size: int, segments: int, pieces: int
+) -> None:
+    """Inline up to 4 KiB, segments of 64 MiB, the byte at each border included."""
+    project = plain_world.through(plain_world.project.access, UplinkSettings())
+    block = os.urandom(1 * MIB)
+    content = (block * (size // MIB + 1))[:size]
+    assert project.upload(BUCKET, "k", content).segments == segments
+    assert plain_world.piece_count() == pieces
+    project.copy_object(BUCKET, "k", BUCKET, "copy")
+    project.delete_object(BUCKET, "k")
+    assert hash(project.download(BUCKET, "copy").read()) == hash(content)
+    border = 64 * MIB - 3
+    assert project.download(BUCKET, "copy", offset=border, length=6).read() == content[border:][:6]

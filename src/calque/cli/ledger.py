@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -11,11 +12,11 @@ from calque.cli.output import JsonFlag, as_json, say, table
 from calque.config import Settings, load_settings
 from calque.errors import NotFound
 from calque.ledger import Ledger, TableRow
-from calque.ledger.expire import expire as expire_records
 from calque.ledger.files import forget as forget_records
 from calque.ledger.history import records_of
 from calque.ledger.tables import find_table, register_table
 from calque.load.api import ledger_of
+from calque.load.expire import expire as expire_all
 from calque.load.rebuild import rebuild as rebuild_records
 from calque.load.tables import Lake, open_table
 
@@ -100,14 +101,20 @@ def rebuild(
 
 @app.command()
 def expire(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = False) -> None:
-    """Drop records and loads whose time is over: `calque ledger expire`."""
+    """Drop what is older than records live, and end dead loads: `calque ledger expire`.
+
+    Records, loads and the sidecars beside tables go when their time is over. Loads that died are
+    finished or aborted; those whose table was dropped, or made again, are let go.
+    """
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
-        dropped = expire_records(opened)
+        swept = expire_all(settings, opened)
     if json:
-        as_json({"files": dropped.files, "loads": dropped.loads})
-    else:
-        say(f"{dropped.files} records and {dropped.loads} loads dropped")
+        as_json(asdict(swept))
+        return
+    for told in (*swept.ended, *swept.troubles):
+        say(told)
+    say(f"{swept.files} records, {swept.loads} loads and {swept.sidecars} sidecars dropped")
 
 
 def _known(name: str, settings: Settings, ledger: Ledger) -> tuple[Lake, TableRow]:

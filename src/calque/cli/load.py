@@ -70,6 +70,10 @@ def load(
     ] = "reload",
     force: Annotated[bool, typer.Option("--force", help="Load what is loaded already.")] = False,
     purge: Annotated[bool, typer.Option("--purge", help="Remove files once loaded.")] = False,
+    archive: Annotated[
+        str | None,
+        typer.Option("--archive", metavar="LOCATION", help="Move files there once loaded."),
+    ] = None,
     max_files: Annotated[int | None, typer.Option("--max-files", help="At most this many.")] = None,
     size_limit: Annotated[
         str | None, typer.Option("--size-limit", metavar="SIZE", help="Stop after this much.")
@@ -142,6 +146,7 @@ def load(
             pattern=pattern,
             force=force,
             purge=purge,
+            archive=archive,
             on_error=_read("--on-error", on_error, errors),
             on_changed=on_changed,  # type: ignore[arg-type]
             size_limit=None

@@ -99,6 +99,8 @@ def _summary(report: Report) -> str:
     told += f"; {counts or 'no files'}"
     if report.purged:
         told += f"; {report.purged} sources removed"
+    if report.archived:
+        told += f"; {report.archived} sources moved to the archive"
     if report.seconds > 0 and report.bytes_loaded:
         told += f"; {report.seconds:.1f} s, {size(report.bytes_loaded / report.seconds)}/s"
     return told

@@ -40,6 +40,8 @@ def mv(
 
     - `calque mv draft.csv final.csv` renames in one moment on one file system
 
+    - `calque mv calque://photos/a.jpg calque://archive/2026/` is one transaction of the store
+
     - `calque mv s3://landing/a.csv s3://archive/2026/` copies inside S3, then deletes
     """
     origin = Place.of(source, option).file()
@@ -66,8 +68,9 @@ def _rename(source: Place, target: Place, if_not_exists: bool) -> Copied | None:
     if not isinstance(service, Renaming) or source.operator.scheme != target.operator.scheme:
         return None
     begun, found = time.monotonic(), source.operator.stat(source.path)
+    into = target.operator.service
     try:
-        made = service.rename(found, target.path, if_not_exists=if_not_exists)
+        made = service.rename(found, target.path, if_not_exists=if_not_exists, into=into)
     except Unsupported:
         return None
     return Copied(

@@ -5,14 +5,18 @@ from __future__ import annotations
 import typer
 
 from calque.cli.store_access import access
+from calque.cli.store_buckets import buckets
 from calque.cli.store_expire import expire
 from calque.cli.store_fsck import fsck
 from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
+from calque.cli.store_rmbucket import rmbucket
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 app.command()(init)
 app.command()(mkbucket)
+app.command()(buckets)
+app.command()(rmbucket)
 app.command()(access)
 app.command()(expire)
 app.command()(fsck)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +53,7 @@ def access(
             write=write,
             list=list,
             delete=delete,
-            not_after=until.replace(tzinfo=UTC) if until else None,
+            not_after=until,
         )
     text = replace(grant, address=address or grant.address).serialize()
     if json:

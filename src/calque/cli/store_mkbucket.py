@@ -9,17 +9,19 @@ import typer
 from calque.cli.output import JsonFlag, as_json, say
 from calque.store.open_project import open_project
 
+Project = Annotated[
+    str,
+    typer.Option(
+        envvar="CALQUE_PROJECT",
+        show_envvar=True,
+        help="The folder of the store, or grpc://host:port (then CALQUE_ACCESS is needed).",
+    ),
+]
+
 
 def mkbucket(
     name: Annotated[str, typer.Argument(help="3 to 63 of a–z, 0–9, '-' and '.'.")],
-    project: Annotated[
-        str,
-        typer.Option(
-            envvar="CALQUE_PROJECT",
-            show_envvar=True,
-            help="The folder of the store, or grpc://host:port (then CALQUE_ACCESS is needed).",
-        ),
-    ] = "./data",
+    project: Project = "./data",
     placement: Annotated[int, typer.Option(help="Only nodes of this placement; 0: any.")] = 0,
     json: JsonFlag = False,
 ) -> None:

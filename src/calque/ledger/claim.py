@@ -15,6 +15,9 @@ from calque.ledger.schema import claims, files, loads
 from calque.ledger.tables import TableRow, upsert
 from calque.values import SourceIdentity
 
+ENDED = "that has just ended"
+"""Of a file that was another's when we asked for it, and nobody's when we looked whose."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -59,11 +62,15 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
         _open(connection, ledger, table, start)
         _take(connection, table, start, wanted)
         granted, held = _sort(connection, table, start, wanted)
-        loaded = [] if start.force else _loaded(connection, ledger, table, granted)
+        ended = [one for one in wanted if held.get(one.identity.location) == ENDED]
+        loaded = [] if start.force else _loaded(connection, ledger, table, [*granted, *ended])
         for location in loaded:
+            held.pop(location, None)
             connection.execute(
                 delete(claims).where(
-                    claims.c.table_number == table.number, claims.c.location == location
+                    claims.c.table_number == table.number,
+                    claims.c.location == location,
+                    claims.c.load_id == start.load_id,
                 )
             )
     gone = set(loaded)
@@ -86,7 +93,7 @@ def _open(connection: Connection, ledger: Ledger, table: TableRow, start: LoadSt
             last=False,
             state="WRITING",
             owner=start.owner,
-            lease_until=now + int(start.lease_seconds * 1e6),
+            lease_until=ledger.lease_now() + int(start.lease_seconds * 1e6),
             started_at=now,
             base_version=start.base_version,
             who=start.who,
@@ -124,8 +131,13 @@ def _sort(
             claims.c.location.in_([one.identity.location for one in chunk]),
         )
         holders.update((row[0], row[1]) for row in connection.execute(query))
-    granted = [one for one in wanted if holders.get(one.identity.location) == start.load_id]
-    held = {place: load for place, load in holders.items() if load != start.load_id}
+    granted, held = [], {}
+    for one in wanted:
+        holder = holders.get(one.identity.location, ENDED)
+        if holder == start.load_id:
+            granted.append(one)
+        else:
+            held[one.identity.location] = holder
     return granted, held
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,24 @@ class Ledger:
         return self.engine.url.render_as_string(hide_password=True)
 
     def now(self) -> int:
-        """Microseconds since the epoch."""
+        """Microseconds since the epoch, by this machine: what files' time stamps compare with."""
         return self._clock() if self._clock else time.time_ns() // 1000
+
+    def lease_now(self) -> int:
+        """The time by which leases are told: the same for every machine that shares the ledger."""
+        return self.now() + self._ahead
+
+    @cached_property
+    def _ahead(self) -> int:
+        """How far the database's clock is before this machine's; asked once."""
+        if self._clock or self.engine.dialect.name != "postgresql":
+            return 0
+        with self.read() as connection:
+            asked = self.now()
+            told = connection.exec_driver_sql(
+                "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+            ).scalar_one()
+            return int(told) - (asked + self.now()) // 2
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -154,7 +171,19 @@ def _postgres(text: str) -> Engine:
     except ImportError as error:
         raise MissingExtra.of("postgres", "a ledger in PostgreSQL") from error
     url = make_url(text).set(drivername="postgresql+psycopg")
-    return create_engine(url, pool_pre_ping=True, pool_size=5)
+    engine = create_engine(url, pool_pre_ping=True, pool_size=5)
+    event.listen(engine, "begin", _begin_postgres)
+    return engine
+
+
+def _begin_postgres(connection: Connection) -> None:
+    # A loader that froze inside a transaction loses it, and with it the locks others wait for.
+    # Reads are left alone: they follow the listing of a stage, which may be slow.
+    if connection.get_execution_options().get("calque_write"):
+        connection.exec_driver_sql(
+            f"SET LOCAL idle_in_transaction_session_timeout = '{BUSY_SECONDS}s'; "
+            f"SET LOCAL lock_timeout = '{2 * BUSY_SECONDS}s'"
+        )
 
 
 ERRORS: tuple[tuple[type[Exception], type[CalqueError]], ...] = (
@@ -187,6 +216,8 @@ def map_error(error: Exception, where: str) -> CalqueError:
         return PermissionDenied(message)
     if "unable to open" in reason or "not a database" in reason:
         return ConfigInvalid(message, hint="Check the path or URL of the ledger.")
+    if getattr(error, "connection_invalidated", False):
+        return Unavailable(message)
     for kind, ours in ERRORS:
         if isinstance(error, kind):
             return ours(message)

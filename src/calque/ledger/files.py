@@ -60,16 +60,24 @@ def mget(ledger: Ledger, table: TableRow, locations: Iterable[str]) -> dict[str,
 
 
 def renew(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> None:
-    """Give records a whole life again: their files are still staged."""
+    """Give records a whole life again: their files are still staged.
+
+    Records that another loader is writing at this moment are passed over: they get one from it.
+    """
     expires = ledger.now() + ledger.life
     with ledger.write() as connection:
         for start in range(0, len(locations), GET):
-            connection.execute(
-                update(files)
+            free = (
+                select(files.c.location)
                 .where(
                     files.c.table_number == table.number,
                     files.c.location.in_(locations[start : start + GET]),
                 )
+                .with_for_update(skip_locked=True)
+            )
+            connection.execute(
+                update(files)
+                .where(files.c.table_number == table.number, files.c.location.in_(free))
                 .values(expires_at=expires)
             )
 

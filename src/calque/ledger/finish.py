@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Executable, delete, insert, select, update
 
 from calque.errors import Aborted, Unexpected
 from calque.ledger.database import Ledger
@@ -16,6 +17,8 @@ from calque.ledger.identity import micros
 from calque.ledger.schema import OPEN, claims, errors, files, loads, purges, results, tables
 from calque.ledger.tables import TableRow, upsert
 from calque.values import SourceIdentity
+
+TOGETHER = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,10 @@ class FileResult:
     seconds: float = 0.0
     message: str | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Its fields by name: ``asdict`` without its copies, since there may be millions."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
@@ -76,10 +83,14 @@ class Manifest:
     """What is committed to the table, in the words of its adapter."""
     sources: tuple[LoadedFile, ...] = ()
     results: tuple[FileResult, ...] = ()
-    errors: tuple[Mapping[str, Any], ...] = ()
+    errors: Mapping[str, bytes] = field(default_factory=dict)
+    """The rejected rows of each file, packed. They go to a table of their own when the load is
+    prepared, and are not part of what is stored to commit it."""
     moved: Mapping[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
     """Rows of other sources that stand elsewhere now, since their data file was rewritten."""
     purge: bool = False
+    archive: str | None = None
+    """Where sources are moved; with it ``purge`` is a move."""
     truncate: bool = False
     last: bool = True
     label: str | None = None
@@ -90,10 +101,10 @@ class Manifest:
                 {
                     "actions": [dict(action) for action in self.actions],
                     "sources": [source.to_json() for source in self.sources],
-                    "results": [asdict(result) for result in self.results],
-                    "errors": [dict(error) for error in self.errors],
+                    "results": [result.to_json() for result in self.results],
                     "moved": {place: list(parts) for place, parts in self.moved.items()},
                     "purge": self.purge,
+                    "archive": self.archive,
                     "truncate": self.truncate,
                     "last": self.last,
                     "label": self.label,
@@ -110,12 +121,12 @@ class Manifest:
             actions=tuple(plain["actions"]),
             sources=tuple(LoadedFile.from_json(source) for source in plain["sources"]),
             results=tuple(FileResult(**result) for result in plain["results"]),
-            errors=tuple(plain["errors"]),
             moved={
                 place: tuple((path, first, rows) for path, first, rows in parts)
                 for place, parts in plain["moved"].items()
             },
             purge=plain["purge"],
+            archive=plain.get("archive"),  # absent in what an older calque prepared
             truncate=plain["truncate"],
             last=plain["last"],
             label=plain["label"],
@@ -130,6 +141,8 @@ def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> Non
             .where(loads.c.load_id == load_id, loads.c.owner == owner, loads.c.state == "WRITING")
             .values(state="PREPARED", manifest=manifest.encode())
         )
+        if prepared.rowcount == 1:
+            _keep_errors(connection, load_id, manifest)
     if prepared.rowcount != 1:
         raise Aborted(
             f"load {load_id} was taken over by another loader while it was writing",
@@ -140,30 +153,35 @@ def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> Non
 def manifest_of(ledger: Ledger, load_id: str) -> Manifest | None:
     """The stored manifest of a load that was prepared."""
     with ledger.read() as connection:
-        data = connection.execute(
-            select(loads.c.manifest).where(loads.c.load_id == load_id)
-        ).scalar()
+        return _stored(connection, load_id)
+
+
+def _stored(connection: Connection, load_id: str) -> Manifest | None:
+    data = connection.execute(select(loads.c.manifest).where(loads.c.load_id == load_id)).scalar()
     return Manifest.decode(data) if data else None
 
 
-def finalise(ledger: Ledger, load_id: str, table_version: int) -> bool:
+def finalise(
+    ledger: Ledger, load_id: str, table_version: int, manifest: Manifest | None = None
+) -> bool:
     """PENDING → LOADED, load COMMITTED, in one transaction; False if somebody did it already.
 
-    Works from the stored manifest, so that the owner and a recoverer do the very same.
+    Works from the stored manifest, so that the owner and a recoverer do the very same; a caller
+    that holds it may give it, and it is not read again.
     """
     with ledger.write() as connection:
         row = connection.execute(
-            select(loads.c.table_number, loads.c.state, loads.c.manifest)
+            select(loads.c.table_number, loads.c.state)
             .where(loads.c.load_id == load_id)
             .with_for_update()
         ).first()
         if row is None or row.state == "COMMITTED":
             return False
-        if row.manifest is None or row.state == "ABORTED":
+        manifest = manifest or _stored(connection, load_id)
+        if manifest is None or row.state != "PREPARED":
             raise Unexpected(
                 f"load {load_id} is {row.state} in the ledger but committed in the table"
             )
-        manifest = Manifest.decode(row.manifest)
         _record(connection, ledger, row.table_number, load_id, table_version, manifest)
         _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
     return True
@@ -178,6 +196,7 @@ def abort(ledger: Ledger, load_id: str, message: str, manifest: Manifest) -> boo
         if state not in OPEN:
             return False
         _close(connection, ledger, load_id, "ABORTED", manifest, None, message)
+        _keep_errors(connection, load_id, manifest)
     return True
 
 
@@ -186,37 +205,50 @@ def adopt(
 ) -> bool:
     """Take a committed load that the ledger lost back in, as its sidecar tells it.
 
-    A load that the ledger knows of another table came here with the table's files, which were
-    moved or copied: its records count here too.
+    An id that is taken by a load of another table (two ledgers may have given the same label) gets
+    this table's number behind it. False if the load is known.
     """
     with ledger.write() as connection:
-        known = connection.execute(
-            select(loads.c.table_number).where(loads.c.load_id == load_id)
-        ).scalar()
-        if known == table.number:
-            return False
-        if known is not None:
-            _record(connection, ledger, table.number, load_id, table_version, manifest)
-            return True
-        now = ledger.now()
-        connection.execute(
-            insert(loads).values(
-                load_id=load_id,
-                table_number=table.number,
-                label=manifest.label,
-                last=manifest.last,
-                state="PREPARED",
-                owner="rebuild",
-                lease_until=now,
-                started_at=min((one.verified_at for one in manifest.sources), default=now),
-                base_version=table_version,
-                statement="(rebuilt from the table)",
-                purge=False,
-            )
+        for name in (load_id, f"{load_id}~t{table.number}"):
+            if _reopen(connection, ledger, table, name, table_version, manifest):
+                _record(connection, ledger, table.number, name, table_version, manifest)
+                rebuilt = "rebuilt from the table"
+                _close(connection, ledger, name, "COMMITTED", manifest, table_version, rebuilt)
+                return True
+            holder = select(loads.c.table_number).where(loads.c.load_id == name)
+            if connection.execute(holder).scalar() == table.number:
+                return False
+    return False
+
+
+def _reopen(
+    connection: Connection,
+    ledger: Ledger,
+    table: TableRow,
+    load_id: str,
+    table_version: int,
+    manifest: Manifest,
+) -> bool:
+    now = ledger.now()
+    made = connection.execute(
+        upsert(connection, loads)
+        .values(
+            load_id=load_id,
+            table_number=table.number,
+            label=manifest.label,
+            last=manifest.last,
+            state="PREPARED",
+            owner="rebuild",
+            lease_until=now,
+            started_at=min((one.verified_at for one in manifest.sources), default=now),
+            base_version=table_version,
+            purge=False,
         )
-        _record(connection, ledger, table.number, load_id, table_version, manifest)
-        _close(connection, ledger, load_id, "COMMITTED", manifest, table_version)
-    return True
+        # Another that rebuilds at the same time: wait for it, and leave the load to it.
+        .on_conflict_do_nothing()
+        .returning(loads.c.load_id)
+    )
+    return made.first() is not None
 
 
 def _record(
@@ -256,18 +288,26 @@ def _record(
             update(tables).where(tables.c.number == number).values(first_load_at=first)
         )
     if manifest.purge and manifest.sources:
-        connection.execute(
-            upsert(connection, purges).on_conflict_do_nothing(),
-            [
-                {
-                    "load_id": load_id,
-                    "location": source.identity.location,
-                    "identity": json.dumps(source.identity.to_json()),
-                    "tries": 0,
-                }
-                for source in manifest.sources
-            ],
-        )
+        _queue(connection, load_id, manifest)
+
+
+def _queue(connection: Connection, load_id: str, manifest: Manifest) -> None:
+    """The sources are to be removed, or moved under the names they had in the stage."""
+    names = {result.location: result.name for result in manifest.results}
+    connection.execute(
+        upsert(connection, purges).on_conflict_do_nothing(),
+        [
+            {
+                "load_id": load_id,
+                "location": source.identity.location,
+                "identity": json.dumps(source.identity.to_json()),
+                "tries": 0,
+                "archive": manifest.archive,
+                "name": names.get(source.identity.location),
+            }
+            for source in manifest.sources
+        ],
+    )
 
 
 def _upsert_files(
@@ -285,14 +325,15 @@ def _upsert_files(
         for column in files.columns
         if not column.primary_key
     }
-    connection.execute(
+    _for_each(
+        connection,
         statement.on_conflict_do_update(
             index_elements=["table_number", "location"],
             set_=values,
             # A late finalise of an older commit must not hide a newer one.
             where=files.c.table_version <= statement.excluded.table_version,
         ),
-        [
+        (
             {
                 "table_number": number,
                 "location": source.identity.location,
@@ -312,7 +353,7 @@ def _upsert_files(
                 "parts": json.dumps(source.parts, separators=(",", ":")),
             }
             for source in sources
-        ],
+        ),
     )
 
 
@@ -342,12 +383,28 @@ def _close(
         )
     )
     connection.execute(delete(claims).where(claims.c.load_id == load_id))
-    if manifest.results:
-        connection.execute(
-            insert(results),
-            [{"load_id": load_id, **asdict(result)} for result in manifest.results],
-        )
-    if manifest.errors:
-        connection.execute(
-            insert(errors), [{"load_id": load_id, **error} for error in manifest.errors]
-        )
+    _for_each(
+        connection,
+        insert(results),
+        ({"load_id": load_id, **result.to_json()} for result in manifest.results),
+    )
+
+
+def _keep_errors(connection: Connection, load_id: str, manifest: Manifest) -> None:
+    _for_each(
+        connection,
+        upsert(connection, errors).on_conflict_do_nothing(),
+        (
+            {"load_id": load_id, "file": file, "packed": packed}
+            for file, packed in manifest.errors.items()
+        ),
+    )
+
+
+def _for_each(
+    connection: Connection, statement: Executable, rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Execute it for all rows, some at a time: the library holds each of them several times."""
+    left = iter(rows)
+    while some := list(islice(left, TOGETHER)):
+        connection.execute(statement, some)

@@ -15,6 +15,7 @@ from calque.ledger.finish import FileResult
 from calque.ledger.identity import moment
 from calque.ledger.schema import errors, files, loads, results, tables
 from calque.ledger.tables import TableKey
+from calque.values.row_errors import unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class LoadRow:
     statement: str | None
     message: str | None
     last: bool
+    table_number: int
 
 
 _LOAD = (
@@ -56,6 +58,7 @@ _LOAD = (
     loads.c.statement,
     loads.c.message,
     loads.c.last,
+    loads.c.table_number,
 )
 
 
@@ -101,13 +104,14 @@ def results_of(ledger: Ledger, load_id: str) -> Iterator[FileResult]:
 def errors_of(ledger: Ledger, load_id: str) -> Iterator[dict[str, Any]]:
     """Every kept error of a load, in the order of the file."""
     query = (
-        select(*(column for column in errors.columns if column.name not in {"number"}))
+        select(errors.c.file, errors.c.packed)
         .where(errors.c.load_id == load_id)
-        .order_by(errors.c.file, errors.c.record, errors.c.number)
+        .order_by(errors.c.file)
     )
     with ledger.read() as connection:
-        for row in connection.execution_options(yield_per=5000).execute(query):
-            yield dict(row._mapping)
+        for file, packed in connection.execution_options(yield_per=100).execute(query):
+            for error in unpack(file, packed):
+                yield {"load_id": load_id, **error._asdict()}
 
 
 def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[dict[str, Any]]:

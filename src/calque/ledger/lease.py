@@ -36,14 +36,14 @@ def renew_lease(ledger: Ledger, load_id: str, owner: str, seconds: float) -> boo
         renewed = connection.execute(
             update(loads)
             .where(loads.c.load_id == load_id, loads.c.owner == owner, loads.c.state.in_(OPEN))
-            .values(lease_until=ledger.now() + int(seconds * 1e6))
+            .values(lease_until=ledger.lease_now() + int(seconds * 1e6))
         )
     return renewed.rowcount == 1
 
 
 def dead_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
     """Open loads of a table whose lease ran out, or whose process on this machine is gone."""
-    now = ledger.now()
+    now = ledger.lease_now()
     return [
         load
         for load in open_loads(ledger, table)
@@ -70,7 +70,7 @@ def open_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
 
 def take_over(ledger: Ledger, load: OpenLoad, owner: str, seconds: float) -> OpenLoad | None:
     """Make a dead load ours; None when it moved since we looked (another was quicker)."""
-    until = ledger.now() + int(seconds * 1e6)
+    until = ledger.lease_now() + int(seconds * 1e6)
     with ledger.write() as connection:
         taken = connection.execute(
             update(loads)

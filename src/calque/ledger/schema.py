@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 
 from sqlalchemy import (
     BigInteger,
@@ -28,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from calque.errors import ConfigInvalid
+from calque.values.row_errors import RowError, pack
 
 metadata = MetaData()
 
@@ -135,21 +137,11 @@ results = Table(
 )
 
 errors = Table(
-    "calque_errors",
+    "calque_row_errors",
     metadata,
-    Column("number", Number, primary_key=True, autoincrement=True),
-    Column("load_id", String, nullable=False, index=True),
-    Column("file", Text, nullable=False),
-    Column("line", BigInteger, nullable=False),
-    Column("record", BigInteger, nullable=False),
-    Column("byte_offset", BigInteger),
-    Column("column", Text),
-    Column("character", BigInteger),
-    Column("target_type", Text),
-    Column("value", Text),
-    Column("code", String, nullable=False),
-    Column("message", Text, nullable=False),
-    Column("raw", Text),
+    Column("load_id", String, primary_key=True),
+    Column("file", Key, primary_key=True),
+    Column("packed", LargeBinary, nullable=False),
 )
 
 purges = Table(
@@ -160,6 +152,8 @@ purges = Table(
     Column("identity", Text, nullable=False),
     Column("tries", Integer, nullable=False, default=0),
     Column("message", Text),
+    Column("archive", Text),
+    Column("name", Text),
 )
 
 
@@ -167,7 +161,29 @@ def _first(connection: Connection) -> None:
     metadata.create_all(connection)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+def _pack_errors(connection: Connection) -> None:
+    """A row for each rejected row became a row for each file."""
+    if not inspect(connection).has_table("calque_errors"):
+        return
+    errors.create(connection, checkfirst=True)
+    old = Table("calque_errors", MetaData(), autoload_with=connection)
+    order = (old.c.load_id, old.c.file, old.c.record, old.c.number)
+    found = connection.execute(select(old).order_by(*order)).mappings()
+    for (load_id, file), rows in groupby(found, lambda row: (row["load_id"], row["file"])):
+        packed = pack([row[name] for name in RowError._fields] for row in rows)
+        connection.execute(insert(errors).values(load_id=load_id, file=file, packed=packed))
+    old.drop(connection)
+
+
+def _archives(connection: Connection) -> None:
+    """Sources may be moved instead of removed; a ledger made today has the columns already."""
+    have = {column["name"] for column in inspect(connection).get_columns(purges.name)}
+    for name in ("archive", "name"):
+        if name not in have:
+            connection.execute(text(f"ALTER TABLE {purges.name} ADD COLUMN {name} TEXT"))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _pack_errors, _archives)
 """Step n brings a ledger from version n to n + 1; a step that was released never changes."""
 
 

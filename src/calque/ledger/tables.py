@@ -31,8 +31,8 @@ class TableRow:
     checked_version: int
 
     @property
-    def is_unread(self) -> bool:
-        """What the table itself tells of its loads was never taken in to the end."""
+    def unchecked(self) -> bool:
+        """Nobody has compared the ledger with the table yet, or not to the end."""
         return self.checked_version < 0
 
 
@@ -62,7 +62,7 @@ def register_table(ledger: Ledger, key: TableKey) -> TableRow:
             .on_conflict_do_nothing()
         )
         made = _find(ledger, connection, key)
-        assert made is not None, "the row was inserted in this transaction"
+        assert made is not None, "the row is there, by this transaction or another"
         return made
 
 
@@ -81,6 +81,33 @@ def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | N
         .order_by(tables.c.number)
     ).first()
     return TableRow(row.number, key, row.first_load_at, row.checked_version) if row else None
+
+
+def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
+    """The tenant's tables for which some load is not over, whether or not its loader lives."""
+    query = (
+        select(
+            tables.c.number,
+            tables.c.database,
+            tables.c.name,
+            tables.c.table_id,
+            tables.c.location,
+            tables.c.first_load_at,
+            tables.c.checked_version,
+        )
+        .where(
+            tables.c.tenant == ledger.tenant,
+            select(loads.c.load_id)
+            .where(loads.c.table_number == tables.c.number, loads.c.state.in_(OPEN))
+            .exists(),
+        )
+        .order_by(tables.c.number)
+    )
+    with ledger.read() as connection:
+        return [
+            TableRow(number, TableKey(*key), first, checked)
+            for number, *key, first, checked in connection.execute(query)
+        ]
 
 
 def void_records(

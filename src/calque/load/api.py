@@ -41,7 +41,7 @@ class Loader:
     ) -> None:
         self.settings = settings or load_settings()
         self.ledger = ledger_of(self.settings)
-        self._spark = spark if spark is not None else _from_settings(self.settings)
+        self._spark = spark if spark is not None else self.settings.spark.master
         self._engines: dict[str, Engine] = {}
 
     def run(self, request: LoadRequest, progress: OnProgress | None = None) -> Report:
@@ -53,7 +53,13 @@ class Loader:
         return truncate_table(table, self.settings, self.ledger)
 
     def _engine(self, size: int, transforms: bool) -> Engine:
-        chosen = engine_for(spark=self._spark, bytes=size, transforms=transforms)
+        told = self.settings.spark
+        chosen = engine_for(
+            spark=self._spark,
+            bytes=size,
+            transforms=transforms,
+            configured=SparkOptions(memory=told.memory, settings=told.settings),
+        )
         return self._engines.setdefault(chosen.name, chosen)
 
     def close(self) -> None:
@@ -91,6 +97,7 @@ def load(
     pattern: str | None = None,
     force: bool = False,
     purge: bool = False,
+    archive: str | None = None,
     on_error: str | ErrorPolicy = "abort_statement",
     on_changed: OnChanged = "reload",
     size_limit: int | None = None,
@@ -102,6 +109,7 @@ def load(
     partition_by: Sequence[str] = (),
     create: bool = True,
     evolve: bool = False,
+    evolve_limit: int = 100,
     rescue_column: str | None = None,
     load_uncertain_files: bool = False,
     validate: bool | int = False,
@@ -128,6 +136,7 @@ def load(
         pattern=pattern,
         force=force,
         purge=purge,
+        archive=archive,
         on_error=_policy(on_error),
         on_changed=on_changed,
         size_limit=size_limit,
@@ -139,6 +148,7 @@ def load(
         partition_by=tuple(partition_by),
         create=create,
         evolve=evolve,
+        evolve_limit=evolve_limit,
         rescue_column=rescue_column,
         load_uncertain_files=load_uncertain_files,
         validation=_validation(validate),
@@ -167,14 +177,6 @@ def sql(
             assert table is not None, "one of the two was read"
             return loader.truncate(table)
         return loader.run(request, progress)
-
-
-def _from_settings(settings: Settings) -> SparkOptions | None:
-    """Options only where the configuration names a cluster; else the size of the load decides."""
-    spark = settings.spark
-    if spark.master is None:
-        return None
-    return SparkOptions(master=spark.master, memory=spark.memory, settings=spark.settings)
 
 
 def _format(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.errors import CalqueError, DataError
@@ -12,6 +12,7 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
 from calque.load.compare import Decision
+from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
 from calque.load.plan import make_plan
 from calque.load.protocol import LoadRun
@@ -26,12 +27,11 @@ from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
 from calque.load.verify import moved_sources
-from calque.load.work import Engine, FormatOptions
+from calque.load.work import Engine, FormatOptions, OnAdvance
+from calque.values.row_errors import RowErrors
 
 KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
 """What counts as loaded: these files get a record."""
-
-Tick = Callable[[TaskResult], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,8 @@ class Batch:
     engine: Engine
     format: FormatOptions
     report: Report
-    tick: Tick
+    advance: OnAdvance | None = None
+    archive: str | None = None
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
@@ -133,17 +134,17 @@ class Batch:
             snapshot.target,
             self.format,
             self.stage.options,
+            self.lake.options,
         )
         faults.point("write.before")
         written: list[DataFile] = []
         errors = 0
-        for result in self.engine.run(plan):
+        for result in self.engine.run(plan, self.advance):
             written.extend(result.data_files)
             for outcome in result.outcomes:
                 outcomes[outcome.location] = outcome
                 errors += outcome.error_count
             self._check_policy(result, errors)
-            self.tick(result)
         faults.point("write.after")
         return written
 
@@ -191,7 +192,8 @@ class Batch:
             results=results,
             errors=_errors(outcomes),
             moved=shifted,
-            purge=self.request.purge,
+            purge=self.request.purge or self.archive is not None,
+            archive=self.archive,
             last=last,
             label=load.start.label,
         )
@@ -221,9 +223,11 @@ class Batch:
         if isinstance(error, DataError):
             for row in results:
                 self.report.files.add(row)
-        return Manifest(
-            results=tuple(results), errors=_errors(outcomes), last=last, label=start.label
-        )
+        errors = _errors(outcomes)
+        if isinstance(error, FileRefused):
+            refused = error.row_error
+            errors[refused.file] = RowErrors.of([refused]).packed
+        return Manifest(results=tuple(results), errors=errors, last=last, label=start.label)
 
     def _add(self, file: StagedFile, status: Status, message: str | None) -> None:
         self.report.files.add(
@@ -298,8 +302,8 @@ def _sources(
     ]
 
 
-def _errors(outcomes: dict[str, FileOutcome]) -> tuple[dict[str, object], ...]:
-    return tuple(asdict(error) for one in outcomes.values() for error in one.errors)
+def _errors(outcomes: dict[str, FileOutcome]) -> dict[str, bytes]:
+    return {place: RowErrors.of(one.errors).packed for place, one in outcomes.items() if one.errors}
 
 
 def _reason(error: BaseException) -> str:

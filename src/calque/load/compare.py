@@ -87,6 +87,7 @@ class Comparison:
                 yield Decision(file, Status.SKIPPED_LOADED, None, known)
             else:
                 yield self._decide(file, known)
+        yield from map(_missing, self._stage.unnamed)
 
     def _by_name(self) -> Iterator[Decision | _Pair]:
         found = self._stage.listed() if self._request.files else self._stage.list()
@@ -215,4 +216,4 @@ def _settled(one: Decision | Future[Decision]) -> Decision:
 def _missing(one: Missing) -> Decision:
     identity = SourceIdentity(one.location, 0)
     file = StagedFile(one.location, one.name, identity)
-    return Decision(file, Status.FAILED, "there is no such file in the stage")
+    return Decision(file, Status.FAILED, one.why)

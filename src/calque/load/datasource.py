@@ -86,8 +86,12 @@ class CalqueSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         stage, format = self._opened()
+        files = tuple(stage.list())
+        if stage.unnamed:
+            one = stage.unnamed[0]
+            raise DataError(f"{one.location} cannot be read: {one.why}")
         return StageReader(
-            tuple(stage.list()),
+            files,
             format,
             to_arrow_schema(schema, timezone="UTC"),
             dict(stage.options),

@@ -6,30 +6,34 @@ import getpass
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from calque import faults
 from calque.config import Settings
-from calque.errors import DataError, NotFound, Unavailable
+from calque.errors import DataError, NotFound, StatementInvalid, Unavailable
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.finish import FileResult
-from calque.ledger.history import LoadRow, loads_of_label, results_of
+from calque.ledger.history import LoadRow, find_load, loads_of_label, results_of
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, register_table, void_records
+from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
-from calque.load.manifest import StagedFile, Status, TaskResult
+from calque.load.manifest import StagedFile, Status
 from calque.load.plan import choose_format, choose_match, make_plan
 from calque.load.protocol import recover
 from calque.load.purge import purge_sources
 from calque.load.rebuild import rebuild
+from calque.load.render import render
 from calque.load.report import Report
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot, open_table
 from calque.load.validate import validate
-from calque.load.work import Engine, FormatOptions, TargetSchema
+from calque.load.work import Engine, FormatOptions, OnAdvance, TargetSchema
 
 EngineChoice = Callable[[int, bool], Engine]
 """Bytes to be read and whether rows are transformed → where to run."""
@@ -64,6 +68,7 @@ class Statement:
         self._choose_engine = engine
         self._engine: Engine | None = None
         self._progress = progress
+        self._archive: str | None = None
         self.report = Report(
             self.lake.display,
             forced=request.force,
@@ -86,6 +91,9 @@ class Statement:
     def _run(self) -> None:
         snapshot = self._find()
         stage = self._stage(snapshot)
+        if self.request.archive is not None:
+            root = self.lake.root if snapshot is not None else None
+            self._archive = checked_archive(self.request.archive, self._settings, stage, root)
         table = self._table(snapshot) if snapshot is not None else None
         if table is not None and not self._look_only:
             self._put_in_order(table, stage)
@@ -106,11 +114,23 @@ class Statement:
 
     def _find(self) -> Snapshot | None:
         try:
-            return self.lake.open()
+            found = self.lake.open()
         except NotFound:
             if not self.request.create:
                 raise
             return None
+        self._check_partitions(found)
+        return found
+
+    def _check_partitions(self, snapshot: Snapshot) -> None:
+        """PARTITION_BY makes a table; it does not change one."""
+        asked, have = self.request.partition_by, snapshot.target.partition_columns
+        if asked and asked != have:
+            raise StatementInvalid(
+                f"{self.lake.display} is partitioned by {', '.join(have) or 'nothing'}, "
+                f"not by {', '.join(asked)}",
+                hint="Leave PARTITION_BY out, or load into a new table.",
+            )
 
     def _stage(self, snapshot: Snapshot | None) -> Stage:
         # A table inside its own stage must not be loaded into itself.
@@ -128,7 +148,8 @@ class Statement:
         if self._look_only:
             return find_table(self.ledger, key)
         table = register_table(self.ledger, key)
-        if table.is_unread:
+        if table.unchecked:
+            faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
                 self.report.notes.append(
@@ -152,9 +173,10 @@ class Statement:
         self._purge(table, stage)
 
     def _purge(self, table: TableRow, stage: Stage) -> None:
-        removed, troubles = purge_sources(self.ledger, table, **stage.options)
-        self.report.purged += removed
-        self.report.notes.extend(troubles)
+        done = purge_sources(self.ledger, table, stage, self._settings)
+        self.report.purged += done.removed
+        self.report.archived += done.archived
+        self.report.notes.extend(done.troubles)
 
     def _replay(self, table: TableRow) -> bool:
         """A label that was loaded whole: give its report again and do nothing."""
@@ -247,6 +269,7 @@ class Statement:
             target,
             format,
             stage.options,
+            self.lake.options,
         )
         if self.request.validation is not None:
             engine = self._engine_for(plan.bytes)
@@ -295,7 +318,8 @@ class Statement:
                 engine=engine,
                 format=format,
                 report=self.report,
-                tick=self._ticker(len(files), size),
+                archive=self._archive,
+                advance=self._advance(len(files), size),
             )
             start = self._start(table, snapshot, engine)
             batch.run(start, snapshot, chunk, last=last)
@@ -351,9 +375,9 @@ class Statement:
             base_version=snapshot.version,
             label=self.request.label,
             who=_who(),
-            statement=self.request.describe(),
+            statement=render(self.request),
             engine=engine.name,
-            purge=self.request.purge,
+            purge=self.request.purge or self._archive is not None,
             force=self.request.force,
         )
 
@@ -362,8 +386,14 @@ class Statement:
         if label is None:
             stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
             return f"{stamp}-{secrets.token_hex(4)}"
+        # No chance in it: of two that run a labelled statement at once the second must be refused.
+        # A tilde is in no label, so that no other label makes the same id.
         used = len(loads_of_label(self.ledger, table.number, label))
-        return f"{label}.{used + 1}" if used else label
+        named = f"{label}~{used + 1}" if used else label
+        with suppress(NotFound):
+            if find_load(self.ledger, named).table_number != table.number:
+                return f"{named}~t{table.number}"
+        return named
 
     def _engine_for(self, size: int) -> Engine:
         if self._engine is None:
@@ -371,18 +401,14 @@ class Statement:
             self.report.engine = self._engine.name
         return self._engine
 
-    def _ticker(self, files_total: int, bytes_total: int) -> Callable[[TaskResult], None]:
-        files = rows = size = 0
-
-        def tick(result: TaskResult) -> None:
-            nonlocal files, rows, size
-            files += len(result.outcomes)
-            rows += sum(one.rows_loaded for one in result.outcomes)
-            size += sum(one.bytes for one in result.outcomes)
-            if self._progress is not None:
-                self._progress(LoadProgress(files, files_total, rows, size, bytes_total))
-
-        return tick
+    def _advance(self, files: int, size: int) -> OnAdvance | None:
+        """What an engine is to tell; of files that are read twice it may tell too much."""
+        tell = self._progress
+        if tell is None:
+            return None
+        return lambda done: tell(
+            LoadProgress(min(done.files, files), files, done.rows, min(done.bytes, size), size)
+        )
 
 
 def _batches(decisions: Iterator[Decision], most: int) -> Iterator[tuple[list[Decision], bool]]:

@@ -28,7 +28,7 @@ class Joiner:
         files: list[DataFile] = list(output.data_files)
         outcomes: list[FileOutcome] = []
         for piece in output.pieces:
-            location = piece.piece.file.location
+            location = piece.outcome.location
             if self._counts.get(location, 1) == 1:
                 files.extend(piece.data_files)
                 outcomes.append(piece.outcome)
@@ -42,10 +42,10 @@ class Joiner:
     def _join(
         self, pieces: list[PieceOutcome], files: list[DataFile], outcomes: list[FileOutcome]
     ) -> None:
-        pieces.sort(key=lambda piece: piece.piece.offset)
+        pieces.sort(key=lambda piece: piece.share.offset)
         failed = next((p for p in pieces if p.outcome.message is not None), None)
         if failed is None and not _meet(pieces):
-            self.torn.append(pieces[0].piece.file.location)
+            self.torn.append(pieces[0].outcome.location)
             return
         outcome = _joined(pieces, self._plan, failed)
         outcomes.append(outcome)
@@ -56,8 +56,8 @@ class Joiner:
 def _meet(pieces: Sequence[PieceOutcome]) -> bool:
     """Every piece ends where the next begins; so all cuts fell between records."""
     return all(
-        left.extent.end == right.extent.start or left.extent.end >= right.piece.file.identity.size
-        for left, right in pairwise(pieces)
+        left.extent.end == right.extent.start or left.extent.end >= right.file_size
+        for left, right in pairwise(piece.share for piece in pieces)
     )
 
 
@@ -68,8 +68,8 @@ def _joined(
     lines = records = 0
     for piece in pieces:
         errors += [moved(error, lines, records) for error in piece.outcome.errors]
-        lines += piece.extent.lines
-        records += piece.extent.records
+        lines += piece.share.extent.lines
+        records += piece.share.extent.records
     count = sum(piece.outcome.error_count for piece in pieces)
     parsed = sum(piece.outcome.rows_parsed for piece in pieces)
     policy = plan.on_error
@@ -80,7 +80,7 @@ def _joined(
     if lost and message is None:
         message = skipped_message(policy, count)
     return FileOutcome(
-        location=pieces[0].piece.file.location,
+        location=pieces[0].outcome.location,
         status=_status(parsed, count, loaded, failed, lost=lost),
         rows_parsed=parsed,
         rows_loaded=loaded,
@@ -104,7 +104,7 @@ def _status(
 def _hash(pieces: Sequence[PieceOutcome]) -> str | None:
     blocks: list[bytes] = []
     for piece in pieces:
-        if piece.hashes is None:
+        if piece.share.hashes is None:
             return None
-        blocks.extend(piece.hashes)
+        blocks.extend(piece.share.hashes)
     return join(blocks)

@@ -5,12 +5,13 @@ All of them pickle, since tasks return them to the driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from calque.values import SourceIdentity
+from calque.values.row_errors import RowError as RowError
 
 
 class Status(StrEnum):
@@ -69,24 +70,6 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class RowError:
-    """One rejected row: where it stands, why, and the row itself (cut)."""
-
-    file: str
-    line: int
-    """Physical line, from 1; 0 where the format has no lines."""
-    record: int
-    column: str | None
-    character: int | None
-    target_type: str | None
-    value: str | None
-    code: str
-    message: str
-    raw: str | None
-    byte_offset: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class FileOutcome:
     """What became of one staged file inside the tasks; the driver adds what only it knows."""
 
@@ -95,7 +78,7 @@ class FileOutcome:
     rows_parsed: int = 0
     rows_loaded: int = 0
     error_count: int = 0
-    errors: tuple[RowError, ...] = ()
+    errors: Sequence[RowError] = ()
     """At most the first thousand; ``error_count`` is always true."""
     bytes: int = 0
     seconds: float = 0.0

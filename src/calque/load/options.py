@@ -84,8 +84,12 @@ def strftime(value: Any) -> str | None:
         return None
     if "%" in word:
         return word
+    word = word.replace('"', "")  # "T" stands for itself
     for spelled, code in _DATE_WORDS:
         word = re.sub(spelled, code, word)
+    unknown = re.search(r"[A-Za-z]{2,}", re.sub("%.", "%", word))
+    if unknown:
+        raise ValueError(f"{unknown[0]} is none of YYYY, MM, DD, HH24, MI, SS, FF")
     return word
 
 
@@ -181,9 +185,7 @@ def metadata(value: Any) -> tuple[MetadataColumn, ...]:
     """``(column = METADATA$FILENAME, …)``."""
     if not isinstance(value, Mapping):
         raise ValueError("spell it (column = METADATA$FILENAME, …)")
-    return tuple(
-        MetadataColumn(column.lower(), metadata_kind(str(kind))) for column, kind in value.items()
-    )
+    return tuple(MetadataColumn(name, metadata_kind(str(kind))) for name, kind in value.items())
 
 
 def on_changed(value: Any) -> str:
@@ -195,6 +197,7 @@ COPY: Options = {
     "PATTERN": ("pattern", text),
     "FORCE": ("force", boolean),
     "PURGE": ("purge", boolean),
+    "ARCHIVE": ("archive", text),
     "ON_ERROR": ("on_error", on_error),
     "SIZE_LIMIT": ("size_limit", number),
     "MAX_FILES": ("max_files", number),
@@ -204,8 +207,10 @@ COPY: Options = {
     "LOAD_UNCERTAIN_FILES": ("load_uncertain_files", boolean),
     "INCLUDE_METADATA": ("metadata_columns", metadata),
     "ON_CHANGED": ("on_changed", on_changed),
+    "CREATE_TABLE": ("create", boolean),
     "PARTITION_BY": ("partition_by", names),
     "ENABLE_SCHEMA_EVOLUTION": ("evolve", boolean),
+    "EVOLVE_LIMIT": ("evolve_limit", number),
     "RESCUE_COLUMN": ("rescue_column", text),
     "LABEL": ("label", text),
     "MIN_AGE": ("min_age", float),
@@ -240,6 +245,8 @@ _CSV: Options = {
     "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
     "TIME_ZONE": ("time_zone", text),
     "DECIMAL_POINT": ("decimal_point", text),
+    "TRUE_VALUES": ("true_values", names),
+    "FALSE_VALUES": ("false_values", names),
     # Databricks
     "HEADER": ("parse_header", boolean),
     "SEP": ("field_delimiter", delimiter),
@@ -290,14 +297,17 @@ FORMATS: Mapping[str, tuple[type[Any], Options, Mapping[str, Any]]] = {
     "TEXT": (CsvFormat, _CSV, {"field_delimiter": "\t"}),
     "JSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
     "NDJSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
-    "PARQUET": (ParquetFormat, _COLUMNAR, {}),
+    "PARQUET": (ParquetFormat, {**_COLUMNAR, "COPY_IF_FITS": ("copy_if_fits", boolean)}, {}),
     "ORC": (OrcFormat, _COLUMNAR, {}),
     "AVRO": (AvroFormat, _COLUMNAR, {}),
     "XML": (XmlFormat, _XML, {}),
 }
 
-IGNORED = {"INFERSCHEMA", "MERGESCHEMA"}
-"""Databricks options that say what calque does anyway, by the table's own schema."""
+DONE_ANYWAY = {
+    "INFERSCHEMA": "types are the table's; those of a new table are inferred, or given by schema=",
+    "MERGESCHEMA": "a new table takes the columns of all the files that are looked at",
+}
+"""Databricks options that say what calque does anyway: TRUE is granted, FALSE refused."""
 
 
 def build_format(
@@ -313,7 +323,8 @@ def build_format(
     made, known, defaults = FORMATS[kind.upper()]
     values: dict[str, Any] = dict(defaults)
     for name, value in pairs.items():
-        if databricks and name.upper() in IGNORED:
+        if databricks and name.upper() in DONE_ANYWAY:
+            _grant(name, value)
             continue
         option = known.get(name.upper())
         if option is None:
@@ -329,3 +340,13 @@ def build_format(
             raise StatementInvalid(f"{name} cannot be {value!r}: {error}") from error
     built: FormatOptions = made(**values)
     return built
+
+
+def _grant(name: str, value: Any) -> None:
+    """Pass what is done in any case; refuse to be told not to."""
+    try:
+        wanted = boolean(value)
+    except ValueError as error:
+        raise StatementInvalid(f"{name} cannot be {value!r}: {error}") from error
+    if not wanted:
+        raise StatementInvalid(f"{name} cannot be turned off: {DONE_ANYWAY[name.upper()]}")

@@ -14,6 +14,8 @@ Databricks::
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -30,6 +32,10 @@ from calque.load.statement import LoadRequest, Validation
 from calque.load.work import Transformation
 
 Pairs = dict[str, Any]
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"[^"]*\"""", re.DOTALL)
+_NAMES = (TokenType.STRING, TokenType.IDENTIFIER)
+"""Tokens that were quoted: never a keyword, whatever they spell."""
 
 
 def parse(text: str) -> LoadRequest:
@@ -70,7 +76,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         # Backquotes are names in Databricks alone; everything else reads alike.
-        self.dialect = "databricks" if "`" in text else "snowflake"
+        self.dialect = "databricks" if "`" in _QUOTED.sub("", text) else "snowflake"
         try:
             self.tokens = list(Dialect.get_or_raise(self.dialect).tokenize(text))
         except SqlglotError as error:
@@ -82,11 +88,14 @@ class _Reader:
         self.word("INTO", "COPY is followed by INTO and a table")
         into = self.table()
         columns = self.names() if self.here("(") else ()
-        if self.accept("BY"):
+        by_position = self.accept("BY")
+        if by_position:
             self.word("POSITION", "BY is followed by POSITION")
         self.word("FROM", "the table is followed by FROM and a stage")
         source = self.source()
         found = self.clauses()
+        if by_position:
+            found.request.setdefault("match", "position")
         return self._request(into, columns, source, found)
 
     def _request(
@@ -243,15 +252,15 @@ class _Reader:
             self.accept(",")
         return tuple(found)
 
-    def pairs(self) -> Pairs:
+    def pairs(self, spelled: Callable[[Token], str] = lambda token: token.text.upper()) -> Pairs:
         """``(A = 1, B = 'x' C = TRUE)``; commas may be left out."""
         self.word("(", "options begin with a parenthesis")
         found: Pairs = {}
         while not self.accept(")"):
-            name = self.take("an option or a closing parenthesis").text
+            name = self.take("an option or a closing parenthesis")
             if not self.accept("="):
-                raise self.error(f"{name} needs a value: {name} = …")
-            found[name.upper()] = self.value()
+                raise self.error(f"{name.text} needs a value: {name.text} = …")
+            found[spelled(name)] = self.value()
             self.accept(",")
         return found
 
@@ -279,7 +288,7 @@ class _Reader:
             values.append(self.value())
             if self.here("="):
                 self.at = start
-                return self.pairs()
+                return self.pairs(_column)
             self.accept(",")
         return tuple(values)
 
@@ -298,7 +307,7 @@ class _Reader:
         if self.at >= len(self.tokens):
             return False
         token = self.tokens[self.at]
-        return token.token_type is not TokenType.STRING and token.text.upper() == word
+        return token.token_type not in _NAMES and token.text.upper() == word
 
     def accept(self, word: str) -> bool:
         if self.here(word):
@@ -319,3 +328,8 @@ class _Reader:
         else:
             near = "at the end"
         return StatementInvalid(f"{near}: {why}")
+
+
+def _column(token: Token) -> str:
+    """A column's name: as it is written in quotes, else in small letters."""
+    return token.text if token.token_type in _NAMES else token.text.lower()

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+import pyarrow as pa
+
 from calque.errors import StatementInvalid
 from calque.load.manifest import StagedFile
+from calque.load.metadata_columns import TYPES
 from calque.load.statement import LoadRequest
 from calque.load.work import (
     AvroFormat,
@@ -81,11 +84,15 @@ def choose_format(request: LoadRequest, files: Sequence[StagedFile]) -> FormatOp
 
 def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
     """By name where the files name their columns and no column list says otherwise."""
+    nameless = request.match == "position" and request.transformation is None
+    if nameless and isinstance(format, JsonFormat | XmlFormat):
+        raise StatementInvalid(
+            f"{format.kind.upper()} has names and no positions: its columns are matched by name",
+            hint="MATCH_BY_COLUMN_NAME is CASE_SENSITIVE or CASE_INSENSITIVE here.",
+        )
     if request.match is not None:
         return request.match
-    if request.columns and not isinstance(format, ParquetFormat | OrcFormat | AvroFormat):
-        return "position"
-    if isinstance(format, CsvFormat) and not format.parse_header:
+    if isinstance(format, CsvFormat) and (request.columns or not format.parse_header):
         return "position"
     return "name_insensitive"
 
@@ -99,17 +106,14 @@ def make_plan(
     target: TargetSchema,
     format: FormatOptions,
     source_options: Mapping[str, object],
+    root_options: Mapping[str, object],
 ) -> WritePlan:
     """One load of these files, cut into tasks by bytes."""
-    unknown = [name for name in request.columns if name not in target.schema.names]
-    if unknown:
-        raise StatementInvalid(
-            f"the table has no column {', '.join(unknown)}",
-            hint=f"Its columns: {', '.join(target.schema.names)}.",
-        )
+    _check_columns(request, target)
     return WritePlan(
         load_id=load_id,
         root=root,
+        root_options=root_options,
         data_prefix=data_prefix,
         source_options=source_options,
         tasks=group(files),
@@ -123,6 +127,31 @@ def make_plan(
         metadata_columns=request.metadata_columns,
         rescue_column=request.rescue_column,
         validate_only=request.validation is not None,
+    )
+
+
+def _check_columns(request: LoadRequest, target: TargetSchema) -> None:
+    """Every column that the request names is there, and fit for what it is to hold."""
+    named = [*request.columns, *(one.column for one in request.metadata_columns)]
+    named += [request.rescue_column] if request.rescue_column is not None else []
+    unknown = [name for name in named if name not in target.schema.names]
+    if unknown:
+        raise StatementInvalid(
+            f"the table has no column {', '.join(unknown)}",
+            hint=f"Its columns: {', '.join(target.schema.names)}.",
+        )
+    holds = {one.column: TYPES[one.kind] for one in request.metadata_columns}
+    if request.rescue_column is not None:
+        holds[request.rescue_column] = pa.string()
+    for name, kind in holds.items():
+        have = target.schema.field(name).type
+        if not (_is_text(have) or have.id == kind.id):
+            raise StatementInvalid(f"the column {name} is {have} and cannot hold {kind}")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
 
 

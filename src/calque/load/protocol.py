@@ -9,7 +9,7 @@ The table's own log is the arbiter, the ledger a cache of it.
 4. **Commit**: open the table fresh. Our marker is there? Then it is done. Else one commit with the
    data files and the marker, as a compare-and-set on the version just read. Conflict: again.
 5. **Finalise**: one ledger transaction, files LOADED, load COMMITTED.
-6. **Purge** of sources, from a queue in the ledger.
+6. **Purge** of sources (removed, or moved to an archive), from a queue in the ledger.
 
 Whoever meets a load whose owner is dead recovers it: a marker says what happened; without one a
 PREPARED load is rolled forward and a WRITING one aborted. Abort is itself a marker commit without
@@ -94,7 +94,7 @@ class LoadRun:
 
     def prepare(self, manifest: Manifest) -> None:
         """Step 3, after the caller has checked the sources: sidecar, then PREPARED."""
-        Sidecars(self.lake.root).write(self.load_id, manifest)
+        Sidecars(self.lake.place).write(self.load_id, self.table.key.table_id, manifest)
         faults.point("prepare.sidecar")
         self._writing = False
         try:
@@ -102,7 +102,7 @@ class LoadRun:
         except Aborted:
             # Taken over while WRITING, so it never was PREPARED and nobody can commit it.
             with suppress(CalqueError):
-                Sidecars(self.lake.root).remove(self.load_id)
+                Sidecars(self.lake.place).remove(self.load_id)
             remove_orphans(self.lake, self.load_id, keep=())
             raise
         faults.point("prepare.after")
@@ -182,11 +182,11 @@ def commit(
         mark=Mark.COMMITTED,
         actions=manifest.actions,
         truncate=manifest.truncate,
-        sidecar=Sidecars(lake.root).path(load_id),
+        sidecar=Sidecars(lake.place).path(load_id),
     )
     mark, version = _settle(ledger, lake, table, base_version, change)
     if mark is Mark.ABORTED:
-        _release(ledger, lake, load_id, manifest, "aborted by another loader")
+        _release(ledger, lake, load_id, "aborted by another loader")
         raise Aborted(
             f"load {load_id} was aborted by another loader, which took it for dead",
             hint="Nothing was loaded by this run; run the statement again.",
@@ -207,7 +207,7 @@ def abort(
     change = Change(load_id=load.load_id, mark=Mark.ABORTED)
     mark, version = _settle(ledger, lake, table, load.base_version, change)
     if mark is Mark.ABORTED:
-        _release(ledger, lake, load.load_id, manifest, message)
+        _release(ledger, lake, load.load_id, message)
     elif manifest is not None:
         _finish(ledger, lake, load.load_id, version, manifest)
     else:
@@ -272,7 +272,7 @@ def _version(lake: Lake, load_id: str, version: int | None, snapshot: Snapshot) 
     """The version of a commit whose place in the log is no longer known: at most the present."""
     if version is not None:
         return version
-    noted = dict(Sidecars(lake.root).loads()).get(load_id)
+    noted = dict(Sidecars(lake.place).loads()).get(load_id)
     return noted if noted is not None else snapshot.version
 
 
@@ -308,21 +308,18 @@ def _open(lake: Lake, table: TableRow) -> Snapshot:
 
 def _finish(ledger: Ledger, lake: Lake, load_id: str, version: int, manifest: Manifest) -> None:
     faults.point("finalise.before")
-    finalise(ledger, load_id, version)
+    finalise(ledger, load_id, version, manifest)
     faults.point("finalise.after")
     # The manifest is the caller's: the ledger's own copy is gone by now, and cleaning with an
     # empty list of what to keep would remove what was just committed.
-    Sidecars(lake.root).finish(load_id, version)
+    Sidecars(lake.place).finish(load_id, version)
     kept = [action["add"] for action in manifest.actions if "add" in action]
     remove_orphans(lake, load_id, keep=kept)
 
 
-def _release(
-    ledger: Ledger, lake: Lake, load_id: str, manifest: Manifest | None, message: str
-) -> None:
+def _release(ledger: Ledger, lake: Lake, load_id: str, message: str) -> None:
     """Let go of a load that has an abort marker: no file of it can ever be committed."""
-    kept = Manifest(errors=manifest.errors if manifest is not None else ())
-    abort_in_ledger(ledger, load_id, message, kept)
+    abort_in_ledger(ledger, load_id, message, Manifest())
     with suppress(CalqueError):
-        Sidecars(lake.root).remove(load_id)
+        Sidecars(lake.place).remove(load_id)
     remove_orphans(lake, load_id, keep=())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from calque.errors import AlreadyExists, Unsupported
+from calque.errors import Unsupported
 from calque.ledger import Ledger, TableRow
 from calque.ledger.finish import adopt
 from calque.ledger.tables import void_records
@@ -19,7 +17,7 @@ def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> 
     table is noted as read at the very end, so whoever comes after one that failed or was killed
     midway does it again; doing it twice, or two at once, is harmless.
     """
-    sidecars = Sidecars(lake.root)
+    sidecars = Sidecars(lake.place)
     found: list[tuple[int, str]] = []
     for load_id, version in sidecars.loads():
         if version is None:
@@ -28,9 +26,9 @@ def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> 
             found.append((version, load_id))
     adopted = []
     for version, load_id in sorted(found):
-        with suppress(AlreadyExists):  # another was quicker
-            if adopt(ledger, table, load_id, version, sidecars.read(load_id)):
-                adopted.append(load_id)
+        listed = sidecars.read(load_id, snapshot.table_id)
+        if listed is not None and adopt(ledger, table, load_id, version, listed):
+            adopted.append(load_id)
     void_records(ledger, table, snapshot.restored(0), snapshot.version)
     return adopted
 

@@ -70,7 +70,7 @@ def replace_actions(
         new_path = f"{folder}/" if folder else ""
         new_path += f"{load_id}-kept-{number:05d}.parquet"
         shell = DataFile(path, 0, 0, partition=old.partitions[path])
-        rewritten = cut(lake.root, shell, gone, new_path)
+        rewritten = cut(lake.place, shell, gone, new_path)
         renamed[path] = new_path
         actions.append(lake.encode(rewritten, snapshot.target))
     moved = {
@@ -121,5 +121,5 @@ def drop_sources(
             folder = file.path.rpartition("/")[0]
             new_path = f"{folder}/" if folder else ""
             new_path += f"{load_id}-cut-{number:05d}.parquet"
-            kept.append(cut(lake.root, file, gone, new_path))
+            kept.append(cut(lake.place, file, gone, new_path))
     return kept

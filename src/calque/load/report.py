@@ -6,7 +6,7 @@ import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import IO, Any
 
@@ -98,6 +98,9 @@ class Report:
     """The label was loaded before: nothing was done, this is the report of then."""
     recovered: list[str] = field(default_factory=list)
     purged: int = 0
+    """Sources that were removed after their load."""
+    archived: int = 0
+    """Sources that were moved to the archive after their load."""
     plan: WritePlan | None = None
     """What a dry run would do."""
     sample: pa.Table | None = None
@@ -163,11 +166,12 @@ class Report:
             "replayed": self.replayed,
             "recovered": self.recovered,
             "purged": self.purged,
+            "archived": self.archived,
             "notes": self.notes,
             "plan": None if self.plan is None else _outline(self.plan),
             "sample": None if self.sample is None else self.sample.to_pylist(),
             "row_errors": self.row_errors,
-            "files": [asdict(row) for row in self.rows()],
+            "files": [row.to_json() for row in self.rows()],
         }
 
 

@@ -15,16 +15,17 @@ import pyarrow.parquet as pq
 
 from calque.load.manifest import DataFile, Span
 from calque.load.writing.footer import column_stats
-from calque.operator import Operator
+from calque.load.writing.root import TableRoot
 
 Part = tuple[str, int, int]
 """(data file, first row, rows)."""
 
 
-def cut(root: str, file: DataFile, gone: Sequence[tuple[int, int]], new_path: str) -> DataFile:
+def cut(
+    root: TableRoot, file: DataFile, gone: Sequence[tuple[int, int]], new_path: str
+) -> DataFile:
     """Write ``file`` without the rows ``gone`` (first, count) under a new name."""
-    operator, base = Operator.locate(root.rstrip("/") + "/")
-    parquet = pq.ParquetFile(pa.BufferReader(operator.read(base + file.path)))
+    parquet = pq.ParquetFile(pa.BufferReader(root.operator.read(root.full(file.path))))
     schema = parquet.schema_arrow
     keep = bytearray(b"\1") * parquet.metadata.num_rows
     for first, count in gone:
@@ -37,7 +38,7 @@ def cut(root: str, file: DataFile, gone: Sequence[tuple[int, int]], new_path: st
             start += batch.num_rows
             writer.write_batch(batch.filter(pa.array([bool(one) for one in mask])))
     body = out.getvalue()
-    operator.write(base + new_path, body)
+    root.operator.write(root.full(new_path), body)
     return replace(
         file,
         path=new_path,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from calque.errors import CalqueError, IntegrityError, NotFound
 from calque.ledger.finish import LoadedFile, Manifest
-from calque.operator import Operator
+from calque.load.writing.root import TableRoot
 
 FOLDER = "_calque/loads/"
 SOURCES, DONE = ".json.gz", ".done"
@@ -23,18 +23,19 @@ SOURCES, DONE = ".json.gz", ".done"
 class Sidecars:
     """The sidecars of one table."""
 
-    def __init__(self, root: str) -> None:
-        self._operator, self._path = Operator.locate(root.rstrip("/") + "/")
+    def __init__(self, root: TableRoot) -> None:
+        self._operator, self._path = root.operator, root.base
 
     def path(self, load_id: str) -> str:
         """Under the table's root, as the commit names it."""
         return FOLDER + load_id + SOURCES
 
-    def write(self, load_id: str, manifest: Manifest) -> str:
-        """List the sources of a load; writing it again is harmless."""
+    def write(self, load_id: str, table_id: str, manifest: Manifest) -> str:
+        """List the sources of a load into a table; writing it again is harmless."""
         body = json.dumps(
             {
                 "load_id": load_id,
+                "table_id": table_id,
                 "label": manifest.label,
                 "last": manifest.last,
                 "truncate": manifest.truncate,
@@ -52,10 +53,13 @@ class Sidecars:
         body = json.dumps({"version": version}).encode()
         self._operator.write(self._full(FOLDER + load_id + DONE), body)
 
-    def remove(self, load_id: str) -> None:
-        """Drop what an aborted load listed."""
-        self._operator.delete(self._full(self.path(load_id)))
+    def remove(self, load_id: str) -> bool:
+        """Drop what a load listed that is aborted or long over; whether there was anything."""
+        listed = self._full(self.path(load_id))
+        was_there = self._operator.exists(listed)
+        self._operator.delete(listed)
         self._operator.delete(self._full(FOLDER + load_id + DONE))
+        return was_there
 
     def loads(self) -> Iterator[tuple[str, int | None]]:
         """Every load that left a sidecar, and its version where it is known to be committed."""
@@ -81,10 +85,15 @@ class Sidecars:
         except (ValueError, KeyError, CalqueError):
             return None
 
-    def read(self, load_id: str) -> Manifest:
-        """The sources of a load, as it listed them."""
+    def read(self, load_id: str, table_id: str) -> Manifest | None:
+        """The sources of a load, as it listed them; None where it was into another table.
+
+        One that was dropped and made again in the same folder finds the sidecars of the old one.
+        """
         try:
             body = json.loads(gzip.decompress(self._operator.read(self._full(self.path(load_id)))))
+            if body.get("table_id", table_id) != table_id:  # the first sidecars did not say
+                return None
             return Manifest(
                 sources=tuple(LoadedFile.from_json(source) for source in body["sources"]),
                 moved={

@@ -13,6 +13,7 @@ from typing import Any, cast
 from calque.config import Settings
 from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvalid
 from calque.load.manifest import StagedFile
+from calque.load.places import service_options
 from calque.operator import Operator
 from calque.values import Metadata, SourceIdentity
 
@@ -24,10 +25,11 @@ _GLOB = re.compile(r"[*?\[{]")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A file that FILES names and the stage does not have."""
+    """A file that cannot be loaded: FILES names it and it is not there, or it has no sound name."""
 
     name: str
     location: str
+    why: str = "there is no such file in the stage"
 
 
 class Stage:
@@ -42,7 +44,7 @@ class Stage:
         pattern: str | None = None,
         exclude: str | None = None,
     ) -> None:
-        place, options = _resolve(location, settings)
+        place, options = resolve(location, settings)
         base, glob = split_glob(place)
         self.options: dict[str, object] = options
         self.operator, self._path = Operator.locate(base, **cast(Any, options))
@@ -52,7 +54,13 @@ class Stage:
         self._exclude = exclude
         self._single: Metadata | None = None
         self.ignored = 0
+        self.unnamed: list[Missing] = []
+        """Files of the last listing whose names are not UTF-8: no record could name them."""
         self._settle()
+        if not _is_utf8(self._path):
+            raise StatementInvalid(
+                f"the stage's name is not UTF-8: {_printable(location)}", hint="Rename it."
+            )
 
     def _settle(self) -> None:
         """A location without a slash at its end is a file if there is one, else a folder."""
@@ -73,16 +81,17 @@ class Stage:
         """The location that every file's location begins with."""
         if self._single is not None:
             return self.operator.location(self._path)
-        return self._base + self._path
+        return self.base + self._path
 
     @property
-    def _base(self) -> str:
+    def base(self) -> str:
+        """The location of the stage's service: what its operator's paths follow."""
         root = self.operator.location("")
         return root if root.endswith("/") else root + "/"
 
     def path_of(self, file: StagedFile) -> str:
         """The path by which the stage's operator knows a file."""
-        return file.location.removeprefix(self._base)
+        return file.location.removeprefix(self.base)
 
     @property
     def named(self) -> bool:
@@ -95,6 +104,7 @@ class Stage:
             yield self._staged(self._single, self._path.rpartition("/")[2])
             return
         start = len(self._path)
+        self.unnamed = []
         for found in self.operator.list(self._path):
             name = found.path[start:]
             if found.is_dir or not name or name.endswith("/"):
@@ -105,6 +115,9 @@ class Stage:
                 continue
             if hidden(name):
                 self.ignored += 1
+                continue
+            if not _is_utf8(name):
+                self.unnamed.append(self._unnamed(name))
                 continue
             staged = self._staged(found, name)
             if self._exclude is not None and staged.location.startswith(self._exclude):
@@ -118,6 +131,8 @@ class Stage:
             yield from pool.map(self._look_up, names)
 
     def _look_up(self, name: str) -> StagedFile | Missing:
+        if not _is_utf8(name):
+            return self._unnamed(name)
         path = self._path + name
         try:
             found = self.operator.stat(path)
@@ -127,9 +142,29 @@ class Stage:
             return Missing(name, self.operator.location(path))
         return self._staged(found, name)
 
+    def _unnamed(self, name: str) -> Missing:
+        shown = _printable(name)
+        location = f"{self.base}{self._path}{shown}"
+        return Missing(shown, location, "its name is not UTF-8: rename it to have it loaded")
+
     def _staged(self, found: Metadata, name: str) -> StagedFile:
         location = self.operator.location(found.path)
         return StagedFile(location, name, SourceIdentity.of(location, found))
+
+
+def _is_utf8(name: str) -> bool:
+    """Bytes that are no UTF-8 come from the file system as lone surrogates."""
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _printable(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def split_glob(location: str) -> tuple[str, str | None]:
@@ -181,7 +216,7 @@ def too_young(file: StagedFile, min_age: float) -> bool:
     return min_age > 0 and changed is not None and time.time() - changed.timestamp() < min_age
 
 
-def _resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]:
+def resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]:
     """``@name/rest`` is a stage of the configuration; anything else a location."""
     if not location.startswith("@"):
         return location, {}
@@ -196,4 +231,4 @@ def _resolve(location: str, settings: Settings) -> tuple[str, dict[str, object]]
         raise StatementInvalid(f"a path within a stage cannot climb out of it: {location}")
     base = stage.location
     joined = base.rstrip("/") + slash + rest if slash else base
-    return joined, dict(stage.options)
+    return joined, service_options(joined, stage.options, f"[stages.{name}]")

@@ -47,6 +47,8 @@ class LoadRequest:
     pattern: str | None = None
     force: bool = False
     purge: bool = False
+    archive: str | None = None
+    """Where sources are moved once they are loaded: a location, or ``@name/path`` of a stage."""
     on_error: ErrorPolicy = field(default_factory=ErrorPolicy)
     size_limit: int | None = None
     max_files: int | None = None
@@ -70,8 +72,11 @@ class LoadRequest:
     label: str | None = None
     min_age: float = 0.0
     lease_seconds: float = 60.0
-    batch_files: int = 250_000
-    """Files in one load at most; more become several loads of one statement."""
+    batch_files: int = 100_000
+    """Files in one load at most; more become several loads of one statement.
+
+    The driver holds some kilobytes for each.
+    """
     text: str | None = None
     """The statement as it was written, for the history."""
 
@@ -94,6 +99,10 @@ class LoadRequest:
             raise StatementInvalid("a stage needs a location")
         if any(".." in name.split("/") for name in self.files):
             raise StatementInvalid("a name in FILES cannot climb out of the stage with ..")
+        if self.purge and self.archive is not None:
+            raise StatementInvalid("PURGE removes files and ARCHIVE moves them: choose one")
+        if self.archive == "":
+            raise StatementInvalid("ARCHIVE needs a location")
         if self.files and self.pattern is not None:
             raise StatementInvalid("FILES and PATTERN cannot both be given: choose one")
         if self.pattern is not None:
@@ -111,7 +120,9 @@ class LoadRequest:
             raise StatementInvalid("min_age and lease_seconds cannot be negative")
 
     def _check_columns(self) -> None:
-        repeated = {name for name in self.columns if self.columns.count(name) > 1}
+        filled = [*self.columns, *(one.column for one in self.metadata_columns)]
+        filled += [self.rescue_column] if self.rescue_column is not None else []
+        repeated = {name for name in filled if filled.count(name) > 1}
         if repeated:
             raise StatementInvalid(f"columns are named twice: {', '.join(sorted(repeated))}")
         if self.transformation is None:
@@ -120,17 +131,22 @@ class LoadRequest:
             raise StatementInvalid("MATCH_BY_COLUMN_NAME and SELECT cannot go together")
         if self.validation is not None:
             raise StatementInvalid("VALIDATION_MODE cannot be used with a SELECT")
+        if self.evolve:
+            raise StatementInvalid(
+                "a schema cannot evolve with a SELECT, which names the columns it fills",
+                hint="Add the columns to the table first, or load without the SELECT.",
+            )
+        if self.metadata_columns:
+            raise StatementInvalid(
+                "INCLUDE_METADATA and SELECT cannot go together",
+                hint="Name them in the SELECT: METADATA$FILENAME, METADATA$FILE_ROW_NUMBER …",
+            )
+        if self.rescue_column is not None:
+            raise StatementInvalid(
+                "RESCUE_COLUMN and SELECT cannot go together",
+                hint="try_cast in the SELECT gives NULL for what does not fit.",
+            )
 
     @property
     def aborts(self) -> bool:
         return self.on_error.mode is ErrorMode.ABORT
-
-    def describe(self) -> str:
-        """The statement for the history: as written, or in short."""
-        if self.text is not None:
-            return self.text
-        told = [f"COPY INTO {self.into} FROM '{self.stage}'", f"ON_ERROR = {self.on_error}"]
-        told += [f"{name.upper()} = TRUE" for name in ("force", "purge") if getattr(self, name)]
-        if self.pattern is not None:
-            told.append(f"PATTERN = '{self.pattern}'")
-        return " ".join(told)

@@ -7,7 +7,7 @@ is all that counts: files written by an attempt that is not collected are orphan
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,23 +21,41 @@ from calque.load.formats.source import Source
 from calque.load.manifest import DataFile, FileOutcome, RowError, Status
 from calque.load.metadata_columns import with_metadata
 from calque.load.policy import over_limit, skipped_message, status_of
-from calque.load.work import ErrorMode, ParquetFormat, Piece, WritePlan, WriteTask
+from calque.load.work import Advance, ErrorMode, ParquetFormat, Piece, WritePlan, WriteTask
 from calque.load.writing.root import TableRoot
 from calque.load.writing.writer import TaskWriter
 from calque.operator import Operator
 from calque.operator.registry import split
+from calque.values.row_errors import RowErrors
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a piece of a cut file tells for joining it with the others."""
+
+    offset: int
+    file_size: int
+    extent: Extent
+    hashes: tuple[bytes, ...] | None = None
+
+
+WHOLE = Share(0, 0, Extent())
+"""Of a file that was not cut: one value for all, since a load may have a hundred thousand."""
 
 
 @dataclass(frozen=True, slots=True)
 class PieceOutcome:
     """What became of a piece; pieces of one file are joined by the engine."""
 
-    piece: Piece
     outcome: FileOutcome
-    extent: Extent
-    hashes: tuple[bytes, ...] | None = None
+    share: Share = WHOLE
     data_files: tuple[DataFile, ...] = ()
     """Data files that hold rows of this piece alone."""
+
+    @property
+    def advance(self) -> Advance:
+        """What the piece adds to the progress; a file counts with its first piece."""
+        return Advance(self.share.offset == 0, self.outcome.rows_loaded, self.outcome.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,10 @@ class TaskOutput:
     number: int
     data_files: tuple[DataFile, ...]
     pieces: tuple[PieceOutcome, ...]
+
+    @property
+    def advance(self) -> Advance:
+        return sum((piece.advance for piece in self.pieces), Advance())
 
 
 class Operators:
@@ -67,17 +89,28 @@ class Operators:
             operator.close()
 
 
-def run_task(plan: WritePlan, task: WriteTask, attempt: str) -> TaskOutput:
-    """Read and write the pieces of a task. Raises only what a retry may cure."""
+def run_task(
+    plan: WritePlan,
+    task: WriteTask,
+    attempt: str,
+    told: Callable[[PieceOutcome], None] = lambda piece: None,
+) -> TaskOutput:
+    """Read and write the pieces of a task; each is told when it ended.
+
+    Raises only what a retry may cure.
+    """
     operators = Operators(plan.source_options)
-    root = TableRoot.at(plan.root)
+    root = TableRoot.at(plan.root, plan.root_options)
     writer = TaskWriter(plan, root, task.number, attempt)
     run = _Run(plan, operators, root, writer, ReadSpec.of(plan))
     try:
-        pieces = tuple(run.piece(piece) for piece in task.pieces)
+        pieces = []
+        for piece in task.pieces:
+            pieces.append(run.piece(piece))
+            told(pieces[-1])
         shared = run.writer.finish()
         faults.point("task.written")
-        return TaskOutput(task.number, shared, pieces)
+        return TaskOutput(task.number, shared, tuple(pieces))
     except BaseException:
         run.writer.abandon()
         raise
@@ -129,7 +162,7 @@ class _Run:
                 raise
             outcome = _failed(location, error.message)
         self.writer.discard()
-        return PieceOutcome(piece, outcome, Extent())
+        return PieceOutcome(outcome, _share(source, Extent()))
 
     def _adopted(self, source: Source, piece: Piece) -> PieceOutcome | None:
         if not isinstance(self.plan.format, ParquetFormat):
@@ -152,7 +185,7 @@ class _Run:
         self.writer.discard()
         rows = metadata.num_rows
         outcome = FileOutcome(source.location, status_of(rows, 0, rows), rows, rows)
-        return PieceOutcome(piece, outcome, Extent(records=rows), None, files)
+        return PieceOutcome(outcome, data_files=files)
 
     def _parsed(self, source: Source, piece: Piece) -> PieceOutcome:
         tally = _Tally(self, source.is_whole)
@@ -167,10 +200,11 @@ class _Run:
         faults.point("task.read")
         hashes = source.hashes()
         outcome = tally.outcome(source, join(hashes) if hashes and source.is_whole else None)
+        share = _share(source, reader.extent, hashes)
         if outcome.message is not None or not outcome.rows_loaded:
             self.writer.discard()
-            return PieceOutcome(piece, outcome, reader.extent, hashes)
-        return PieceOutcome(piece, outcome, reader.extent, hashes, self.writer.keep())
+            return PieceOutcome(outcome, share)
+        return PieceOutcome(outcome, share, self.writer.keep())
 
 
 class _Tally:
@@ -215,7 +249,7 @@ class _Tally:
             rows_parsed=self._records,
             rows_loaded=loaded,
             error_count=self._rejected,
-            errors=tuple(self._errors),
+            errors=RowErrors.of(self._errors) if self._errors else (),
             content_hash=content_hash,
             message=skipped_message(self._policy, self._rejected) if lost else None,
         )
@@ -234,4 +268,8 @@ def _unread(piece: Piece) -> PieceOutcome:
     outcome = FileOutcome(
         piece.file.location, Status.FAILED, message="not read: the load was given up before"
     )
-    return PieceOutcome(piece, outcome, Extent())
+    return PieceOutcome(outcome, Share(piece.offset, piece.file.identity.size, Extent()))
+
+
+def _share(source: Source, extent: Extent, hashes: tuple[bytes, ...] | None = None) -> Share:
+    return WHOLE if source.is_whole else Share(source.start, source.size, extent, hashes)

@@ -12,6 +12,7 @@ from calque.ledger.finish import Manifest
 from calque.ledger.lease import this_process
 from calque.ledger.tables import register_table
 from calque.load.protocol import LoadRun, recover
+from calque.load.render import render_table
 from calque.load.report import Report
 from calque.load.tables import open_table
 
@@ -34,7 +35,7 @@ def truncate_table(name: str, settings: Settings, ledger: Ledger) -> Report:
         owner=owner,
         lease_seconds=LEASE,
         base_version=lake.open().version,
-        statement=f"TRUNCATE TABLE {name}",
+        statement=f"TRUNCATE TABLE {render_table(name)}",
     )
     load = LoadRun(ledger, lake, table, start)
     load.claim(())

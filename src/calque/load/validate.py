@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from calque.ledger.finish import FileResult
 from calque.load.batch import first_error
 from calque.load.manifest import Status
@@ -24,7 +22,7 @@ def validate(validation: Validation, engine: Engine, plan: WritePlan, report: Re
     for result in engine.run(plan):
         for one in result.outcomes:
             name, size = sizes[one.location]
-            report.row_errors.extend(asdict(error) for error in one.errors)
+            report.row_errors.extend(error._asdict() for error in one.errors)
             report.files.add(
                 FileResult(
                     location=one.location,

@@ -18,8 +18,10 @@ What an engine promises:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, Protocol
 
@@ -160,7 +162,7 @@ class ErrorPolicy:
         if self.mode is ErrorMode.CONTINUE:
             return "CONTINUE"
         if self.percent is not None:
-            return f"SKIP_FILE_{self.percent:g}%"
+            return f"SKIP_FILE_{format(Decimal(repr(self.percent)).normalize(), 'f')}%"
         if self.limit > 1:
             return f"{self.mode}_{self.limit}"
         return "ABORT_STATEMENT" if self.mode is ErrorMode.ABORT else "SKIP_FILE"
@@ -229,6 +231,10 @@ class Piece:
     offset: int = 0
     length: int | None = None
 
+    @property
+    def bytes(self) -> int:
+        return self.file.identity.size - self.offset if self.length is None else self.length
+
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
@@ -239,10 +245,7 @@ class WriteTask:
 
     @property
     def bytes(self) -> int:
-        return sum(
-            piece.file.identity.size - piece.offset if piece.length is None else piece.length
-            for piece in self.pieces
-        )
+        return sum(piece.bytes for piece in self.pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +255,8 @@ class WritePlan:
     load_id: str
     root: str
     """Location of the table's root, for :meth:`Operator.locate`."""
+    root_options: Mapping[str, object] = field(default_factory=dict)
+    """What it needs besides that location (no secrets)."""
     data_prefix: str = ""
     """Where data files live under the root (``data/`` for Iceberg)."""
     source_options: Mapping[str, object] = field(default_factory=dict)
@@ -288,8 +293,36 @@ class WritePlan:
         return sum(task.bytes for task in self.tasks)
 
     def data_file_name(self, task: int, attempt: str, number: int) -> str:
-        """The name of a data file; ``attempt`` is unique among all attempts at the task."""
+        """The name of a data file; ``attempt`` is unique among all attempts at the task.
+
+        See :func:`is_data_file_of`.
+        """
         return f"{self.load_id}-{task:05d}-{attempt}-{number:05d}.parquet"
+
+
+def is_data_file_of(load_id: str, name: str) -> bool:
+    """Whether a file has a name that this load gives, and no other: ids may begin alike."""
+    return name.startswith(f"{load_id}-") and _OWN.fullmatch(name, len(load_id)) is not None
+
+
+_OWN = re.compile(r"-(?:\d{5,}-[^-]+-\d{5,}|(?:kept|cut)-\d{5,})\.parquet")
+"""What follows the load's id: task, attempt and number, or a rewritten file (``load.replace``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How far a plan has come: staged files read to their end, rows and bytes of them."""
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Advance) -> Advance:
+        return Advance(self.files + other.files, self.rows + other.rows, self.bytes + other.bytes)
+
+
+OnAdvance = Callable[[Advance], None]
+"""Told now and then, while a plan runs, how far it has come in all; in the caller's thread."""
 
 
 class Engine(Protocol):
@@ -299,7 +332,7 @@ class Engine(Protocol):
     def name(self) -> str:
         """``local`` or ``spark``, for reports."""
 
-    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         """Write the plan's data files; results of winning attempts as they come in.
 
         Closing the iterator early stops the tasks that are still running.

@@ -141,5 +141,10 @@ class Service(Protocol):
 class Renaming(Protocol):
     """What a service may supply besides: a move that is one step."""
 
-    def rename(self, source: Metadata, target: str, *, if_not_exists: bool = False) -> Metadata:
-        """Move the pinned object in one moment; Unsupported, with nothing done, where it cannot."""
+    def rename(
+        self, source: Metadata, target: str, *, if_not_exists: bool = False, into: Service
+    ) -> Metadata:
+        """Move the pinned object to ``target`` in ``into``, in one moment; the target's metadata.
+
+        ``into`` may be another root. Raises Unsupported, with nothing done, where it cannot.
+        """

@@ -2,8 +2,8 @@
 
 JDK 25 can store what a JVM has loaded and linked, and map it again at the next start. The file
 (about 170 MB) is made once by a training run: ``calque doctor --prepare``, which ``make setup``
-calls. It is named after everything it depends on, so another JVM or another Spark never meets it;
-without it, or with a damaged one, Spark starts as it always did.
+calls. It is named after the installation it serves and everything it depends on, so another JVM or
+another Spark never meets it; without it, or with a damaged one, Spark starts as it always did.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from calque.spark.java import Jvm
@@ -33,8 +34,7 @@ def cache_path(jvm: Jvm, command: list[str]) -> Path | None:
     """Where the cache of this JVM and command is or would be; None where the JVM has none."""
     if jvm.major < FIRST_WITH_CACHE:
         return None
-    key = hashlib.sha256("\0".join([jvm.version, *command]).encode()).hexdigest()[:16]
-    return _cache_folder() / f"spark-{key}.aot"
+    return _cache_folder() / f"{_installation()}-{_key(jvm.version, *command)}.aot"
 
 
 def fits(path: Path, command: list[str]) -> bool:
@@ -45,10 +45,19 @@ def fits(path: Path, command: list[str]) -> bool:
 
 
 def forget_others(path: Path) -> None:
-    """Remove the caches of JVMs and Sparks that are no more."""
-    for other in path.parent.glob("spark-*.aot"):
+    """Remove the caches of JVMs and Sparks that this installation had before."""
+    for other in path.parent.glob(f"{_installation()}-*.aot"):
         if other != path:
             other.unlink(missing_ok=True)
+
+
+def _installation() -> str:
+    """Two environments on one machine keep a cache each."""
+    return f"spark-{_key(str(Path(sys.prefix).resolve()))}"
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def _cache_folder() -> Path:

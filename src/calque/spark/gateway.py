@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -54,10 +56,14 @@ class Gateway:
     def __repr__(self) -> str:
         return f"Gateway(pid={self.process.pid}, port={self.port})"
 
-    def stop(self, patience: float = 20) -> None:
-        """End the JVM and wait for it; a training run needs time to write its cache."""
+    def let_go(self) -> None:
+        """Tell the JVM to end, and do not wait until it has removed its temporary files."""
         if self.process.stdin:
             self.process.stdin.close()
+
+    def stop(self, patience: float = 20) -> None:
+        """End the JVM and wait for it; a training run needs time to write its cache."""
+        self.let_go()
         try:
             self.process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
@@ -70,7 +76,7 @@ def spark_home() -> Path:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise MissingExtra.of("spark", "Running on Spark")
-    return Path(spec.origin).parent
+    return Path(spec.origin).resolve().parent
 
 
 def start(settings: Mapping[str, str], memory: str, train: Path | None = None) -> Gateway:
@@ -92,7 +98,7 @@ def start(settings: Mapping[str, str], memory: str, train: Path | None = None) -
             *configured,
             "pyspark-shell",
         ],
-        jvm,
+        _environment(jvm, settings),
         quiet=train is not None,
     )
 
@@ -117,16 +123,25 @@ def java_command(jvm: Jvm) -> list[str]:
     ]
 
 
-def _launch(command: list[str], jvm: Jvm, quiet: bool) -> Gateway:
+def _environment(jvm: Jvm, settings: Mapping[str, str]) -> dict[str, str]:
+    environment = os.environ | {
+        "JAVA_HOME": str(jvm.home),
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_CONNECT_MODE": "0",
+    }
+    if not settings.get("spark.master", "").startswith("local"):
+        return environment  # executors elsewhere must reach the driver
+    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if environment.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
+        # A JVM that knows its home lets Python workers import pyspark from a zip of sources, which
+        # is compiled anew in each; this Python has it compiled already.
+        del environment["SPARK_HOME"]
+    return environment
+
+
+def _launch(command: list[str], environment: dict[str, str], quiet: bool) -> Gateway:
     with tempfile.TemporaryDirectory(prefix="calque-spark-") as folder:
         told = Path(folder) / "connection"
-        environment = os.environ | {
-            "JAVA_HOME": str(jvm.home),
-            "SPARK_HOME": str(spark_home()),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_CONNECT_MODE": "0",
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
-        }
         # A session of its own: Ctrl-C reaches us, and we end the JVM in order.
         out = subprocess.DEVNULL if quiet else None
         process = subprocess.Popen(
@@ -134,9 +149,10 @@ def _launch(command: list[str], jvm: Jvm, quiet: bool) -> Gateway:
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=out,
-            env=environment,
+            env=environment | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
             start_new_session=True,
         )
+        import_module("pyspark.sql")  # it will be needed, and the JVM is busy for a second
         port, secret = _connection(process, told)
     return Gateway(process, port, secret)
 

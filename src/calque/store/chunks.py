@@ -90,7 +90,12 @@ def _chunks(data: Data) -> Iterator[Buffer]:
         return iter((memoryview(data),))
     read = getattr(data, "read", None)
     if read is not None:
-        return iter(lambda: read(_FILE_READ), b"")
+        return _only_bytes(iter(lambda: read(_FILE_READ) or b"", b""))
+    if not isinstance(data, Iterable):
+        raise InvalidInput(
+            f"an object is made of bytes, chunks of bytes or an open file, not of "
+            f"{type(data).__name__}"
+        )
     return _only_bytes(data)
 
 
@@ -98,6 +103,7 @@ def _only_bytes(chunks: Iterable[object]) -> Iterator[bytes]:
     for chunk in chunks:
         if not isinstance(chunk, bytes | bytearray | memoryview):
             raise InvalidInput(
-                f"an object is made of bytes, and {type(chunk).__name__} came: encode it first"
+                f"an object is made of bytes, and {type(chunk).__name__} came: "
+                "encode it, or open the file in binary mode"
             )
         yield chunk  # type: ignore[misc]  # every buffer will do

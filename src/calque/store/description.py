@@ -6,16 +6,20 @@ import base64
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from calque.errors import InvalidInput, PermissionDenied
 from calque.store.nodes.erasure import Redundancy
 from calque.store.uplink.cipher import CipherSuite, Sealed, seal, unseal
 from calque.store.uplink.keys import SecretKey
+
+T = TypeVar("T")
+
+DATABASE = "meta.db"
 
 _VERSION = 1
 _CHECK = b"calque passphrase check"
@@ -43,10 +47,10 @@ class Description:
     nodes: tuple[NodeDescription, ...]
     redundancy: Redundancy
     database: str | None = field(default=None, repr=False)
-    """A URL, which may hold a password; None: ``meta.db`` in the folder."""
+    """A URL, which may hold a password; None: SQLite in the folder."""
 
     def database_in(self, folder: Path) -> str:
-        return self.database or f"sqlite:///{folder / 'meta.db'}"
+        return self.database or f"sqlite:///{folder / DATABASE}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,11 +65,6 @@ class Description:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Description:
-        if data.get("version") != _VERSION:
-            raise InvalidInput(
-                f"this store has version {data.get('version')}, calque reads {_VERSION}",
-                hint="It was made by a newer calque: update.",
-            )
         nodes = tuple(
             NodeDescription(bytes.fromhex(each["id"]), each["address"], each["placement"])
             for each in data["nodes"]
@@ -128,15 +127,27 @@ class Access:
         )
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """A description file; InvalidInput when it is damaged."""
+def read_json(file: Path, parse: Callable[[Mapping[str, Any]], T]) -> T:
+    """What a description file says; InvalidInput when it is damaged or of another release."""
     try:
         data = json.loads(file.read_bytes())
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}") from error
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or "version" not in data:
         raise InvalidInput(f"{file} is no description of a store")
-    return data
+    if data["version"] != _VERSION:
+        raise InvalidInput(
+            f"{file} has version {data['version']}, calque reads {_VERSION}",
+            hint="It was made by a newer calque: update.",
+        )
+    try:
+        return parse(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        # Not the error's own words: they may quote a key.
+        raise InvalidInput(
+            f"{file} is damaged: a part of it is missing or was changed",
+            hint="Restore it from a backup; the objects themselves are not affected.",
+        ) from error
 
 
 def write_json(file: Path, data: Mapping[str, Any]) -> None:

@@ -4,9 +4,8 @@
 
     store.json       where the database and the nodes are, and the redundancy of new segments
     access.json      the default access (mode 0600): it opens everything in the store
-    meta.db          the satellite's database, unless another was named
+    meta.db          the satellite's database (mode 0600), unless another was named
     nodes/<n>/       the pieces of each local node
-    deletions/       pieces that wait for their node to answer
 
 The folder may be moved: what lies inside it is named relative to it.
 """
@@ -16,12 +15,14 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
+from calque.operator.services.fs.errors import about
 from calque.store.description import (
+    DATABASE,
     Access,
     Description,
     NodeDescription,
@@ -29,12 +30,10 @@ from calque.store.description import (
     read_json,
     write_json,
 )
-from calque.store.metabase.nodes import Nodes
-from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metabase.values import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
-from calque.store.nodes.deletions import Deletions, Doomed
+from calque.store.nodes.delete import Deletion
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import NODE_ID_SIZE, Node, NodeDirectory
 from calque.store.uplink.access import EncryptionAccess
@@ -42,6 +41,8 @@ from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.keys import KEY_SIZE, SecretKey
 
 _STORE, _ACCESS = "store.json", "access.json"
+_FREED_AT_OPENING = 500
+"""Segments whose pieces an opening deletes at most; ``calque store expire`` takes them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class StoreOptions:
 
 
 class EmbeddedStore:
-    """An opened store: its satellite in this process, its nodes, its deletions."""
+    """An opened store: its satellite in this process, and its nodes."""
 
     def __init__(
         self,
@@ -83,7 +84,6 @@ class EmbeddedStore:
             Node(each.id, Operator.from_uri(each.address_in(folder)), each.placement)
             for each in description.nodes
         )
-        self.deletions = Deletions(Operator.from_uri(str(folder / "deletions")), self.nodes)
         self.endpoint = Endpoint.open(
             description.database_in(folder),
             settings,
@@ -104,10 +104,10 @@ class EmbeddedStore:
             raise NotFound(
                 f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
             )
-        description = Description.from_json(read_json(place / _STORE))
+        description = read_json(place / _STORE, Description.from_json)
         store = cls(place, description, _settings(description.redundancy))
         store.register_nodes()
-        store.deletions.retry()
+        store.endpoint.free_waiting(_FREED_AT_OPENING)
         return store
 
     @classmethod
@@ -123,7 +123,10 @@ class EmbeddedStore:
         ``clock`` tells the time in microseconds since 1970.
         """
         place = Path(folder).absolute()
-        place.mkdir(parents=True, exist_ok=True)
+        if place.is_file():
+            raise InvalidInput(f"{place} is a file, and a store needs a folder")
+        with about(str(place)):
+            place.mkdir(parents=True, exist_ok=True)
         with exclusive(place):
             if cls.exists(place):
                 raise AlreadyExists(f"there is a store in {place} already")
@@ -148,25 +151,21 @@ class EmbeddedStore:
             str(self.folder), ApiKey.parse(access.api_key), EncryptionAccess(root=root)
         )
 
-    def free(self, freed: Sequence[FreedSegment]) -> None:
-        """Remove the pieces of segments that a sweep of the metabase let go."""
-        if freed:
-            self._delete_pieces(Nodes(self.endpoint.database).freed(freed))
-
     def close(self) -> None:
         """Let go of database and nodes."""
         self.endpoint.close()
         self.nodes.close()
 
     def _access(self) -> Access:
-        return Access.from_json(read_json(self.folder / _ACCESS))
+        return read_json(self.folder / _ACCESS, Access.from_json)
 
-    def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> None:
-        self.deletions.delete(
-            Doomed.of(each.root_piece_id, number, node_id, address)
+    def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> list[DeletedPieces]:
+        deletion = Deletion(self.nodes)
+        left = [
+            replace(each, pieces=deletion.left_of(each.root_piece_id, each.pieces))
             for each in deleted
-            for number, node_id, address in each.pieces
-        )
+        ]
+        return [each for each in left if each.pieces]
 
 
 def _made(
@@ -184,6 +183,9 @@ def _made(
         redundancy=options.redundancy,
         database=options.database,
     )
+    if description.database is None:
+        # It holds the secrets behind API keys; SQLite gives its log the same mode.
+        (place / DATABASE).touch(mode=0o600)
     store = kind(place, description, _settings(options.redundancy), clock=clock)
     try:
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")

@@ -9,6 +9,7 @@ from calque.store.metabase.fsck import Finding, fsck
 from calque.store.metabase.physical_segments import PhysicalRecord, physical_segments
 from calque.store.nodes.check import COMMIT_WINDOW, PhysicalSegment, check_pieces
 from calque.store.nodes.erasure import Redundancy
+from calque.store.nodes.pieces import piece_id
 
 
 def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
@@ -22,7 +23,11 @@ def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
     on_nodes = check_pieces(
         segments,
         store.nodes.direct(),
-        waiting=[(each.node_id, each.piece) for each in store.deletions.waiting()],
+        waiting=[
+            (node_id, piece_id(each.root_piece_id, node_id, number))
+            for each in store.endpoint.waiting_pieces()
+            for number, node_id, _ in each.pieces
+        ],
         now=datetime.fromtimestamp(database.clock() / 1_000_000, UTC),
         window=timedelta(0) if young else COMMIT_WINDOW,
     )

@@ -6,17 +6,19 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from calque.config import load_settings
+from calque.config import StoreSettings, load_settings
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metainfo import MetainfoClient
+from calque.store.metainfo.tls import channel_credentials
 from calque.store.nodes.remote import RelayedNodes
 from calque.store.project import Project
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.session import Session, UplinkSettings
 
 ACCESS, PASSPHRASE = "CALQUE_ACCESS", "CALQUE_PASSPHRASE"
-_GRPC = "grpc://"
+AUTHORITIES = "CALQUE_CA"
+_GRPC, _TLS = "grpc://", "grpcs://"
 
 
 def open_project(
@@ -27,20 +29,26 @@ def open_project(
     settings: UplinkSettings | None = None,
     options: StoreOptions | None = None,
     create: bool = True,
+    ca: str | os.PathLike[str] | None = None,
 ) -> Project:
     """Open a project; close it when done, or use it in a ``with`` block.
 
-    ``where`` is a folder, ``grpc://host:port``, or ``@name`` of a store in calque.toml. A folder
-    without a store becomes one, with ``options``, unless ``create`` is False. A satellite is
-    reached with an ``access`` grant, which CALQUE_ACCESS may hold too; in a folder the default
-    access is used unless another is given. ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store
-    made with one.
+    ``where`` is a folder, ``grpc://host:port``, ``grpcs://host:port`` (encrypted by TLS), or
+    ``@name`` of a store in calque.toml. A folder without a store becomes one, with ``options``,
+    unless ``create`` is False. A satellite is reached with an ``access`` grant, which
+    CALQUE_ACCESS may hold too; in a folder the default access is used unless another is given.
+    ``passphrase`` (or CALQUE_PASSPHRASE) is that of a store made with one. ``ca`` (or CALQUE_CA)
+    is a PEM file of the authorities that ``grpcs://`` trusts, instead of the public ones.
     """
+    if passphrase == "":
+        raise InvalidInput("a passphrase cannot be empty", hint="Leave it out for none.")
     if isinstance(where, str) and where.startswith("@"):
-        where, access = _named(where[1:], access)
+        named = _named(where[1:])
+        where, ca = named.location, ca or named.ca
+        access = access or (named.access.reveal() if named.access else None)
     grant = AccessGrant.parse(access) if isinstance(access, str) else access
-    if isinstance(where, str) and where.startswith(_GRPC):
-        return _remote(where, grant or _grant_of_environment(where), settings)
+    if isinstance(where, str) and where.startswith((_GRPC, _TLS)):
+        return _remote(where, grant or _grant_of_environment(where), settings, ca)
     store = _opened(Path(where), passphrase, options, create)
     try:
         return _embedded(store, grant or _default_grant(store, passphrase), settings)
@@ -49,8 +57,8 @@ def open_project(
         raise
 
 
-def _named(name: str, access: str | AccessGrant | None) -> tuple[str, str | AccessGrant | None]:
-    """A store by its name in calque.toml; an access that is given wins over the file's."""
+def _named(name: str) -> StoreSettings:
+    """A store by its name in calque.toml; what a caller gives wins over the file."""
     stores = load_settings().stores
     if name not in stores:
         known = ", ".join(f"@{each}" for each in stores) or "none"
@@ -58,8 +66,7 @@ def _named(name: str, access: str | AccessGrant | None) -> tuple[str, str | Acce
             f"there is no store named {name!r} in calque.toml (there: {known})",
             hint=f"Add a section [stores.{name}] with its location, or give the folder itself.",
         )
-    found = stores[name]
-    return found.location, access or (found.access.reveal() if found.access else None)
+    return stores[name]
 
 
 def _embedded(store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings | None) -> Project:
@@ -94,16 +101,24 @@ def _opened(
     return EmbeddedStore.open(folder)
 
 
-def _remote(where: str, grant: AccessGrant, settings: UplinkSettings | None) -> Project:
-    target = where.removeprefix(_GRPC).rstrip("/")
+def _remote(
+    where: str,
+    grant: AccessGrant,
+    settings: UplinkSettings | None,
+    ca: str | os.PathLike[str] | None,
+) -> Project:
+    target = where.partition("://")[2].rstrip("/")
     if not target:
         raise InvalidInput(f"{where!r} names no host", hint="For example grpc://127.0.0.1:7777")
+    credentials = None
+    if where.startswith(_TLS):
+        credentials = channel_credentials(ca or os.environ.get(AUTHORITIES) or None)
     api_key = bytes(grant.api_key)
     session = Session(
-        MetainfoClient(target),
+        MetainfoClient(target, credentials=credentials),
         api_key,
         grant.encryption,
-        nodes=RelayedNodes(target, api_key),
+        nodes=RelayedNodes(target, api_key, credentials),
         settings=settings,
     )
     return Project(session, grant)

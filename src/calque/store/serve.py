@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from calque.errors import CalqueError, PermissionDenied
+from calque.errors import CalqueError, ConfigInvalid, PermissionDenied
 from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo import Action, ApiKey, serve_metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.tls import ServerCertificate
 from calque.store.nodes.relay import PieceRelay, Right
 from calque.store.sweep import sweep_store
 
@@ -26,28 +27,51 @@ class Served:
     """A store that clients can reach."""
 
     address: str
-    """``grpc://host:port``."""
+    """``grpc://host:port``, or ``grpcs://host:port`` with TLS."""
 
 
 @contextmanager
 def serve_store(
-    store: EmbeddedStore, listen: str = "127.0.0.1:0", *, sweep_every: float = SWEEP_EVERY
+    store: EmbeddedStore,
+    listen: str = "127.0.0.1:0",
+    *,
+    sweep_every: float = SWEEP_EVERY,
+    tls: ServerCertificate | None = None,
 ) -> Iterator[Served]:
     """Serve a store for the length of a ``with`` block; running calls end before it closes.
 
-    What expires or is abandoned is swept now and then.
+    What expires or is abandoned is swept now and then. With ``tls`` it speaks TLS alone.
     """
     relay = PieceRelay(store.nodes.direct(), lambda key, right: _authorize(store, key, right))
-    server = serve_metainfo(store.endpoint, listen, more=(relay.handler(),))
+    credentials = None if tls is None else tls.credentials()
+    server = serve_metainfo(
+        store.endpoint, listen, more=(relay.handler(),), credentials=credentials
+    )
+    scheme = "grpc" if tls is None else "grpcs"
     over = threading.Event()
     sweeper = threading.Thread(target=_sweep, args=(store, over, sweep_every), daemon=True)
     sweeper.start()
     try:
-        yield Served(f"grpc://{server.address}")
+        yield Served(f"{scheme}://{server.address}")
     finally:
         server.stop()
         over.set()
         sweeper.join()
+
+
+@contextmanager
+def serve_metrics(store: EmbeddedStore, port: int) -> Iterator[str]:
+    """Answer Prometheus on the loopback for the length of a ``with`` block; gives the URL."""
+    try:
+        server, thread = store.endpoint.metrics.serve(port)
+    except OSError as error:
+        raise ConfigInvalid(f"cannot listen at 127.0.0.1:{port} for metrics") from error
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from calque.errors import CalqueError
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.delete_batch import BatchResult, delete_expired, delete_zombies
 from calque.store.metabase.operations import sweep_operations
 from calque.store.nodes.expire import collect_expired
+from calque.store.nodes.node import Node
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,29 +25,35 @@ class Swept:
     abandoned_uploads: int
     abandoned_operations: int
     expired_pieces: int
-    waited_pieces: int
+    deleted_pieces: int
 
 
 def sweep_store(store: EmbeddedStore) -> Swept:
     """Remove what is over. Safe at any time, by any number of processes, and to be repeated.
 
     Never touches a committed object that has not expired. A promoted copy keeps its bytes.
+    A node that does not answer is left for the next time.
     """
     database = store.endpoint.database
     now = datetime.fromtimestamp(database.clock() / 1_000_000, UTC)
     idle = int(store.endpoint.settings.zombie_after_s * 1_000_000)
     return Swept(
-        expired_objects=_delete(store, delete_expired(database)),
-        abandoned_uploads=_delete(store, delete_zombies(database, idle_us=idle)),
+        expired_objects=_count(delete_expired(database)),
+        abandoned_uploads=_count(delete_zombies(database, idle_us=idle)),
         abandoned_operations=sum(sweep_operations(database)),
-        expired_pieces=sum(collect_expired(node, now) for node in store.nodes.direct()),
-        waited_pieces=store.deletions.retry(),
+        expired_pieces=sum(_expired_pieces(node, now) for node in store.nodes.direct()),
+        # What the first two let go is in the same queue as what waited.
+        deleted_pieces=store.endpoint.free_waiting(),
     )
 
 
-def _delete(store: EmbeddedStore, batches: Iterable[BatchResult]) -> int:
-    deleted = 0
-    for batch in batches:
-        store.free(batch.freed)
-        deleted += batch.deleted
-    return deleted
+def _count(batches: Iterable[BatchResult]) -> int:
+    return sum(batch.deleted for batch in batches)
+
+
+def _expired_pieces(node: Node, now: datetime) -> int:
+    try:
+        return collect_expired(node, now)
+    except CalqueError as error:
+        _log.warning("the expired pieces of node %s wait: %s", node.name, error)
+        return 0

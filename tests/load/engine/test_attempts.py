@@ -62,7 +62,7 @@ def test_spark_retries(world: World, spark: Any, tmp_path: Path, way: str) -> No
     marks.mkdir()
     tasks = cut(plan, 2, 4000)
     work = Flaky(replace(plan, tasks=()), str(marks), way)
-    outputs = run_tasks(spark, list(tasks), work, about="flaky")
+    outputs = run_tasks(spark.sparkContext, list(tasks), work, about="flaky")
     joiner = Joiner(plan, {})
     results = [joiner.add(output) for output in outputs]
     assert len(world.rows(results)) == 4000

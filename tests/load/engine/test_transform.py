@@ -10,6 +10,7 @@ import pytest
 
 from calque.errors import DataError, StatementInvalid
 from calque.load.engines.spark import SparkEngine
+from calque.load.formats.reject import FileRefused
 from calque.load.manifest import Status
 from calque.load.work import CsvFormat, JsonFormat, ParquetFormat, Transformation
 from tests.load.engine.conftest import AB, CONTINUE, World, data_files, outcomes
@@ -102,6 +103,38 @@ def test_wrong_expressions(world: World, engine: SparkEngine) -> None:
     with pytest.raises(StatementInvalid, match="nowhere"):
         list(engine.run(world.plan([file], transformation=select("nowhere", "_c2"))))
     with pytest.raises(DataError, match="CAST_INVALID_INPUT"):
+        list(engine.run(world.plan([file], transformation=select("CAST(_c1 AS INT)", "_c2"))))
+
+
+def test_a_failing_expression_has_a_place(world: World, engine: SparkEngine) -> None:
+    """File, record and expression of the row on which the SELECT failed are named."""
+    good = b"".join(b"%d,x\n" % n for n in range(5000))
+    files = [world.put("1.csv", good), world.put("2.csv", good + b"oops,y\n" + good)]
+    chosen = select("CAST(_c1 AS BIGINT) + 1", "upper(_c2)", where="_c2 <> ''")
+    with pytest.raises(FileRefused) as caught:
+        list(engine.run(world.plan(files, transformation=chosen, on_error=CONTINUE)))
+    assert "record 5001: the expression CAST(_c1 AS BIGINT) + 1 failed" in caught.value.message
+    found = caught.value.row_error
+    assert (found.file, found.record, found.column) == (files[1].location, 5001, "a")
+    assert found.code == "EXPRESSION"
+    assert "oops" in (found.raw or "")
+
+
+def test_a_failing_condition_has_a_place(world: World, engine: SparkEngine) -> None:
+    """The WHERE of a SELECT is named as well."""
+    file = world.put("1.csv", b"1,x\n0,y\n")
+    chosen = select("_c1", "_c2", where="1 / CAST(_c1 AS INT) > 0")
+    with pytest.raises(FileRefused, match=r"record 2: the expression WHERE 1 / .*DIVIDE_BY_ZERO"):
+        list(engine.run(world.plan([file], transformation=chosen)))
+
+
+def test_a_failure_that_hides(
+    world: World, engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the row is not found in time the files are named in which it is."""
+    monkeypatch.setattr("calque.load.engines.transform_locate.PATIENCE", -1.0)
+    file = world.put("1.csv", b"q,x\n")
+    with pytest.raises(DataError, match=r"CAST_INVALID_INPUT.* \(in .*/1\.csv\)"):
         list(engine.run(world.plan([file], transformation=select("CAST(_c1 AS INT)", "_c2"))))
 
 

@@ -70,7 +70,7 @@ def written(rows: list[tuple[str, ...]]) -> bytes:
 def both(data: bytes) -> tuple[object, object]:
     dialect = Dialect.of(FORMAT, b"\n")
     mapped = by_position(SCHEMA, ())
-    shaper = Shaper(SCHEMA, CastRules())
+    shaper = Shaper(SCHEMA, CastRules.of(FORMAT))
     block = Block(data, len(data), 0, True)
     exact = ExactParser(FORMAT, dialect, mapped, shaper, "f").parse(block, Extent(), 1000)
     quick = QuickParser(FORMAT, dialect, mapped, shaper, "f").parse(block, Extent(), 1000)

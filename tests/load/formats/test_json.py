@@ -14,6 +14,7 @@ from calque.load.formats import Code, FileRefused, ReadSpec
 from calque.load.formats.blocks import Block
 from calque.load.formats.json_lines import LineParser
 from calque.load.formats.json_quick import QuickJson
+from calque.load.formats.json_sieve import Sieve
 from calque.load.formats.reading import Extent
 from calque.load.work import JsonFormat
 from tests.load.formats.conftest import Read
@@ -182,6 +183,79 @@ def test_parsers_agree(rows: list[dict[str, object]], ascii_only: bool) -> None:
     if quick is not None:
         assert careful.rejected == ()
         assert quick.rows.equals(careful.rows)
+
+
+SIEVED = pa.schema([*SCHEMA, ("d", pa.decimal128(6, 2)), ("b", pa.bool_()), ("n", pa.uint8())])
+values = st.sampled_from(
+    [
+        *("null", "1", "-1", "255", "256", "1.5", "1.0", "1e2", "3000000000", "9" * 30, "1e400"),
+        *('"x"', '"1.25"', '"2024-01-01T00:00:00"', '"2024-02-30"', "true", "false", "12.345"),
+        *("99999.5", "[1]", '["x"]', "{}", '{"i":1}', "NaN", "1}", '"', "", '"a\tb"', '"\\u0069"'),
+    ]
+)
+torn = st.sampled_from(
+    ["{", "}", "[]", "5", '{"i":1', '{"i":1}}', '{"i":1} x', '{"i":1,"i":2}', '{"i" 1}', " {} "]
+)
+lines = torn | st.dictionaries(st.sampled_from([*SIEVED.names, "z"]), values, max_size=4).map(
+    lambda row: "{" + ", ".join(f'"{key}": {value}' for key, value in row.items()) + "}"
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(lines, min_size=1, max_size=30),
+    st.sets(st.sampled_from([*SIEVED.names, ""])),
+    st.integers(0, 5),
+)
+def test_set_apart_lines_read_as_one_by_one(texts: list[str], learned: set[str], room: int) -> None:
+    """Rows, their order and every error are those of the exact parser over the whole block."""
+    data = "\n".join(texts).encode()
+    spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
+    exact, block = LineParser(spec, "f"), Block(data, len(data), 7, True)
+    before = Extent(lines=3, records=2)
+    found = Sieve(QuickJson(spec, {}), exact, learned).parse(block, before, room)
+    careful = exact.parse(block, before, room)
+    if found is not None:
+        assert str(found.rows.to_pylist()) == str(careful.rows.to_pylist())  # NaN is not itself
+        assert (found.first_record, found.records) == (careful.first_record, careful.records)
+        assert (found.rejected, found.errors) == (careful.rejected, careful.errors)
+
+
+@pytest.mark.parametrize(
+    ("bad", "learns"),
+    [
+        ('{"i": "oops"}', "i"),
+        ('{"i": 1.5}', "i"),
+        ('{"i": 3000000000}', "i"),
+        ('{"d": 1.555}', "d"),
+        ('{"t": "2024-02-30"}', "t"),
+        ('{"b": 1}', "b"),
+        ('{"i": 1', ""),
+        ("oops", ""),
+    ],
+)
+def test_only_bad_lines_are_read_one_by_one(bad: str, learns: str) -> None:
+    """Bad lines of any common kind are set apart, and looked for first in what follows."""
+    data = "".join(f"{bad if n % 9 == 5 else '{}'}\n" for n in range(500)).encode()
+    spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
+    found = Sieve(QuickJson(spec, {}), LineParser(spec, "f"), spec.learned).parse(
+        Block(data, len(data), 0, True), Extent(), 1000
+    )
+    assert found is not None
+    assert found.rejected == tuple(n for n in range(500) if n % 9 == 5)
+    assert [error.line for error in found.errors] == [n + 1 for n in found.rejected]
+    assert spec.learned == {learns}
+
+
+def test_what_was_learned_is_forgotten() -> None:
+    """Values that are only spelled in an uncommon way are rows, and suspected no longer."""
+    spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name", learned={"d"})
+    sieve = Sieve(QuickJson(spec, {}), LineParser(spec, "f"), spec.learned)
+    data = b'{"d": 1}\n{"d": 1e1}\n{"d": 2}\n'
+    found = sieve.parse(Block(data, len(data), 0, True), Extent(), 10)
+    assert found is not None
+    assert found.rows["d"].to_pylist() == [Decimal("1.00"), Decimal("10.00"), Decimal("2.00")]
+    assert not spec.learned
 
 
 def test_pieces(read: Read) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from calque.load.engines.local import LocalEngine
@@ -21,11 +22,13 @@ def engine_for(
     spark: SparkSession | SparkOptions | str | None = None,
     bytes: int = 0,
     transforms: bool = False,
+    configured: SparkOptions | None = None,
 ) -> Engine:
     """Spark where it was given, where SQL expressions need it, or where there is much to read.
 
     ``spark``: a session, options, the URL of a master, or ``"local"`` for plain processes whatever
-    the size. Nothing is started here: a session starts when the first plan runs.
+    the size. ``configured``: what a session is started with where only a master, or nothing, is
+    given. Nothing is started here: a session starts when the first plan runs.
     """
     if spark == "local" and not transforms:
         return LocalEngine()
@@ -33,10 +36,14 @@ def engine_for(
         return LocalEngine()
     from calque.load.engines.spark import SparkEngine
 
-    return SparkEngine(_options(spark))
+    return SparkEngine(_options(spark, configured or SparkOptions()))
 
 
-def _options(spark: SparkSession | SparkOptions | str | None) -> SparkSession | SparkOptions | None:
+def _options(
+    spark: SparkSession | SparkOptions | str | None, configured: SparkOptions
+) -> SparkSession | SparkOptions:
+    if spark is None:
+        return configured
     if isinstance(spark, str):
-        return SparkOptions(master=None if spark == "local" else spark)
+        return replace(configured, master=None if spark == "local" else spark)
     return spark

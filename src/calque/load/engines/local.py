@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from calque.load.engines.run import run_plan
 from calque.load.infer import infer_schema
 from calque.load.manifest import StagedFile, TaskResult
 from calque.load.task import TaskOutput, run_task
-from calque.load.work import FormatOptions, WritePlan, WriteTask
+from calque.load.work import Advance, FormatOptions, OnAdvance, WritePlan, WriteTask
 from calque.values import MIB
 
 IN_PROCESS = 32 * MIB
@@ -35,9 +35,14 @@ class LocalEngine:
         self._cores = cores or len(os.sched_getaffinity(0))
         self._task_bytes = task_bytes
 
-    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         small = plan.bytes <= IN_PROCESS and self._task_bytes is None
-        run = _here if small or self._cores == 1 else self._in_processes
+        crew = _here if small or self._cores == 1 else self._in_processes
+        so_far = _SoFar(advance)
+
+        def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
+            return crew(bare, tasks, so_far.add)
+
         return run_plan(plan, self._cores, run, self._task_bytes)
 
     def infer(
@@ -56,10 +61,29 @@ class LocalEngine:
     def close(self) -> None:
         """Workers end with the run that started them."""
 
-    def _in_processes(self, plan: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
-        return Crew(plan, min(self._cores, len(tasks))).run(tasks)
+    def _in_processes(
+        self, plan: WritePlan, tasks: Sequence[WriteTask], add: Callable[[Advance], None]
+    ) -> Iterator[TaskOutput]:
+        for output in Crew(plan, min(self._cores, len(tasks))).run(tasks):
+            add(output.advance)
+            yield output
 
 
-def _here(plan: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
+class _SoFar:
+    """Adds up what was done and tells it."""
+
+    def __init__(self, tell: OnAdvance | None) -> None:
+        self._tell = tell
+        self._sum = Advance()
+
+    def add(self, more: Advance) -> None:
+        self._sum += more
+        if self._tell is not None:
+            self._tell(self._sum)
+
+
+def _here(
+    plan: WritePlan, tasks: Sequence[WriteTask], add: Callable[[Advance], None]
+) -> Iterator[TaskOutput]:
     for task in tasks:
-        yield run_task(plan, task, uuid.uuid4().hex[:8])
+        yield run_task(plan, task, uuid.uuid4().hex[:8], lambda piece: add(piece.advance))

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from calque.load.engines.look import sample_rows
+from calque.load.engines.pages import keep_freed_pages
 from calque.load.engines.run import run_plan
 from calque.load.engines.spark_errors import mapped
 from calque.load.infer import infer_schema
 from calque.load.manifest import StagedFile, TaskResult
 from calque.load.task import TaskOutput, run_task
-from calque.load.work import FormatOptions, WritePlan, WriteTask
-from calque.spark.session import SparkOptions, session
-from calque.spark.tasks import cores_of, run_tasks
+from calque.load.work import Advance, FormatOptions, OnAdvance, WritePlan, WriteTask
+from calque.spark.session import SparkOptions, context, session
+from calque.spark.tasks import Watch, cores_of, run_tasks
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 
@@ -40,13 +42,16 @@ class SparkEngine:
         self._given = spark
         self._task_bytes = task_bytes
 
-    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
-        spark = self._session()
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         if plan.transformation is not None:
             from calque.load.engines.transform import run_transformation
 
-            return run_transformation(spark, plan)
-        return run_plan(plan, cores_of(spark), self._on_executors, self._task_bytes)
+            return run_transformation(self._session(), plan, advance)
+
+        def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
+            return self._on_executors(bare, tasks, advance)
+
+        return run_plan(plan, cores_of(self._context()), run, self._task_bytes)
 
     def infer(
         self,
@@ -74,15 +79,30 @@ class SparkEngine:
             return session(options=given)
         return session(given)
 
-    def _on_executors(self, plan: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
-        spark = self._session()
+    def _context(self) -> SparkContext:
+        given = self._given
+        if isinstance(given, SparkOptions):
+            return context(options=given)
+        return context(given)
+
+    def _on_executors(
+        self, plan: WritePlan, tasks: Sequence[WriteTask], advance: OnAdvance | None
+    ) -> Iterator[TaskOutput]:
         about = f"calque load {plan.load_id}"
         # The mark keeps names apart when one load runs two jobs: attempt ids begin anew in each
         # Spark application, and a load may be taken up by another one.
         work = _Work(plan, uuid.uuid4().hex[:6])
+        watch = None
+        if advance is not None:
+            watch = Watch(_counts, lambda counts: advance(Advance(*counts)), (0, 0, 0))
         with mapped():
-            outputs = run_tasks(spark, list(tasks), work, about=about)
+            outputs = run_tasks(self._context(), list(tasks), work, about=about, watch=watch)
         yield from outputs
+
+
+def _counts(output: TaskOutput) -> tuple[int, int, int]:
+    done = output.advance
+    return done.files, done.rows, done.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +113,5 @@ class _Work:
     mark: str
 
     def __call__(self, task: WriteTask, attempt: str) -> TaskOutput:
+        keep_freed_pages()
         return run_task(self.plan, task, f"{self.mark}{attempt}")

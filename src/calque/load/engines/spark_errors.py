@@ -21,6 +21,19 @@ _BAD_EXPRESSION = (
 )
 
 
+_TASK = re.compile(r"Task (\d+) in stage")
+
+
+class ExpressionFailed(DataError):
+    """An expression of a SELECT cannot be evaluated on some row.
+
+    ``reason`` is what Spark says of it; ``task`` the number of the task that met the row.
+    """
+
+    reason: str = ""
+    task: int | None = None
+
+
 @contextmanager
 def mapped() -> Iterator[None]:
     """Raise what a job raised as an error of calque."""
@@ -43,18 +56,23 @@ def translate(error: Exception) -> CalqueError:
         return kind(raised.group(2).strip(), hint="It was raised inside a Spark task.")
     condition = _CONDITION.search(text)
     if condition is not None:
-        return _of_condition(condition.group(1), condition.group(2))
+        task = _TASK.search(text)
+        return _of_condition(
+            condition.group(1), condition.group(2), int(task.group(1)) if task else None
+        )
     if type(error).__name__ in ("Py4JNetworkError", "Py4JError"):
         return Unavailable("the Spark driver's JVM does not answer: it may have been killed")
     return Unexpected(f"Spark failed: {text.strip().partition(chr(10))[0]}")
 
 
-def _of_condition(name: str, message: str) -> CalqueError:
+def _of_condition(name: str, message: str, task: int | None) -> CalqueError:
     if name.startswith(_BAD_EXPRESSION):
-        return DataError(
+        failed = ExpressionFailed(
             f"an expression of the SELECT failed: {message} [{name}]",
-            hint="try_cast and try_divide give NULL instead of failing.",
+            hint="Nothing was loaded. try_cast and try_divide give NULL instead of failing.",
         )
+        failed.reason, failed.task = f"{message} [{name}]", task
+        return failed
     if name.startswith(("PARSE_SYNTAX_ERROR", "UNRESOLVED", "DATATYPE_MISMATCH")):
         return errors.StatementInvalid(f"Spark cannot read the SELECT: {message} [{name}]")
     return Unexpected(f"Spark failed: {message} [{name}]")

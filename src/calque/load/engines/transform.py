@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,41 +25,76 @@ import pyarrow as pa
 
 from calque.errors import StatementInvalid
 from calque.load.cut import cut
-from calque.load.engines.spark_errors import mapped
+from calque.load.engines.spark_errors import ExpressionFailed, mapped
+from calque.load.engines.transform_locate import located
 from calque.load.engines.transform_read import OUTCOME
 from calque.load.engines.transform_source import NAME, Order, TransformSource, outputs
 from calque.load.engines.transform_write import FILE, ROW, WriteRows
 from calque.load.infer import infer_schema
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
-from calque.load.work import ErrorMode, Transformation, WritePlan
-from calque.spark.tasks import cores_of
+from calque.load.work import Advance, ErrorMode, OnAdvance, Transformation, WritePlan
+from calque.spark.tasks import cores_of, job_group, tasks_done, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def run_transformation(spark: SparkSession, plan: WritePlan) -> Iterator[TaskResult]:
+def run_transformation(
+    spark: SparkSession, plan: WritePlan, advance: OnAdvance | None = None
+) -> Iterator[TaskResult]:
     """Read, transform, write; one result for each task."""
-    with _ordered(spark, plan) as folder:
-        with mapped():
-            rows = _selected(spark, plan, folder)
-            rows.write.format(NAME).option("order", folder).mode("append").save()
+    with _ordered(spark, plan) as (order, folder):
+        try:
+            with mapped():
+                rows = _selected(spark, plan, folder)
+                _write(spark, rows, order, folder, advance)
+        except ExpressionFailed as error:
+            raise located(spark, order, error) from error
         joiner = Joiner(plan, {})
-        results = [joiner.add(output) for output in outputs(folder)]
+        made = outputs(folder)
+        results = [joiner.add(output) for output in made]
+    if advance is not None:
+        advance(sum((output.advance for output in made), Advance()))
     yield from results
+
+
+def _write(
+    spark: SparkSession, rows: DataFrame, order: Order, folder: str, advance: OnAdvance | None
+) -> None:
+    """Run the job. While it runs Spark tells how many tasks have ended, and no more than that."""
+    writer = rows.write.format(NAME).option("order", folder).mode("append")
+    if advance is None:
+        writer.save()
+        return
+    group = f"calque-{uuid.uuid4().hex}"
+    files = sum(len(task.pieces) for task in order.tasks)
+    size = sum(task.bytes for task in order.tasks)
+
+    def look() -> None:
+        done, total = tasks_done(spark.sparkContext, group)
+        if done:
+            advance(Advance(files * done // total, 0, size * done // total))
+
+    def save() -> None:
+        # Spark looks for data sources in the session of the thread; this makes it ours.
+        spark.createDataFrame([], "nothing INT")
+        writer.save()
+
+    with job_group(spark.sparkContext, group):
+        watched(save, look)
 
 
 def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa.Table:
     """The first rows of the SELECT, cast to the table; nothing is written."""
-    with _ordered(spark, plan) as folder, mapped():
+    with _ordered(spark, plan) as (_, folder), mapped():
         found = _selected(spark, plan, folder).where(f"{OUTCOME} IS NULL").limit(rows).toArrow()
     return WriteRows(replace(plan, tasks=())).cast_table(found)
 
 
 @contextmanager
-def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[str]:
-    """The work written down where the data source finds it."""
+def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[tuple[Order, str]]:
+    """The work, and the folder where it is written down for the data source."""
     raw = infer_schema(
         list(plan.files),
         plan.format,
@@ -66,11 +102,11 @@ def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[str]:
         raw=True,
         skip_bad=plan.on_error.mode is not ErrorMode.ABORT,
     ).schema
-    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark)), raw)
+    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark.sparkContext)), raw)
     spark.dataSource.register(TransformSource)
     with tempfile.TemporaryDirectory(prefix="calque-") as folder:
         (Path(folder) / "order").write_bytes(pickle.dumps(order))
-        yield folder
+        yield order, folder
 
 
 def _selected(spark: SparkSession, plan: WritePlan, folder: str) -> DataFrame:

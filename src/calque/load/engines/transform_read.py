@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
-from calque.load.formats.reading import Extent, Parsed, ReadSpec
+from calque.load.digest import join
+from calque.load.formats.reading import Parsed, ReadSpec
 from calque.load.formats.registry import open_reader
 from calque.load.formats.reject import FileRefused
 from calque.load.formats.source import Source
@@ -71,8 +72,10 @@ class ReadTask:
             if error.retryable:
                 raise
             outcome = _failed(outcome, error.message)
-        outcome = replace(outcome, bytes=source.bytes_read)
-        yield self._behind(PieceOutcome(piece, outcome, Extent(), source.hashes()))
+        hashes = source.hashes()
+        content = join(hashes) if hashes else None
+        outcome = replace(outcome, bytes=source.bytes_read, content_hash=content)
+        yield self._behind(PieceOutcome(outcome))
 
     def _spec(self) -> ReadSpec:
         headless = isinstance(self.plan.format, CsvFormat) and not self.plan.format.parse_header

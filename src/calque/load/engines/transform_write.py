@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.load.digest import join
+from calque import faults
 from calque.load.engines.transform_read import OUTCOME
 from calque.load.formats.reject import Misfit
 from calque.load.formats.rules import CastRules
@@ -46,11 +46,13 @@ class WriteRows:
 
         context = TaskContext.get()
         number, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
-        root = TableRoot.at(self.plan.root)
+        root = TableRoot.at(self.plan.root, self.plan.root_options)
         writer = TaskWriter(self.plan, root, number, f"{uuid.uuid4().hex[:6]}s{attempt}")
         try:
             pieces = tuple(self._pieces(batches, writer))
-            return TaskOutput(number, writer.finish(), pieces)
+            shared = writer.finish()
+            faults.point("task.written")
+            return TaskOutput(number, shared, pieces)
         except BaseException:
             writer.abandon()
             raise
@@ -124,7 +126,6 @@ class WriteRows:
             told,
             status=status_of(read.rows_parsed, errors, progress.rows),
             rows_loaded=progress.rows,
-            content_hash=join(piece.hashes) if piece.hashes else None,
         )
 
 

@@ -11,6 +11,7 @@ import pickle
 import sys
 from typing import IO, Any
 
+from calque.load.engines.pages import keep_freed_pages
 from calque.load.task import run_task
 
 
@@ -37,6 +38,7 @@ def main() -> None:
     """Keep the reply channel for replies: anything printed goes to the error stream."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    keep_freed_pages()
     serve(sys.stdin.buffer, replies)
 
 

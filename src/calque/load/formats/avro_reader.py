@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 
 from calque.load.formats.columnar import row_errors
-from calque.load.formats.mapping import map_columns, refuse_missing, require
+from calque.load.formats.mapping import map_columns, refuse_missing, require, with_extra
 from calque.load.formats.python_values import column_of
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.reject import Code, FileRefused
@@ -65,18 +65,29 @@ class AvroReader:
             refuse_missing(mapped, location)
         require(mapped, location)
         names = [None if source is None else found.names[source] for source in mapped.sources]
+        _, extra = with_extra(mapped, found.names, pa.null()) if spec.rescue else (None, ())
         shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
         for records in _records(blocks, self._source):
-            yield self._parsed(records, found, names, shaper)
+            yield self._parsed(records, found, names, extra, shaper)
 
     def _parsed(
-        self, records: list[Any], found: pa.Schema, names: list[str | None], shaper: Shaper
+        self,
+        records: list[Any],
+        found: pa.Schema,
+        names: list[str | None],
+        extra: Sequence[str],
+        shaper: Shaper,
     ) -> Parsed:
         columns = [
             None if name is None else column_of([r[name] for r in records], found.field(name).type)
             for name in names
         ]
-        shaped = shaper.shape(columns, len(records))
+        extras = {
+            at: rest
+            for at, record in enumerate(records)
+            if (rest := {name: record[name] for name in extra if record[name] is not None})
+        }
+        shaped = shaper.shape(columns, len(records), extras)
         before = self.extent.records
         errors = row_errors(self._source.location, shaped.misfits[: self._room], before)
         self._room -= len(errors)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.load.formats.reject import Code, cut
+from calque.load.formats.reject import Code
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """One refused cell of a column."""
 
     row: int
@@ -82,6 +82,11 @@ def where_false(mask: pa.Array) -> list[int]:
     return rows
 
 
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece; one that is in one piece already is not copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def is_beyond(column: pa.ChunkedArray) -> bool:
     """Whether pyarrow let a number through that its column cannot hold.
 
@@ -116,13 +121,13 @@ def may_mislead(data: bytes) -> bool:
     It reads beyond its own memory on 1e-999999999, and wraps around where digits are more than 38.
     """
     alike = data.translate(_DIGITS_ALIKE)
-    return b"0" * 39 in alike or b"e-" in alike
+    return b"0" * 39 in alike or b"0e-" in alike
 
 
 def shown(cell: pa.Scalar) -> str | None:
-    """A cell as a report shows it."""
+    """A cell as text, whole: a report cuts it, the rescue column does not."""
     try:
         value = cell.as_py()
     except (ValueError, OverflowError):  # a moment that Python has no words for
         value = cell.cast(pa.string()).as_py()
-    return None if value is None else cut(str(value))
+    return None if value is None else str(value)

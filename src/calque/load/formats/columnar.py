@@ -7,7 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from calque.load.formats.mapping import ColumnMap, map_columns, refuse_missing, require
+from calque.load.formats.mapping import ColumnMap, map_columns, refuse_missing, require, with_extra
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.reject import Code, FileRefused, Misfit
 from calque.load.formats.rules import CastRules
@@ -24,12 +24,15 @@ class Columnar:
         self._file = file
         self._names = found.names
         self._mapped = map_columns(spec.schema, found.names, spec.match, spec.columns, file)
+        extra: tuple[str, ...] = ()
+        if spec.rescue is not None:
+            self._mapped, extra = with_extra(self._mapped, found.names, pa.null())
         if spec.match == "position":
             self._check_width(len(found.names))
         if missing == "error" and not spec.columns:
             refuse_missing(self._mapped, file)
         require(self._mapped, file)
-        self._shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
+        self._shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue, extra)
         self._room = spec.keep_errors
 
     @property

@@ -60,13 +60,19 @@ class ExactParser:
         if record.broken is not None:
             return (record.broken, _BROKEN[record.broken], None), []
         fields = self._dialect.fields(block.data, record)
-        if len(fields) != self._mapped.width and self._format.error_on_column_count_mismatch:
+        if self._is_refused(len(fields)):
             return self._wrong_width(fields, locator.raw(index)), []
         try:
-            return None, [self._text(field) for field in fields[: self._mapped.width]]
+            return None, [self._text(field) for field in fields]
         except UnicodeDecodeError as error:
             at = next(number for number, field in enumerate(fields) if not _is_utf8(field.value))
             return (Code.INVALID_ENCODING, f"is not UTF-8: {error.reason}", at), []
+
+    def _is_refused(self, width: int) -> bool:
+        """A record of another width, unless what it has too much is rescued."""
+        if not self._format.error_on_column_count_mismatch or width == self._mapped.width:
+            return False
+        return width < self._mapped.width or self._shaper.rescue is None
 
     def _wrong_width(self, fields: list[Field], raw: bytes) -> tuple[Code, str, int | None]:
         width = self._mapped.width
@@ -101,7 +107,7 @@ class ExactParser:
         room: int,
     ) -> Parsed:
         columns = [self._column(rows, source) for source in self._mapped.sources]
-        shaped = self._shaper.shape(columns, len(rows))
+        shaped = self._shaper.shape(columns, len(rows), self._extras(rows))
         sources = dict(zip(self._mapped.schema.names, self._mapped.sources, strict=True))
         for misfit in shaped.misfits:
             index = origin[misfit.row]
@@ -111,6 +117,17 @@ class ExactParser:
         rejected = tuple(sorted(errors))
         kept = tuple(found for at in rejected if (found := errors[at]) is not None)
         return Parsed(shaped.rows, before.records + 1, locator.count, rejected, kept)
+
+    def _extras(self, rows: list[list[str | None]]) -> dict[int, dict[str, str | None]]:
+        """Fields beyond the last column, by their position, for the rescue column."""
+        width = self._mapped.width
+        if self._shaper.rescue is None:
+            return {}
+        return {
+            at: {f"_c{index + 1}": row[index] for index in range(width, len(row))}
+            for at, row in enumerate(rows)
+            if len(row) > width
+        }
 
     def _column(self, rows: list[list[str | None]], source: int | None) -> pa.Array | None:
         if source is None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from calque.load.formats.blocks import Block
-from calque.load.formats.cells import has_decimals, is_beyond, may_mislead
+from calque.load.formats.cells import is_beyond, whole
 from calque.load.formats.csv_exact import width_message
 from calque.load.formats.locate import Locator
 from calque.load.formats.mapping import ColumnMap
@@ -47,7 +47,6 @@ class QuickParser:
         self._file = file
         self._names = [f"f{index}" for index in range(mapped.width)]
         self._types = self._quick_types()
-        self._decimals = [name for name, kind in self._types.items() if has_decimals(kind)]
         self._nulls = [*format.null_if, *([""] if format.empty_field_as_null else [])]
         self._counts_rows = self._blank_lines_fail()
 
@@ -56,10 +55,6 @@ class QuickParser:
         data = self._readable(block)
         if data is None:
             return None
-        if self._decimals and may_mislead(block.data[: block.end]):
-            for name in self._decimals:
-                self._read_as_text(name)
-            self._decimals = []
         invalid: list[arrow_csv.InvalidRow] = []
         table = self._table(data, invalid)
         if table is None or (invalid and not self._format.error_on_column_count_mismatch):
@@ -210,7 +205,7 @@ class QuickParser:
             if source is None:
                 columns.append(None)
                 continue
-            column = table.column(self._names[source]).combine_chunks()
+            column = whole(table.column(self._names[source]))
             columns.append(self._trimmed(column) if self._format.trim_space else column)
         return columns
 
@@ -258,9 +253,12 @@ class QuickParser:
         return types
 
     def _quick_type(self, kind: pa.DataType) -> pa.DataType:
-        """The column's own type where pyarrow's conversion of text is as strict as ours."""
+        """The column's own type where pyarrow's conversion of text is as strict as ours.
+
+        Decimals are cast from text afterwards, at no cost: see ``text_cast``.
+        """
         number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        exact = number or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+        exact = number or pa.types.is_boolean(kind)
         date = pa.types.is_date32(kind) and self._format.date_format is None
         naive = pa.types.is_timestamp(kind) and kind.tz is None
         moment = naive and self._format.timestamp_format is None

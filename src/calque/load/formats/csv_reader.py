@@ -12,6 +12,9 @@ Three ways through a block, each tried only when the one before cannot be truste
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
 
 from calque.load.formats import compression
 from calque.load.formats.blocks import Block, blocks
@@ -19,7 +22,7 @@ from calque.load.formats.csv_exact import ExactParser
 from calque.load.formats.csv_hints import delimiter_hint
 from calque.load.formats.csv_quick import QuickParser
 from calque.load.formats.feed import Feed, as_utf8
-from calque.load.formats.mapping import ColumnMap, map_columns, require
+from calque.load.formats.mapping import ColumnMap, map_columns, require, with_extra
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.records import Dialect
 from calque.load.formats.reject import Code, FileRefused
@@ -47,11 +50,17 @@ class CsvReader:
         feed, dialect, names = self.prologue()
         if dialect is None or (self._format.parse_header and names is None):
             return
-        mapped = self._map(names, dialect)
-        shaper = Shaper(mapped.schema, CastRules.of(self._format), self._spec.rescue)
+        mapped, extra = self._map(names, dialect)
+        rules, rescue = CastRules.of(self._format), self._spec.rescue
+        shaper = Shaper(self._spec.schema, rules, rescue, extra)
         exact = ExactParser(self._format, dialect, mapped, shaper, self._source.location)
+        # Of a record that is too wide the quick parser knows nothing but that; the exact one
+        # rescues its last fields.
+        lenient = self._format
+        if rescue is not None:
+            lenient = replace(lenient, error_on_column_count_mismatch=False)
         quick = QuickParser(
-            self._format, dialect, mapped, shaper, self._source.location, self._spec.learned
+            lenient, dialect, mapped, shaper, self._source.location, self._spec.learned
         )
         self.extent.start = self.extent.end = feed.base
         stop = None if self._source.end == self._source.size else self._source.end
@@ -90,13 +99,16 @@ class CsvReader:
         has_line_feed = b"\n" in feed.data
         return b"\r" if stated == "auto" and not has_line_feed and b"\r" in feed.data else b"\n"
 
-    def _map(self, names: list[str] | None, dialect: Dialect) -> ColumnMap:
+    def _map(self, names: list[str] | None, dialect: Dialect) -> tuple[ColumnMap, tuple[str, ...]]:
         spec = self._spec
         mapped = map_columns(spec.schema, names, spec.match, spec.columns, self._source.location)
         require(mapped, self._source.location)
+        extra: tuple[str, ...] = ()
+        if spec.rescue is not None:
+            mapped, extra = with_extra(mapped, names, pa.string())
         if names is not None and self._format.error_on_column_count_mismatch:
             self._check_header(mapped, names, dialect)
-        return mapped
+        return mapped, extra
 
     def _header(self, feed: Feed, dialect: Dialect) -> list[str] | None:
         for _ in range(self._format.skip_header):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from calque.load.formats.blocks import MAX_RECORD
 from calque.load.formats.feed import Feed
-from calque.load.formats.json_lines import LineParser, Malformed, load_object
+from calque.load.formats.json_lines import LineParser, Malformed, Row, load_object
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.reject import Code, FileRefused
 from calque.load.manifest import RowError
@@ -106,7 +105,7 @@ class ArrayParser:
         feed.fill(len(feed.data) + size)
 
     def _parsed(self, batch: list[tuple[int, int, bytes]], extent: Extent) -> Parsed:
-        objects: list[dict[str, Any]] = []
+        objects: list[Row] = []
         origin: list[int] = []
         places: list[tuple[int, int, bytes]] = []
         errors: dict[int, RowError | None] = {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from calque.load.formats.feed import Feed
 from calque.load.formats.json_array import ArrayParser
-from calque.load.formats.json_lines import Malformed, load_object
+from calque.load.formats.json_lines import Malformed, load_object, without_nulls
 from calque.load.formats.json_reader import open_feed, refuse_array
 from calque.load.formats.reading import Extent, ReadSpec
 from calque.load.formats.source import Source
@@ -60,7 +60,7 @@ def type_of(value: Any, depth: int = 0) -> pa.DataType:
 def _objects(source: Source, feed: Feed, format: JsonFormat) -> Iterator[dict[str, Any]]:
     for raw in _texts(source, feed, format):
         try:
-            yield load_object(raw)
+            yield without_nulls(load_object(raw), format)
         except Malformed:
             continue
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,9 @@ from calque.load.formats.shape import Shaper
 from calque.load.manifest import RowError
 from calque.load.work import JsonFormat
 
+Place = tuple[int, int, bytes]
+"""Where a record stands: its line, its offset in the stream, its bytes."""
+
 
 class Malformed(Exception):
     """A text that is no JSON object; ``character`` counts from 1."""
@@ -28,6 +32,14 @@ class Malformed(Exception):
         self.message = message
         self.character = character
         self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An object: the values of the table's columns by their names, and what has no column."""
+
+    values: dict[str, Any]
+    extra: dict[str, Any]
 
 
 class LineParser:
@@ -57,34 +69,47 @@ class LineParser:
         """Rows of a block; at most ``room`` errors are described."""
         if block.broken is not None:
             return self._endless(block, before)
-        objects: list[dict[str, Any]] = []
-        places: list[tuple[int, int, bytes]] = []
-        errors: dict[int, RowError | None] = {}
-        record = 0
-        origin: list[int] = []
-        offset = 0
-        for number, line in enumerate(block.data[: block.end].split(b"\n")):
+        places: list[Place] = []
+        offset = block.offset
+        for number, line in enumerate(block.data[: block.end].split(b"\n"), before.lines + 1):
             if line.strip():
-                place = (before.lines + number + 1, block.offset + offset, line)
-                try:
-                    objects.append(self.row(load_object(line)))
-                    origin.append(record)
-                    places.append(place)
-                except Malformed as wrong:
-                    described = len(errors) < room
-                    errors[record] = (
-                        self.wrong(wrong, place, before.records + record) if described else None
-                    )
-                record += 1
+                places.append((number, offset, line))
             offset += len(line) + 1
-        return self.shaped(objects, origin, places, before.records, record, errors, room)
+        return self.read(range(len(places)), places, before.records, len(places), room)
 
-    def row(self, found: dict[str, Any]) -> dict[str, Any]:
+    def read(
+        self, origin: Sequence[int], places: Sequence[Place], before: int, records: int, room: int
+    ) -> Parsed:
+        """Rows of some lines: ``origin`` are their positions among the ``records`` of a block."""
+        objects: list[Row] = []
+        sound: list[int] = []
+        errors: dict[int, RowError | None] = {}
+        for at, (index, place) in enumerate(zip(origin, places, strict=True)):
+            try:
+                objects.append(self.row(load_object(place[2])))
+                sound.append(at)
+            except Malformed as wrong:
+                described = len(errors) < room
+                errors[index] = self.wrong(wrong, place, before + index) if described else None
+        return self.shaped(
+            objects,
+            [origin[at] for at in sound],
+            [places[at] for at in sound],
+            before,
+            records,
+            errors,
+            room,
+        )
+
+    def row(self, found: dict[str, Any]) -> Row:
         """An object with the table's own names; null markers are None."""
         row: dict[str, Any] = {}
-        for key, value in found.items():
+        extra: dict[str, Any] = {}
+        for key, value in without_nulls(found, self._format).items():
             name = self._keys.get(self._fold(key))
             if name is None or name not in self._wanted:
+                if self._spec.rescue is not None and value is not None:
+                    extra[key] = value
                 continue
             if name in row:
                 raise Malformed(f"the field {name!r} stands there twice", None)
@@ -94,13 +119,13 @@ class LineParser:
             missing = [name for name in missing if name in self._wanted]
             if missing:
                 raise Malformed(f"the field {missing[0]!r} is missing", None, Code.MISSING_FIELD)
-        return row
+        return Row(row, extra)
 
     def shaped(
         self,
-        objects: list[dict[str, Any]],
+        objects: list[Row],
         origin: list[int],
-        places: list[tuple[int, int, bytes]],
+        places: list[Place],
         before: int,
         records: int,
         errors: dict[int, RowError | None],
@@ -108,10 +133,11 @@ class LineParser:
     ) -> Parsed:
         """Objects as rows, their misfits among the errors."""
         columns: list[pa.Array | Cells | None] = [
-            column_of([row.get(field.name) for row in objects], field.type)
+            column_of([row.values.get(field.name) for row in objects], field.type)
             for field in self._spec.schema
         ]
-        shaped = self._shaper.shape(columns, len(objects))
+        extras = {at: row.extra for at, row in enumerate(objects) if row.extra}
+        shaped = self._shaper.shape(columns, len(objects), extras)
         for misfit in shaped.misfits:
             index = origin[misfit.row]
             place = places[misfit.row]
@@ -121,7 +147,7 @@ class LineParser:
         kept = tuple(error for at in rejected if (error := errors[at]) is not None)
         return Parsed(shaped.rows, before + 1, records, rejected, kept)
 
-    def wrong(self, wrong: Malformed, place: tuple[int, int, bytes], record: int) -> RowError:
+    def wrong(self, wrong: Malformed, place: Place, record: int) -> RowError:
         line, offset, raw = place
         return RowError(
             file=self._file,
@@ -137,7 +163,7 @@ class LineParser:
             byte_offset=offset,
         )
 
-    def _misfit(self, misfit: Misfit, place: tuple[int, int, bytes], record: int) -> RowError:
+    def _misfit(self, misfit: Misfit, place: Place, record: int) -> RowError:
         line, offset, raw = place
         return RowError(
             file=self._file,
@@ -179,6 +205,23 @@ def load_object(raw: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Malformed("is no JSON object", 1)
     return found
+
+
+def without_nulls(found: dict[str, Any], format: JsonFormat) -> dict[str, Any]:
+    """STRIP_NULL_VALUES: the object without its null members, at every depth.
+
+    Elements of an array stay, null or not: their places mean something.
+    """
+    stripped: dict[str, Any] = _stripped(found) if format.strip_null_values else found
+    return stripped
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _stripped(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_stripped(one) for one in value]
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from calque.load.formats.blocks import Block
 from calque.load.formats.cells import has_decimals, is_beyond, may_mislead
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.rules import CastRules
-from calque.load.formats.shape import Shaper
+from calque.load.formats.shape import Shaped, Shaper
 from calque.load.work import JsonFormat
 
 
@@ -40,41 +40,51 @@ class QuickJson:
             ]
         )
 
+    @property
+    def columns(self) -> list[tuple[str, pa.Field]]:
+        """The name of each wanted column in the file, and its field."""
+        pairs = zip(self._names, self._fields, strict=True)
+        return [(name, field) for name, field in pairs if field.name in self._wanted]
+
+    def can_read(self, block: Block) -> bool:
+        """Whether the block is text that can be read quickly at all."""
+        sound = block.broken is None and self._usable and self._is_utf8(block)
+        return sound and not (self._decimals and may_mislead(block.data[: block.end]))
+
     def parse(self, block: Block, before: Extent) -> Parsed | None:
-        """Rows, or None where the block must be read line by line."""
-        data = pa.py_buffer(block.data).slice(0, block.end)
-        if not self._usable or not self._is_utf8(block):
+        """Rows, or None where lines of the block must be read one by one."""
+        ends_open = not block.data.endswith(b"\n", 0, block.end)
+        lines = block.data.count(b"\n", 0, block.end) + ends_open
+        try:
+            table = self.read(pa.py_buffer(block.data).slice(0, block.end))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # unsound, or a type it cannot read
             return None
-        if self._decimals and may_mislead(block.data[: block.end]):
+        shaped = self.shaped(table, lines)
+        if shaped is None or shaped.misfits:
             return None
-        table = self._read(data)
-        if table is None or not self._is_complete(table, block):
+        return Parsed(shaped.rows, before.records + 1, lines)
+
+    def read(self, data: pa.Buffer) -> pa.Table:
+        """Lines as columns; raises ArrowInvalid, which may tell the row and the column."""
+        extra = "infer" if self._insensitive else "ignore"
+        return arrow_json.read_json(
+            pa.BufferReader(data),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=data.size + 1),
+            parse_options=arrow_json.ParseOptions(
+                explicit_schema=self._schema, unexpected_field_behavior=extra
+            ),
+        )
+
+    def shaped(self, table: pa.Table, lines: int) -> Shaped | None:
+        """Rows and misfits; None where what was read cannot be trusted."""
+        if table.num_rows != lines or not self._is_complete(table):
             return None
         if any(is_beyond(table[name]) for name in self._schema.names):
             return None
-        shaped = self._shaper.shape(self._columns(table), table.num_rows)
-        if shaped.misfits:
-            return None
-        return Parsed(shaped.rows, before.records + 1, table.num_rows)
+        return self._shaper.shape(self._columns(table), lines)
 
-    def _read(self, data: pa.Buffer) -> pa.Table | None:
-        extra = "infer" if self._insensitive else "ignore"
-        try:
-            return arrow_json.read_json(
-                pa.BufferReader(data),
-                read_options=arrow_json.ReadOptions(use_threads=False, block_size=data.size + 1),
-                parse_options=arrow_json.ParseOptions(
-                    explicit_schema=self._schema, unexpected_field_behavior=extra
-                ),
-            )
-        except pa.ArrowInvalid:
-            return None
-
-    def _is_complete(self, table: pa.Table, block: Block) -> bool:
-        """One row for each line, no name in another case, no field missing that must be there."""
-        ends_open = not block.data.endswith(b"\n", 0, block.end)
-        if table.num_rows != block.data.count(b"\n", 0, block.end) + ends_open:
-            return False
+    def _is_complete(self, table: pa.Table) -> bool:
+        """No name in another case, no field missing that must be there."""
         if self._insensitive:
             known = set(self._schema.names)
             for name in table.schema.names:

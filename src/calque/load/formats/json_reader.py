@@ -1,4 +1,4 @@
-"""JSON: a record a line (NDJSON) at two speeds, or one array of objects a file."""
+"""JSON: a record a line (NDJSON), quick where it is sound; or one array of objects a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from calque.load.formats.feed import Feed, as_utf8
 from calque.load.formats.json_array import ArrayParser
 from calque.load.formats.json_lines import LineParser
 from calque.load.formats.json_quick import QuickJson
+from calque.load.formats.json_sieve import Sieve
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.records import Dialect
 from calque.load.formats.reject import Code, FileRefused
@@ -50,8 +51,9 @@ class JsonReader:
         exact = LineParser(self._spec, self._source.location)
         quick = QuickJson(self._spec, exact.names_of(feed.data))
         stop = None if self._source.end == self._source.size else self._source.end
+        sieve = Sieve(quick, exact, self._spec.learned)
         for block in blocks(feed, LINES, stop):
-            yield self._parse(block, quick, exact)
+            yield self._parse(block, quick, sieve, exact)
 
     def _begin(self, feed: Feed) -> None:
         if self._source.start > 0:
@@ -62,10 +64,14 @@ class JsonReader:
             refuse_array(self._source, feed)
         self.extent.start = self.extent.end = feed.base
 
-    def _parse(self, block: Block, quick: QuickJson, exact: LineParser) -> Parsed:
-        parsed = quick.parse(block, self.extent) if block.broken is None else None
+    def _parse(self, block: Block, quick: QuickJson, sieve: Sieve, exact: LineParser) -> Parsed:
+        parsed = None
+        if quick.can_read(block):
+            if not self._spec.learned:
+                parsed = quick.parse(block, self.extent)
+            parsed = parsed or sieve.parse(block, self.extent, self._room)
         if parsed is not None:
-            self.extent.lines += parsed.records  # the quick parser takes one record a line only
+            self.extent.lines += parsed.records  # these parsers take one record a line only
         else:
             parsed = exact.parse(block, self.extent, self._room)
             lines = LINES.lines_in(block.data, 0, block.end)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from calque.load.formats.blocks import Block
 from calque.load.formats.reading import Extent
@@ -12,17 +16,20 @@ from calque.load.manifest import RowError
 
 
 class Places(Protocol):
-    """The records of a block, by number."""
+    """The records of a block, by number, and its physical lines."""
 
-    @property
-    def count(self) -> int: ...
+    count: int
+    lines: int
 
     def record(self, index: int) -> Record: ...
+
+    def raw(self, index: int) -> bytes:
+        """The bytes of a record without its delimiter."""
 
     def line(self, index: int) -> int:
         """Lines of the block before the record."""
 
-    def character(self, record: Record, field: int) -> int:
+    def character(self, index: int, field: int) -> int:
         """Where a field begins in its record, counted in characters from 1."""
 
 
@@ -30,17 +37,12 @@ class Locator:
     """The records of a block, found when a row of it was refused and not before."""
 
     def __init__(self, block: Block, dialect: Dialect, before: Extent, file: str) -> None:
-        self.data = block.data if len(block.data) == block.end else block.data[: block.end]
-        self._dialect = dialect
         self._before = before
         self._offset = block.offset
         self._file = file
-        self._places = _places(self.data, dialect)
-        self.lines = dialect.lines_in(self.data, 0, block.end)
-
-    @property
-    def count(self) -> int:
-        return self._places.count
+        self._places = _places(block, dialect)
+        self.count = self._places.count
+        self.lines = self._places.lines
 
     def record(self, index: int) -> Record:
         """A record by its number in the block."""
@@ -48,7 +50,7 @@ class Locator:
 
     def raw(self, index: int) -> bytes:
         """The bytes of a record without its delimiter."""
-        return self._dialect.raw(self.data, self.record(index))
+        return self._places.raw(index)
 
     def error(
         self,
@@ -69,12 +71,12 @@ class Locator:
             line=self._before.lines + self._places.line(index) + 1,
             record=self._before.records + index + 1,
             column=column,
-            character=self._places.character(record, field or 0) if sound else None,
+            character=self._places.character(index, field or 0) if sound else None,
             target_type=target_type,
             value=cut(value),
             code=code,
             message=message,
-            raw=shown(self._dialect.raw(self.data, record)),
+            raw=shown(self._places.raw(index)),
             byte_offset=self._offset + record.start,
         )
 
@@ -94,38 +96,38 @@ class Locator:
 class _Lines:
     """Every line is a record: no quotes, escapes, comments or blank lines. Quick."""
 
-    def __init__(self, data: bytes, dialect: Dialect, lines: list[bytes]) -> None:
+    def __init__(self, data: bytes, end: int, dialect: Dialect) -> None:
         self._data = data
-        self._dialect = dialect
-        self._lines = lines
-        self._at = 0
-        self._start = 0
-
-    @property
-    def count(self) -> int:
-        return len(self._lines)
+        self._end = end
+        self._delimiter = dialect.delimiter
+        size = pa.py_buffer(struct.pack("ii", 0, end))
+        text = pa.Array.from_buffers(pa.binary(), 1, [None, size, pa.py_buffer(data)])
+        lines = pc.split_pattern(text, dialect.record_delimiter).flatten()
+        self.lines = len(lines) - 1
+        ends_open = not data.endswith(dialect.record_delimiter, 0, end)
+        self.count = self.lines + ends_open
+        self._offsets = memoryview(lines.buffers()[1]).cast("i")  # the delimiters left out
+        found = lines.slice(0, self.count)
+        self.has_blank = bool(pc.any(pc.equal(pc.binary_length(found), 0)).as_py()) or (
+            data.find(b"\r", 0, end) >= 0 and bool(pc.any(pc.equal(found, b"\r")).as_py())
+        )
 
     def record(self, index: int) -> Record:
-        """Records are asked for in order, so the way from the last one is short."""
-        if index < self._at:
-            self._at = self._start = 0
-        width = len(self._dialect.record_delimiter)
-        self._start += sum(map(len, self._lines[self._at : index])) + (index - self._at) * width
-        self._at = index
-        end = min(self._start + len(self._lines[index]) + width, len(self._data))
-        return Record(self._start, end)
+        end = min(self._offsets[index + 1] + index + 1, self._end)
+        return Record(self._offsets[index] + index, end)
+
+    def raw(self, index: int) -> bytes:
+        line = self._data[self._offsets[index] + index : self._offsets[index + 1] + index]
+        return line.removesuffix(b"\r")
 
     def line(self, index: int) -> int:
         return index
 
-    def character(self, record: Record, field: int) -> int:
-        delimiter = self._dialect.delimiter
-        raw = self._dialect.raw(self._data, record)
-        before = raw.split(delimiter, field)[:field]
-        if raw.count(delimiter) < field:
-            return len(raw.decode("utf-8", "replace")) + 1
-        passed = b"".join(text + delimiter for text in before)
-        return len(passed.decode("utf-8", "replace")) + 1
+    def character(self, index: int, field: int) -> int:
+        raw = self.raw(index)
+        fields = raw.split(self._delimiter, field)
+        start = len(raw) - len(fields[field]) if field < len(fields) else len(raw)
+        return len(raw[:start].decode("utf-8", "replace")) + 1
 
 
 class _Records:
@@ -141,33 +143,33 @@ class _Records:
             line += dialect.lines_in(data, at, record.start)
             at = record.start
             self._before.append(line)
-
-    @property
-    def count(self) -> int:
-        return len(self._records)
+        self.count = len(self._records)
+        self.lines = dialect.lines_in(data, 0, len(data))
 
     def record(self, index: int) -> Record:
         return self._records[index]
 
+    def raw(self, index: int) -> bytes:
+        return self._dialect.raw(self._data, self._records[index])
+
     def line(self, index: int) -> int:
         return self._before[index]
 
-    def character(self, record: Record, field: int) -> int:
+    def character(self, index: int, field: int) -> int:
+        record = self._records[index]
         fields = self._dialect.fields(self._data, record)
         end = record.start + len(self._dialect.raw(self._data, record))
         start = fields[field].start if field < len(fields) else end
         return len(self._data[record.start : start].decode("utf-8", "replace")) + 1
 
 
-def _places(data: bytes, dialect: Dialect) -> Places:
+def _places(block: Block, dialect: Dialect) -> Places:
+    data, end = block.data, block.end
     marks = (dialect.quote, dialect.escape, dialect.comment)
-    if dialect.record_delimiter not in (b"\n", b"\r") or any(
-        mark is not None and mark in data for mark in marks
+    if dialect.record_delimiter in (b"\n", b"\r") and not any(
+        mark is not None and data.find(mark, 0, end) >= 0 for mark in marks
     ):
-        return _Records(data, dialect)
-    lines = data.split(dialect.record_delimiter)
-    if not lines[-1]:
-        lines.pop()
-    if b"" in lines or b"\r" in lines:
-        return _Records(data, dialect)
-    return _Lines(data, dialect, lines)
+        lines = _Lines(data, end, dialect)
+        if not lines.has_blank:
+            return lines
+    return _Records(data[:end], dialect)

@@ -89,6 +89,27 @@ def map_columns(
     return by_name(schema, found, match, columns, file)
 
 
+def with_extra(
+    mapped: ColumnMap, found: Sequence[str] | None, kind: pa.DataType
+) -> tuple[ColumnMap, tuple[str, ...]]:
+    """The map with the file's other columns behind those of the table, and their names.
+
+    For a rescue column, which takes what fills no other. Inside the map they have names that no
+    table has; a name that comes twice is told by its position.
+    """
+    if found is None:
+        return mapped, ()
+    extra = mapped.extra or tuple(range(mapped.width, len(found)))
+    fields = [pa.field(f"\0extra{index}", kind) for index in extra]
+    names: list[str] = []
+    for index in extra:
+        taken = not found[index] or found[index] in names
+        names.append(f"_c{index + 1}" if taken else found[index])
+    schema = pa.schema([*mapped.schema, *fields])
+    width = max(mapped.width, len(found))
+    return ColumnMap(schema, (*mapped.sources, *extra), width), tuple(names)
+
+
 def require(mapped: ColumnMap, file: str) -> None:
     """Every column that may not be NULL must come from the file."""
     for field, source in zip(mapped.schema, mapped.sources, strict=True):

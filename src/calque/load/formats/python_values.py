@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from calque.load.formats.cells import Cells, Refusal
 from calque.load.formats.nested import Convert, Unfit, nested
-from calque.load.formats.reject import Code, cut
+from calque.load.formats.reject import Code
 
 _ROOM = Context(prec=100)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
@@ -76,6 +76,21 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
+def plain(value: Any) -> Any:
+    """A value as JSON can spell it without losing anything: numbers exactly, or as text."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, Decimal) and value.is_finite() and Decimal(repr(float(value))) == value:
+        return float(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return as_text(value)
+
+
 def _json(value: Any) -> str:
     """JSON in which exact decimals stay the numbers they are."""
     if isinstance(value, dict):
@@ -90,7 +105,7 @@ def _json(value: Any) -> str:
 
 def _shown(value: Any) -> str | None:
     try:
-        return cut(as_text(value).encode("utf-8", "backslashreplace").decode())
+        return as_text(value).encode("utf-8", "backslashreplace").decode()
     except RecursionError:
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -88,6 +88,6 @@ class Reader(Protocol):
 
 def moved(error: RowError, lines: int, records: int) -> RowError:
     """An error of a later piece with its position in the whole file."""
-    return replace(
-        error, line=error.line + lines if error.line else 0, record=error.record + records
+    return error._replace(
+        line=error.line + lines if error.line else 0, record=error.record + records
     )

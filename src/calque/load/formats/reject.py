@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from calque.errors import DataError
 from calque.load.manifest import RowError
@@ -33,10 +33,10 @@ class Code(StrEnum):
     TRUNCATED = "TRUNCATED"
     NOT_THIS_FORMAT = "NOT_THIS_FORMAT"
     MISSING_COLUMN = "MISSING_COLUMN"
+    EXPRESSION = "EXPRESSION"
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
+class Misfit(NamedTuple):
     """A cell that does not fit its column: the row in its batch, the value, and the reason."""
 
     row: int

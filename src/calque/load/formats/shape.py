@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
 from calque.load.formats.cast import cast_column
 from calque.load.formats.cells import Cells, Refusal, all_but
-from calque.load.formats.reject import Code, Misfit
+from calque.load.formats.python_values import plain
+from calque.load.formats.reject import Code, Misfit, cut
 from calque.load.formats.rules import CastRules
 
 
@@ -24,21 +27,35 @@ class Shaped:
 
 @dataclass(frozen=True, slots=True)
 class Shaper:
-    """Casts columns to ``schema``. With ``rescue`` misfits go there as JSON and the row stays."""
+    """Casts columns to ``schema``.
+
+    With ``rescue`` misfits go there as JSON and the row stays; so does what has no column.
+    """
 
     schema: pa.Schema
     rules: CastRules
     rescue: str | None = None
+    extra: tuple[str, ...] = ()
+    """Names of columns that come behind those of the schema and are rescued whole."""
 
-    def shape(self, columns: Sequence[pa.Array | Cells | None], count: int) -> Shaped:
+    def shape(
+        self,
+        columns: Sequence[pa.Array | Cells | None],
+        count: int,
+        extras: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> Shaped:
         """``columns`` in the order of the schema; None is a column of NULL.
 
-        A column may come with cells refused already.
+        A column may come with cells refused already. ``extras``: of single rows, by name, what
+        fills no column.
         """
         arrays: list[pa.Array] = []
         first: dict[int, Misfit] = {}
-        rescued: dict[int, dict[str, str | None]] = {}
-        for field, column in zip(self.schema, columns, strict=True):
+        rescued: dict[int, dict[str, Any]] = {row: dict(one) for row, one in extras.items()}
+        width = len(self.schema)
+        for name, column in zip(self.extra, columns[width:], strict=True):
+            _rescue_whole(name, column, rescued)
+        for field, column in zip(self.schema, columns[:width], strict=True):
             cells = _cells(column, field, count, self.rules)
             for refusal in cells.refused:
                 if self.rescue is not None and field.nullable:
@@ -85,14 +102,26 @@ def _null_refusal(row: int) -> Refusal:
 
 def _misfit(refusal: Refusal, field: pa.Field) -> Misfit:
     return Misfit(
-        refusal.row, field.name, str(field.type), refusal.value, refusal.code, refusal.message
+        refusal.row, field.name, str(field.type), cut(refusal.value), refusal.code, refusal.message
     )
 
 
-def _rescue_column(rescued: dict[int, dict[str, str | None]], count: int) -> pa.Array:
+def _rescue_whole(
+    name: str, column: pa.Array | Cells | None, rescued: dict[int, dict[str, Any]]
+) -> None:
+    assert isinstance(column, pa.Array), "extra columns come as the file has them"
+    for row, value in enumerate(column.to_pylist()):
+        if value is not None:
+            rescued.setdefault(row, {})[name] = value
+
+
+def _rescue_column(rescued: dict[int, dict[str, Any]], count: int) -> pa.Array:
     if not rescued:
         return pa.nulls(count, pa.string())
-    texts = [json.dumps(rescued[row]) if row in rescued else None for row in range(count)]
+    texts = [
+        json.dumps(plain(rescued[row]), ensure_ascii=False) if row in rescued else None
+        for row in range(count)
+    ]
     return pa.array(texts, pa.string())
 
 

@@ -69,7 +69,13 @@ class XmlReader:
         columns = [
             None if source is None else _column(found[source], batch) for source in mapped.sources
         ]
-        shaped = shaper.shape(columns, len(batch))
+        extra = [found[index] for index in mapped.extra] if spec.rescue is not None else []
+        extras = {
+            at: rest
+            for at, row in enumerate(batch)
+            if (rest := {name: row.values[name] for name in extra if name in row.values})
+        }
+        shaped = shaper.shape(columns, len(batch), extras)
         errors = tuple(self._error(misfit, batch) for misfit in shaped.misfits[: self._room])
         self._room -= len(errors)
         first = self.extent.records + 1

@@ -20,6 +20,7 @@ import pyarrow as pa
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
 from calque.load.work import TargetSchema
+from calque.load.writing.root import TableRoot
 
 Action = Mapping[str, Any]
 
@@ -107,6 +108,14 @@ class Lake(Protocol):
     @property
     def root(self) -> str:
         """Location of the folder that holds the data files, for an Operator."""
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """What opens the table's service besides its location (no secrets)."""
+
+    @property
+    def place(self) -> TableRoot:
+        """The root, opened."""
 
     @property
     def data_prefix(self) -> str: ...

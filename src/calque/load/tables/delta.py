@@ -23,8 +23,9 @@ from calque.load.manifest import DataFile
 from calque.load.tables.base import Change, Mark, Marker, Snapshot
 from calque.load.tables.errors import DELTA, map_error, mapped
 from calque.load.tables.stats import delta_stats
+from calque.load.tables.storage import delta_options
 from calque.load.work import TargetSchema
-from calque.operator import Operator
+from calque.load.writing.root import TableRoot
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
 NUMBERS = {mark: number for number, mark in MARKS.items()}
@@ -41,12 +42,17 @@ class DeltaLake:
     data_prefix = ""
 
     def __init__(
-        self, location: str, *, display: str | None = None, options: Mapping[str, str] | None = None
+        self,
+        location: str,
+        *,
+        display: str | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
-        operator, path = Operator.locate(location.rstrip("/") + "/_delta_log")
-        self.root = _resolved(operator.location(path).removesuffix("/_delta_log"))
+        self.options = dict(options or {})
+        self.place = TableRoot.at(location, self.options)
+        folder = self.place.operator.location(self.place.full("_delta_log"))
+        self.root = _resolved(folder.removesuffix("/_delta_log"))
         self.display = display or location
-        self._options = {**_endpoint(self.root), **(options or {})}
 
     @property
     def uri(self) -> str:
@@ -58,10 +64,14 @@ class DeltaLake:
 
     def open(self) -> DeltaSnapshot:
         with mapped(DELTA, self.display):
-            table = DeltaTable(self.uri, storage_options=self._options or None)
-        snapshot = DeltaSnapshot(table, self.display)
+            storage = self._storage()
+            table = DeltaTable(self.uri, storage_options=storage)
+        snapshot = DeltaSnapshot(table, self.display, storage)
         snapshot.refuse_unsupported()
         return snapshot
+
+    def _storage(self) -> dict[str, str] | None:
+        return delta_options(self.place.operator, self.options)
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         kept = self._schema(schema)
@@ -71,7 +81,7 @@ class DeltaLake:
                 kept,
                 mode="error",
                 partition_by=list(partition_by),
-                storage_options=self._options or None,
+                storage_options=self._storage(),
                 # A retry would become version 1 and give the table that is there another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
@@ -106,9 +116,10 @@ class DeltaLake:
 class DeltaSnapshot:
     """A Delta table at one version."""
 
-    def __init__(self, table: DeltaTable, display: str) -> None:
+    def __init__(self, table: DeltaTable, display: str, storage: dict[str, str] | None) -> None:
         self._table = table
         self._display = display
+        self._storage = storage
         self._metadata = table.metadata()
 
     @property
@@ -243,7 +254,7 @@ class DeltaSnapshot:
             return int(parameters["version"])
         moment = parameters.get("timestamp") or parameters.get("datetime")
         with mapped(DELTA, self._display):
-            table = DeltaTable(self._table.table_uri)
+            table = DeltaTable(self._table.table_uri, storage_options=self._storage)
             table.load_as_version(str(moment))
         return int(table.version())
 
@@ -266,7 +277,8 @@ class DeltaSnapshot:
                 raise Unsupported(
                     f"table {self._display}: column {field.name!r} cannot be widened from "
                     f"{have.field(index).type} to {field.type} in a Delta table",
-                    hint="Load with a rescue column, or rewrite the table with the wider type.",
+                    hint="Load without schema evolution and with a RESCUE_COLUMN, which takes what "
+                    "does not fit; or rewrite the table with the wider type, then load.",
                 )
         new = [field.with_nullable(True) for field in schema if field.name not in have.names]
         if not new:
@@ -293,14 +305,6 @@ def _resolved(root: str) -> str:
 def _reason(error: Exception) -> str:
     """What the library says is wrong, without the frames it prints behind."""
     return str(error).partition("\n")[0].rpartition("Schema error: ")[2]
-
-
-def _endpoint(root: str) -> dict[str, str]:
-    """Where S3 is another server, in the words of deltalake, which reads fewer variables."""
-    place = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if not root.startswith("s3://") or not place:
-        return {}
-    return {"AWS_ENDPOINT_URL": place, "AWS_ALLOW_HTTP": str(place.startswith("http://")).lower()}
 
 
 def _description(change: Change) -> dict[str, str]:

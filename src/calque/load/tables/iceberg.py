@@ -17,12 +17,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
@@ -32,11 +30,11 @@ from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
-from sqlalchemy.exc import SQLAlchemyError
 
-from calque.errors import CalqueError, DataError, Unavailable, Unsupported
+from calque.errors import CalqueError, DataError, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
+from calque.load.places import service_options
 from calque.load.tables.base import Change, Mark, Marker, Snapshot
 from calque.load.tables.errors import ICEBERG, mapped
 from calque.load.tables.iceberg_files import (
@@ -46,28 +44,15 @@ from calque.load.tables.iceberg_files import (
     partition_value,
     plain_schema,
 )
+from calque.load.tables.storage import iceberg_properties
 from calque.load.work import TargetSchema
+from calque.load.writing.root import TableRoot
 from calque.operator import Operator
 
 RETRIES = TableProperties.COMMIT_NUM_RETRIES
 NAMES = TableProperties.DEFAULT_NAME_MAPPING
 PROPERTY = "calque.load."
 SUMMARY_LOAD, SUMMARY_MARK, SUMMARY_SOURCES = "calque.load", "calque.mark", "calque.sources"
-
-
-def embedded_catalog(folder: Path) -> Catalog:
-    """The catalog that lives in a folder as a SQLite file; made if it is not there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    place = f"sqlite:///{folder}/catalog.db"
-    for left in reversed(range(5)):
-        try:
-            return SqlCatalog("calque", uri=place, warehouse=f"file://{folder}")
-        except SQLAlchemyError as error:
-            # Two that make the catalog at once: the one that comes too late finds its tables made.
-            if not left:
-                raise Unavailable(f"the catalog in {folder} cannot be opened: {error}") from error
-            time.sleep(0.05 * random.random())
-    raise AssertionError("unreachable")
 
 
 class IcebergLake:
@@ -84,21 +69,49 @@ class IcebergLake:
         database: str,
         display: str,
         location: str | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         self._catalog = catalog
         self._identifier = identifier
         self._database = database
         self._location = location
         self.display = display
+        self.options = dict(options or {})
+        self._own = frozenset(catalog.properties)
 
     @cached_property
     def root(self) -> str:
-        operator, path = Operator.locate(self._load().location().rstrip("/") + "/data")
-        return operator.location(path).removesuffix("/data")
+        folder = self.place.operator.location(self.place.full("data"))
+        return folder.removesuffix("/data")
+
+    @cached_property
+    def place(self) -> TableRoot:
+        location = self._load().location()
+        return TableRoot.at(location, service_options(location, self.options, self.display))
 
     def _load(self) -> Table:
         with mapped(ICEBERG, self.display):
+            self._hand_over()
             return self._catalog.load_table(self._identifier)
+
+    def _hand_over(self) -> None:
+        """Let the catalog's files be reached as ours are; what the catalog was told itself rules.
+
+        Done before each use, since credentials may be of the hour only.
+        """
+        if self._files is not None:
+            told = iceberg_properties(self._files, self.options)
+            self._catalog.properties.update(
+                {name: value for name, value in told.items() if name not in self._own}
+            )
+
+    @cached_property
+    def _files(self) -> Operator | None:
+        """The service that holds the catalog's tables, as far as that is known beforehand."""
+        told = self._location or self._catalog.properties.get("warehouse") or ""
+        if "://" not in told or told.startswith("file:"):
+            return None
+        return Operator.locate(told, **cast(Any, self.options))[0]
 
     def open(self) -> IcebergSnapshot:
         snapshot = IcebergSnapshot(self._load(), self.display)
@@ -110,6 +123,7 @@ class IcebergLake:
         for left in reversed(range(5)):
             try:
                 with mapped(ICEBERG, self.display):
+                    self._hand_over()
                     with suppress(NamespaceAlreadyExistsError):
                         self._catalog.create_namespace(self._identifier[:-1])
                     self._create(schema, partition_by)

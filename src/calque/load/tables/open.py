@@ -17,6 +17,7 @@ from pathlib import Path
 
 from calque.config import Settings, TableSettings
 from calque.errors import ConfigInvalid, InvalidInput, MissingExtra
+from calque.load.places import service_options
 from calque.load.tables.base import Lake
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*\Z")
@@ -53,21 +54,23 @@ def open_table(name: str, settings: Settings) -> Lake:
 
 
 def _named(name: str, table: TableSettings, settings: Settings) -> Lake:
+    section = f'[tables."{name}"]'
     if table.format == "delta":
         if table.location is None:
-            raise ConfigInvalid(f'[tables."{name}"] needs a location')
-        return _delta(table.location, name, table.options)
+            raise ConfigInvalid(f"{section} needs a location")
+        options = service_options(table.location, table.options, section)
+        return _delta(table.location, name, options)
     if table.catalog is None:
         if table.location is None:
-            raise ConfigInvalid(f'[tables."{name}"] needs a catalog or a location')
+            raise ConfigInvalid(f"{section} needs a catalog or a location")
         return _embedded_iceberg(f"iceberg:{table.location}", display=name)
     properties = settings.catalogs.get(table.catalog)
     if properties is None:
-        raise ConfigInvalid(f'[tables."{name}"] names a catalog that is not there: {table.catalog}')
+        raise ConfigInvalid(f"{section} names a catalog that is not there: {table.catalog}")
     return _catalogued(name, table.catalog, table, properties)
 
 
-def _delta(location: str, display: str, options: Mapping[str, str]) -> Lake:
+def _delta(location: str, display: str, options: Mapping[str, object]) -> Lake:
     try:
         from calque.load.tables.delta import DeltaLake
     except ImportError as error:
@@ -85,7 +88,8 @@ def _embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
         )
     identifier = _identifier(name)
     try:
-        from calque.load.tables.iceberg import IcebergLake, embedded_catalog
+        from calque.load.tables.iceberg import IcebergLake
+        from calque.load.tables.iceberg_catalog import embedded_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
     return IcebergLake(
@@ -97,20 +101,20 @@ def _catalogued(
     name: str, catalog_name: str, table: TableSettings, properties: Mapping[str, str]
 ) -> Lake:
     try:
-        from pyiceberg.catalog import load_catalog
-
         from calque.load.tables.errors import ICEBERG, mapped
         from calque.load.tables.iceberg import IcebergLake
+        from calque.load.tables.iceberg_catalog import configured_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
     with mapped(ICEBERG, name):
-        catalog = load_catalog(catalog_name, **properties)
+        catalog = configured_catalog(catalog_name, properties)
     return IcebergLake(
         catalog,
         _identifier(table.identifier or name),
         database=f"iceberg:{catalog_name}",
         display=name,
         location=table.location,
+        options=table.options,
     )
 
 

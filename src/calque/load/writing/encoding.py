@@ -1,4 +1,4 @@
-"""How columns are stored: dictionaries only where values repeat, deltas for other integers.
+"""How columns are stored: dictionaries only where values repeat, deltas for other numbers.
 
 A dictionary for every column costs a quarter of the speed of a load and gains nothing on columns
 whose values differ.
@@ -33,9 +33,13 @@ def choose(table: pa.Table) -> Encoding:
             continue
         if _repeats(sample.column(field.name)):
             dictionary.append(field.name)
-        elif pa.types.is_integer(field.type) and field.type.bit_width >= 32:
+        elif _counts(field.type) and field.type.bit_width >= 32:
             other[field.name] = "DELTA_BINARY_PACKED"
     return Encoding(dictionary, other)
+
+
+def _counts(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from calque.operator import Operator
 
@@ -15,9 +17,9 @@ class TableRoot:
     base: str
 
     @classmethod
-    def at(cls, location: str) -> TableRoot:
-        """Open the root of a table by its location."""
-        return cls(*Operator.locate(location.rstrip("/") + "/"))
+    def at(cls, location: str, options: Mapping[str, object]) -> TableRoot:
+        """Open the root of a table by its location and the options of its service."""
+        return cls(*Operator.locate(location.rstrip("/") + "/", **cast(Any, options)))
 
     def full(self, path: str) -> str:
         """The operator's path of a data file."""

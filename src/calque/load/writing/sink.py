@@ -23,7 +23,8 @@ class Sink:
 
     def __init__(self, operator: Operator, path: str) -> None:
         self._queue: Queue[bytes | None] = Queue(_AHEAD)
-        self._held = bytearray()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         self._abandoned = False
         self._error: BaseException | None = None
         self.size = 0
@@ -33,14 +34,13 @@ class Sink:
         )
         self._thread.start()
 
-    def write(self, data: bytes | memoryview) -> int:
-        length = memoryview(data).nbytes
-        self._held += data
-        self.size += length
-        if len(self._held) >= _CHUNK:
-            self._pass_on(bytes(self._held))
-            self._held.clear()
-        return length
+    def write(self, data: bytes) -> int:
+        self._held.append(data)
+        self._held_bytes += len(data)
+        self.size += len(data)
+        if self._held_bytes >= _CHUNK:
+            self._pass_on_held()
+        return len(data)
 
     def tell(self) -> int:
         return self.size
@@ -54,8 +54,7 @@ class Sink:
             return
         self.closed = True
         if self._held:
-            self._pass_on(bytes(self._held))
-            self._held.clear()
+            self._pass_on_held()
         self._pass_on(None)
         self._thread.join()
         if self._error is not None:
@@ -66,6 +65,11 @@ class Sink:
         self._abandoned = True
         self.closed = True
         self._thread.join()
+
+    def _pass_on_held(self) -> None:
+        chunk = b"".join(self._held)
+        self._held, self._held_bytes = [], 0
+        self._pass_on(chunk)
 
     def _pass_on(self, chunk: bytes | None) -> None:
         while self._thread.is_alive():

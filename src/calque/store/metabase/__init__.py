@@ -11,15 +11,18 @@ does, its *ancestor*.
 - at most one committed object a key; pending uploads beside it are invisible;
 - an ancestor is an original, never a copy: references do not chain;
 - a stream has at most one reference, and has one exactly when it borrows pieces;
-- pieces of a physical segment are held by exactly one row, and are handed back for removal
-  exactly once, by the transaction that removes the last stream using them;
+- pieces of a physical segment are held by exactly one row, of ``segments`` or, once the last
+  stream using them is removed, of ``freed_segments``: that transaction hands them back for
+  removal, exactly once, and the row stays until the nodes have removed them;
 - a project's usage is the sum of its committed objects, charged as they are committed;
 - a copy expires with its ancestor.
 
 **Map.** One operation a file, each with a frozen request that checks itself:
 
 ==========================================  ==================================================
-``database`` ``statement`` ``faults``       connections, transactions, retries; compiled SQL
+``database`` ``transaction`` ``engines``    transactions and retries; executing; connections
+``statement`` ``faults``                    compiled SQL; what a database's errors mean
+``shared_commits``                          writers of SQLite that commit together
 ``schema`` ``migrate`` ``migrations/``      tables and the steps that lead to them
 ``locks``                                   the one order of locks
 ``values`` ``verify`` ``conditions``        records, checks of requests, conditions
@@ -31,11 +34,13 @@ does, its *ancestor*.
 ``get_object`` ``list_objects``             reading
 ``list_segments`` ``update_metadata``
 ``begin_copy`` ``finish_copy``              copies: what to re-wrap, the commit, its rows,
-``scene`` ``store_copy`` ``operations``     both ends in one look, long copies in parts
+``scene`` ``store_copy`` ``operations``     both ends in one look, long copies in parts,
+``copy_at_once``                            the usual copy in one statement
 ``finish_move``                             moves
 ``ancestors``                               where a copy's pieces are: the only resolver
 ``promotion``                               taking a stream away: every delete and overwrite
 ``delete_batch``                            buckets, expired objects, abandoned uploads
+``freed_segments``                          pieces on nodes that wait to be deleted
 ``fsck``                                    is everything whole?
 ==========================================  ==================================================
 """

@@ -12,10 +12,10 @@ from itertools import groupby
 from sqlalchemy import bindparam, select
 
 from calque.errors import IntegrityError
-from calque.store.metabase.database import Transaction
 from calque.store.metabase.locks import ancestor_of
 from calque.store.metabase.schema import segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import Position, SegmentRecord
 
 ANCESTOR_SEGMENTS = Statement(

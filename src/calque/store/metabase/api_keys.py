@@ -8,9 +8,10 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.schema import api_key_revocations, api_keys
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 
 INSERT_API_KEY = Statement("insert an api key", insert(api_keys))
 API_KEY = Statement(

@@ -9,7 +9,7 @@ from sqlalchemy import and_, bindparam, select
 
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.get_object import require_found
 from calque.store.metabase.list_segments import BEFORE_ALL
 from calque.store.metabase.lookup import (
@@ -22,6 +22,7 @@ from calque.store.metabase.lookup import (
 )
 from calque.store.metabase.schema import buckets, objects, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, Position, SegmentKey
 
 KEYS_AT = Statement(

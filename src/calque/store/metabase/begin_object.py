@@ -8,10 +8,11 @@ from sqlalchemy import insert
 
 from calque.errors import InvalidInput
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.lookup import BUCKET_PLACEMENT, NEXT_VERSION, at, require_bucket
 from calque.store.metabase.schema import PENDING, objects
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import (
     NO_METADATA,
     Encryption,

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, select, update
 from calque.errors import NotFound
 from calque.store.metabase import quota, verify
 from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.locks import key_locks, lock_families
 from calque.store.metabase.lookup import (
     BUCKET_PLACEMENT,
@@ -25,6 +25,7 @@ from calque.store.metabase.lookup import (
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.schema import COMMITTED, PENDING, objects, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
 
 VARYING_SEGMENT_SIZE = -1

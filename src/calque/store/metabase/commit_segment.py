@@ -8,10 +8,11 @@ from sqlalchemy import bindparam, delete, insert, literal_column, select
 
 from calque.errors import InvalidInput, NotFound
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.promotion import FreedSegment
-from calque.store.metabase.schema import objects, segments
+from calque.store.metabase.schema import freed_segments, objects, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import (
     NO_REDUNDANCY,
     ROOT_PIECE_ID_SIZE,
@@ -35,6 +36,14 @@ PENDING_STREAM = Statement(
     .with_for_update(read=True),
 )
 INSERT_SEGMENT = Statement("insert a segment", insert(segments))
+ROOT_AT = Statement(
+    "root piece id of a segment",
+    select(segments.c.root_piece_id).where(
+        segments.c.stream_id == bindparam("of_stream"),
+        segments.c.position == bindparam("at_position"),
+    ),
+)
+FREE_SEGMENT = Statement("queue the pieces of a replaced segment", insert(freed_segments))
 TAKE_SEGMENT = Statement(
     "take a segment away",
     delete(segments)
@@ -75,6 +84,10 @@ class CommitSegment:
             self._verify_inline()
         else:
             self._verify_remote()
+        if self.plain_size > self.encrypted_size:
+            raise InvalidInput(
+                f"{self.plain_size} plain bytes cannot be {self.encrypted_size} when encrypted"
+            )
 
     def _verify_inline(self) -> None:
         if self.alias_pieces is not None or self.redundancy is not None:
@@ -92,7 +105,10 @@ class CommitSegment:
 
 
 def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegment]:
-    """Record the segment; one at the same position is replaced and handed back."""
+    """Record the segment; one at the same position is replaced, queued and handed back.
+
+    A repeat after success changes nothing, also when the upload is committed by then.
+    """
 
     def work(transaction: Transaction) -> list[FreedSegment]:
         where = {"of_stream": request.stream_id, "at_position": request.position.encode()}
@@ -104,13 +120,27 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         record = _segment(request, pending[0][0], transaction.now)
         transaction.run(INSERT_SEGMENT, record._asdict())
         # A repeat of this very call replaces its own row: those pieces stay.
-        return [
+        freed = [
             FreedSegment(root, pieces)
             for root, pieces in replaced
             if pieces is not None and root != request.root_piece_id
         ]
+        for each in freed:
+            transaction.run(FREE_SEGMENT, {**each._asdict(), "freed_at": transaction.now})
+        return freed
 
-    return database.write(work)
+    try:
+        return database.write(work)
+    except NotFound:
+        # The answer to this very call may have been lost, and the upload committed since.
+        if request.alias_pieces and _is_there(database, request):
+            return []
+        raise
+
+
+def _is_there(database: Database, request: CommitSegment) -> bool:
+    where = {"of_stream": request.stream_id, "at_position": request.position.encode()}
+    return database.look(ROOT_AT, where) == [(request.root_piece_id,)]
 
 
 def _segment(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:

@@ -9,10 +9,11 @@ from sqlalchemy import insert
 
 from calque.errors import AlreadyExists, InvalidInput
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.lookup import BUCKET_EXISTS
 from calque.store.metabase.schema import buckets
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 
 INSERT_BUCKET = Statement("insert a bucket", insert(buckets))
 

@@ -13,15 +13,16 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, literal_column, select
 
-from calque.errors import FailedPrecondition, InvalidInput, NotFound
+from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import quota, verify
 from calque.store.metabase.create_bucket import BucketRecord
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.locks import ancestor_of, lock_families, lock_keys
-from calque.store.metabase.lookup import Found, object_by_stream
+from calque.store.metabase.lookup import Found, missing_bucket, object_by_stream
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.schema import COMMITTED, PENDING, buckets, objects, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectRecord
 
 BATCH = 100
@@ -206,12 +207,13 @@ def _drop_if_empty(transaction: Transaction, request: DeleteBucket) -> BucketRec
     place = {"project": request.project_id, "of_bucket": request.name}
     bucket = transaction.row(LOCK_BUCKET, place)
     if bucket is None:
-        raise NotFound(f"bucket {request.name!r} does not exist")
+        raise missing_bucket(request.name)
     if transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": 1}):
         if not request.everything:
             raise FailedPrecondition(
                 f"bucket {request.name!r} is not empty",
-                hint="Delete its objects first, or ask for everything to be deleted.",
+                hint="Delete its objects and uploads first, or ask for everything to be deleted; "
+                "what has expired goes with: calque store expire",
             )
         return None
     transaction.run(DELETE_BUCKET_ROW, place)

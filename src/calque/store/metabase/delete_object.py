@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from calque.errors import ConditionNotMatch
 from calque.store.metabase import quota, verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.locks import key_locks, lock_families
 from calque.store.metabase.lookup import (
     BUCKET_EXISTS,
@@ -20,6 +20,7 @@ from calque.store.metabase.lookup import (
 )
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.schema import PENDING
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
 

@@ -64,6 +64,15 @@ def disturbed(error: BaseException) -> Disturbed | None:
     return Disturbed(f"SQLSTATE {state}") if state in POSTGRES_RETRY else None
 
 
+def meaning(error: Exception) -> Exception:
+    """What an error inside a transaction is to its caller; one of ours stays as it is."""
+    found = disturbed(error) or database_error(error, only_foreign=True)
+    if found is None or found is error:
+        return error
+    found.__cause__ = error
+    return found
+
+
 @overload
 def database_error(error: BaseException) -> CalqueError: ...
 @overload

@@ -11,7 +11,8 @@ from calque.errors import FailedPrecondition, InvalidInput, ResourceExhausted
 from calque.store.metabase import quota, verify
 from calque.store.metabase.commit_object import Committed
 from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
-from calque.store.metabase.database import Database, Parameters, Transaction
+from calque.store.metabase.copy_at_once import copy_at_once, copy_in
+from calque.store.metabase.database import Database
 from calque.store.metabase.locks import ancestor_of, copy_locks, lock_families
 from calque.store.metabase.lookup import (
     Found,
@@ -30,8 +31,9 @@ from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.scene import Scene, looking, scene
 from calque.store.metabase.schema import COMMITTED, segment_copies, segments
 from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.statement import POSTGRES, Statement
-from calque.store.metabase.store_copy import store_at_once, store_copy
+from calque.store.metabase.statement import Statement
+from calque.store.metabase.store_copy import store_copy
+from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.update_metadata import SET_METADATA, metadata_parameters
 from calque.store.metabase.values import (
     ObjectLocation,
@@ -89,10 +91,16 @@ def finish_copy(database: Database, request: FinishCopy) -> Committed:
     Raises ``FailedPrecondition`` when the source went away, was replaced or expired since
     Begin. On any error rows, references and quota are exactly as before.
     """
+    copied = copy_at_once(database, request)
+    if copied is not None:
+        return Committed(copied, [])
     return database.write(lambda transaction: _finish(transaction, request))
 
 
 def _finish(transaction: Transaction, request: FinishCopy) -> Committed:
+    copied = copy_in(transaction, request)
+    if copied is not None:
+        return Committed(copied, [])
     ends, segment_rows = _look(transaction, request)
     if ends.operation is not None and ends.operation.finished:
         return Committed(repeated(transaction, ends.operation, request.target), [])
@@ -183,11 +191,6 @@ def _store(
     *,
     remote: bool,
 ) -> Committed:
-    if remote and transaction.dialect == POSTGRES and not (ends.existing or ends.operation):
-        copy = _copy_of(source.object, request.target, metadata, ends.version, transaction.now)
-        usage = quota.Usage().plus(copy)
-        _require_room(store_at_once(transaction, copy, source, keys, request.operation, usage))
-        return Committed(copy, [])
     source, usage, freed = _make_room(transaction, ends, source, remote=remote)
     copy = _copy_of(source.object, request.target, metadata, ends.version, transaction.now)
     store_copy(

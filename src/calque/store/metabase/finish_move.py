@@ -10,7 +10,7 @@ from calque.errors import InvalidInput
 from calque.store.metabase import quota, verify
 from calque.store.metabase.commit_object import Committed
 from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.finish_copy import (
     SOURCE_SEGMENTS,
     repeated,
@@ -31,6 +31,7 @@ from calque.store.metabase.scene import looking, scene
 from calque.store.metabase.schema import objects, segments
 from calque.store.metabase.segment_keys import PackedKeys, numbered_keys
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
 
 MOVE_OBJECT = Statement(

@@ -10,7 +10,8 @@ What must hold, and is checked here:
 5. every reference belongs to an object, which borrows at least one segment;
 6. a project's usage is the sum of its committed objects;
 7. copies expire with their ancestor; packed pieces can be read and name known nodes;
-8. stored keys belong to an operation that is still collecting.
+8. stored keys belong to an operation that is still collecting;
+9. pieces that wait to be deleted belong to no segment.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from sqlalchemy import select
 
 from calque.errors import IntegrityError
 from calque.store.metabase import pieces, verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.nodes import ALL_NODES
 from calque.store.metabase.quota import Usage
 from calque.store.metabase.schema import (
     COLLECTING,
     COMMITTED,
     buckets,
+    freed_segments,
     objects,
     operation_keys,
     operations,
@@ -40,6 +42,7 @@ from calque.store.metabase.schema import (
     segments,
 )
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectRecord, SegmentRecord
 
 _WHY = "fsck compares everything with everything"
@@ -77,6 +80,9 @@ FSCK_OPERATIONS = Statement(
 FSCK_KEYS = Statement(
     "fsck operation keys", select(operation_keys.c.operation_id), whole_table=_WHY
 )
+FSCK_FREED = Statement(
+    "fsck freed segments", select(freed_segments.c.root_piece_id), whole_table=_WHY
+)
 
 
 class Finding(NamedTuple):
@@ -99,6 +105,7 @@ class _Tables:
     nodes: set[int] = field(default_factory=set)
     operations: dict[bytes, int] = field(default_factory=dict)
     key_owners: set[bytes] = field(default_factory=set)
+    freed: set[bytes] = field(default_factory=set)
 
 
 def fsck(database: Database) -> list[Finding]:
@@ -134,6 +141,7 @@ def _load(transaction: Transaction) -> _Tables:
         nodes={row[0] for row in transaction.rows(ALL_NODES, {})},
         operations={row[0]: row[1] for row in transaction.rows(FSCK_OPERATIONS, {})},
         key_owners={row[0] for row in transaction.rows(FSCK_KEYS, {})},
+        freed={row[0] for row in transaction.rows(FSCK_FREED, {})},
     )
 
 
@@ -226,6 +234,8 @@ def _pieces(tables: _Tables) -> Iterator[Finding]:
     for root, holders in roots.items():
         if holders > 1:
             yield Finding("pieces held twice", root.hex())
+        if root in tables.freed:
+            yield Finding("pieces held and to be deleted", root.hex())
 
 
 def _usage(tables: _Tables) -> Iterator[Finding]:

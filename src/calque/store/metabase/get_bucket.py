@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
-from calque.errors import InvalidInput, NotFound
+from calque.errors import InvalidInput
 from calque.store.metabase import verify
 from calque.store.metabase.create_bucket import BucketRecord
 from calque.store.metabase.database import Database
+from calque.store.metabase.lookup import missing_bucket
 from calque.store.metabase.schema import buckets
 from calque.store.metabase.statement import Statement
 
@@ -49,7 +50,7 @@ def get_bucket(database: Database, project_id: bytes, name: str) -> BucketRecord
     place = {"project": project_id, "of_name": name}
     row = database.read(lambda transaction: transaction.row(BUCKET, place))
     if row is None:
-        raise NotFound(f"bucket {name!r} does not exist")
+        raise missing_bucket(name)
     return BucketRecord(*row)
 
 

@@ -6,8 +6,17 @@ from typing import Any
 
 from calque.errors import NotFound
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
-from calque.store.metabase.lookup import BUCKET_EXISTS, COMMITTED_AT, Found, at, found, live
+from calque.store.metabase.database import Database
+from calque.store.metabase.lookup import (
+    BUCKET_EXISTS,
+    COMMITTED_AT,
+    Found,
+    at,
+    found,
+    live,
+    missing_bucket,
+)
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
 
@@ -28,8 +37,8 @@ def require_found(
     """The live object in rows of ``COMMITTED_AT``, or ``NotFound``."""
     object_ = live(found(rows), transaction.now)
     if object_ is None:
-        lead = f"{which} " if which else ""
         if not transaction.rows(BUCKET_EXISTS, at(location)):
-            raise NotFound(f"{lead}bucket {location.bucket!r} does not exist")
+            raise missing_bucket(location.bucket, which)
+        lead = f"{which} " if which else ""
         raise NotFound(f"{lead}object does not exist in bucket {location.bucket!r}")
     return object_

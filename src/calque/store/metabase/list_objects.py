@@ -11,10 +11,11 @@ from sqlalchemy.sql import and_
 
 from calque.errors import InvalidInput
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.lookup import BUCKET_EXISTS, IS_COMMITTED, require_bucket
 from calque.store.metabase.schema import COMMITTED, PENDING, objects
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import PROJECT_ID_SIZE, ObjectRecord
 
 MAX_PAGE = 1000

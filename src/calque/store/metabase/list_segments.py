@@ -10,11 +10,12 @@ from sqlalchemy import bindparam, select
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase import verify
 from calque.store.metabase.ancestors import resolve
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.get_object import require_object
 from calque.store.metabase.lookup import object_by_stream
 from calque.store.metabase.schema import PENDING, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, Position, SegmentRecord
 
 MAX_PAGE = 1000

@@ -21,10 +21,10 @@ from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, LargeBinary, any_, bindparam, func, select
 
-from calque.store.metabase.database import Parameters, Transaction
 from calque.store.metabase.faults import Disturbed
 from calque.store.metabase.schema import objects, segment_copies
 from calque.store.metabase.statement import POSTGRES, Statement
+from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.values import ObjectLocation
 
 LOCK_KEYS = Statement(
@@ -33,10 +33,14 @@ LOCK_KEYS = Statement(
         func.pg_advisory_xact_lock(func.unnest(bindparam("hashes", type_=ARRAY(BigInteger))))
     ),
 )
-_strong = func.pg_advisory_xact_lock(bindparam("strong", type_=BigInteger))
-_weak = func.pg_advisory_xact_lock_shared(bindparam("weak", type_=BigInteger))
-LOCK_STRONG_THEN_WEAK = Statement("lock a key, then one shared", postgres=select(_strong, _weak))
-LOCK_WEAK_THEN_STRONG = Statement("lock a key shared, then one", postgres=select(_weak, _strong))
+strong_lock = func.pg_advisory_xact_lock(bindparam("strong", type_=BigInteger))
+weak_lock = func.pg_advisory_xact_lock_shared(bindparam("weak", type_=BigInteger))
+LOCK_STRONG_THEN_WEAK = Statement(
+    "lock a key, then one shared", postgres=select(strong_lock, weak_lock)
+)
+LOCK_WEAK_THEN_STRONG = Statement(
+    "lock a key shared, then one", postgres=select(weak_lock, strong_lock)
+)
 LOCK_FAMILIES = Statement(
     "lock families",
     postgres=select(objects.c.stream_id)
@@ -58,7 +62,7 @@ def key_locks(
     """The statement that locks keys, to be the first of a transaction's first batch."""
     if transaction.dialect != POSTGRES:
         return []
-    return [(LOCK_KEYS, {"hashes": sorted({_hash(location) for location in exclusive})})]
+    return [(LOCK_KEYS, {"hashes": sorted({key_hash(location) for location in exclusive})})]
 
 
 def copy_locks(
@@ -67,7 +71,7 @@ def copy_locks(
     """The statement that locks a copy's keys: the target, and the source only shared."""
     if transaction.dialect != POSTGRES:
         return []
-    weak, strong = _hash(source), _hash(target)
+    weak, strong = key_hash(source), key_hash(target)
     if weak == strong:
         return [(LOCK_KEYS, {"hashes": [strong]})]
     order = LOCK_STRONG_THEN_WEAK if strong < weak else LOCK_WEAK_THEN_STRONG
@@ -77,7 +81,7 @@ def copy_locks(
 def lock_keys(transaction: Transaction, exclusive: Iterable[ObjectLocation]) -> None:
     """Lock many keys in one statement (batches of deletes)."""
     if transaction.dialect == POSTGRES:
-        hashes = sorted({_hash(location) for location in exclusive})
+        hashes = sorted({key_hash(location) for location in exclusive})
         transaction.rows(LOCK_KEYS, {"hashes": hashes})
 
 
@@ -119,7 +123,8 @@ def ancestor_of(transaction: Transaction, stream_id: bytes) -> bytes | None:
     return bytes(found[0]) if found else None
 
 
-def _hash(location: ObjectLocation) -> int:
+def key_hash(location: ObjectLocation) -> int:
+    """The number under which a key is locked."""
     digest = blake2b(location.project_id, digest_size=8)
     digest.update(location.bucket.encode())
     digest.update(b"\0")

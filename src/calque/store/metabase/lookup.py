@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, literal_column, select
 
 from calque.errors import NotFound
-from calque.store.metabase.database import Parameters, Transaction
 from calque.store.metabase.schema import buckets, objects, segment_copies
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
 # A literal, so that both planners see that the partial index serves.
@@ -85,6 +85,13 @@ def require_bucket(rows: list[Any], name: str, which: str = "") -> int:
 def require_placement_of(placement: int | None, name: str, which: str = "") -> int:
     """``placement``, or ``NotFound`` naming the bucket that has none because it is not there."""
     if placement is None:
-        lead = f"{which} " if which else ""
-        raise NotFound(f"{lead}bucket {name!r} does not exist")
+        raise missing_bucket(name, which)
     return placement
+
+
+def missing_bucket(name: str, which: str = "") -> NotFound:
+    """The error that says which bucket is not there, and how to make it."""
+    lead = f"{which} " if which else ""
+    return NotFound(
+        f"{lead}bucket {name!r} does not exist", hint=f"Make it with: calque store mkbucket {name}"
+    )

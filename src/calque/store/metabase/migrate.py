@@ -17,7 +17,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import FailedPrecondition
-from calque.store.metabase.database import BEGIN_MODE, Database
+from calque.store.metabase.database import Database
+from calque.store.metabase.engines import BEGIN_MODE
 from calque.store.metabase.faults import database_error
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -10,10 +10,11 @@ from sqlalchemy import bindparam, func, insert, select, update
 
 from calque.errors import IntegrityError, InvalidInput
 from calque.store.metabase import pieces, verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.schema import nodes
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import NODE_ID_SIZE, DeletedPieces
 
 ALL_NODES = Statement(
@@ -121,6 +122,16 @@ class Nodes:
                 ),
             )
             for segment in segments
+        ]
+
+    def packed(self, deleted: Iterable[DeletedPieces]) -> list[FreedSegment]:
+        """The reverse of :meth:`freed`."""
+        return [
+            FreedSegment(
+                each.root_piece_id,
+                self.pack((number, node_id) for number, node_id, _ in each.pieces),
+            )
+            for each in deleted
         ]
 
     def _known(self, node_id: bytes) -> NodeRecord:

@@ -15,10 +15,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.schema import COLLECTING, FINISHED, operation_keys, operations
 from calque.store.metabase.segment_keys import PackedKeys
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 
 OPERATION_ID_SIZE = 16
 MAX_OPERATION_KEYS = 1_000_000

@@ -9,10 +9,11 @@ from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.quota import LOCK_SHARDS, Usage, shard_count
 from calque.store.metabase.schema import project_usage, projects, settings
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import PROJECT_ID_SIZE
 
 SALT_SIZE = 32

@@ -5,7 +5,8 @@ A stream that goes is one of three things:
 - a **copy**: its reference row goes with it, no piece does;
 - an **original with copies**: the oldest copy inherits the pieces and becomes the
   ancestor of the others, no piece goes;
-- the **last holder**: its pieces are handed back, to be removed from the nodes.
+- the **last holder**: its pieces are queued in ``freed_segments`` and handed back, to be
+  removed from the nodes once the transaction is committed.
 
 The caller holds the locks of ``locks.py``.
 """
@@ -14,12 +15,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import BigInteger, bindparam, delete, insert, select, update
 
-from calque.store.metabase.database import Transaction
 from calque.store.metabase.lookup import Found
-from calque.store.metabase.schema import objects, segment_copies, segments
+from calque.store.metabase.schema import freed_segments, objects, segment_copies, segments
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Parameters, Transaction
 
 _copies = segment_copies.c
 _original = segments.alias("original")
@@ -65,11 +66,21 @@ DELETE_SEGMENTS = Statement(
     "delete the segments of a stream",
     delete(segments).where(segments.c.stream_id == bindparam("stream_id")),
 )
-TAKE_SEGMENTS = Statement(
-    "delete the segments of a last holder",
-    delete(segments)
-    .where(segments.c.stream_id == bindparam("stream_id"))
-    .returning(segments.c.root_piece_id, segments.c.remote_alias_pieces),
+FREE_SEGMENTS = Statement(
+    "queue the pieces of a last holder",
+    insert(freed_segments)
+    .from_select(
+        ["root_piece_id", "alias_pieces", "freed_at"],
+        select(
+            segments.c.root_piece_id,
+            segments.c.remote_alias_pieces,
+            bindparam("now", type_=BigInteger),
+        ).where(
+            segments.c.stream_id == bindparam("stream_id"),
+            segments.c.remote_alias_pieces.is_not(None),
+        ),
+    )
+    .returning(freed_segments.c.root_piece_id, freed_segments.c.alias_pieces),
 )
 DELETE_OBJECT_ROW = Statement(
     "delete an object row",
@@ -92,35 +103,40 @@ class FreedSegment(NamedTuple):
 def remove(transaction: Transaction, going: Found) -> list[FreedSegment]:
     """Delete an object with its segments and references; returns what is to be freed."""
     stream_id = going.object.stream_id
-    freed: list[FreedSegment] = []
-    if going.ancestor is not None:
-        transaction.run(FORGET_COPY, {"stream_id": stream_id})
-        transaction.run(DELETE_SEGMENTS, {"stream_id": stream_id})
-    elif (heir := oldest_copy(transaction, stream_id)) is not None:
-        _promote(transaction, stream_id, heir)
-        transaction.run(DELETE_SEGMENTS, {"stream_id": stream_id})
-    else:
-        taken = transaction.rows(TAKE_SEGMENTS, {"stream_id": stream_id})
-        freed = [FreedSegment(root, pieces) for root, pieces in taken if pieces is not None]
-    transaction.run(
-        DELETE_OBJECT_ROW,
-        {
-            "project_id": going.object.project_id,
-            "bucket": going.object.bucket_name,
-            "key": going.object.object_key,
-            "of_version": going.object.version,
-        },
+    queued, *_ = transaction.batch(
+        [
+            *_letting_go(transaction, going),
+            (DELETE_SEGMENTS, {"stream_id": stream_id}),
+            (
+                DELETE_OBJECT_ROW,
+                {
+                    "project_id": going.object.project_id,
+                    "bucket": going.object.bucket_name,
+                    "key": going.object.object_key,
+                    "of_version": going.object.version,
+                },
+            ),
+        ]
     )
-    return freed
+    return [FreedSegment(*row) for row in queued]
+
+
+def _letting_go(transaction: Transaction, going: Found) -> list[tuple[Statement, Parameters]]:
+    """What the pieces need before their rows go; only the last holder's first statement answers."""
+    stream_id = going.object.stream_id
+    if going.ancestor is not None:
+        return [(FORGET_COPY, {"stream_id": stream_id})]
+    heir = oldest_copy(transaction, stream_id)
+    if heir is None:
+        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": transaction.now})]
+    return [
+        (INHERIT, {"heir": heir, "ancestor": stream_id}),
+        (FORGET_COPY, {"stream_id": heir}),
+        (REPOINT_COPIES, {"ancestor": stream_id, "heir": heir}),
+    ]
 
 
 def oldest_copy(transaction: Transaction, ancestor: bytes) -> bytes | None:
     """The copy that would inherit from ``ancestor``, or ``None`` when it has none."""
     found = transaction.row(OLDEST_COPY, {"ancestor": ancestor})
     return bytes(found[0]) if found else None
-
-
-def _promote(transaction: Transaction, ancestor: bytes, heir: bytes) -> None:
-    transaction.run(INHERIT, {"heir": heir, "ancestor": ancestor})
-    transaction.run(FORGET_COPY, {"stream_id": heir})
-    transaction.run(REPOINT_COPIES, {"ancestor": ancestor, "heir": heir})

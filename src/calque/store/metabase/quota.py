@@ -12,12 +12,12 @@ import itertools
 import threading
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Update, bindparam, or_, select, update
 
 from calque.errors import NotFound, ResourceExhausted
-from calque.store.metabase.database import Parameters, Transaction
 from calque.store.metabase.schema import project_usage, projects
 from calque.store.metabase.statement import POSTGRES, Statement
+from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.values import ObjectRecord
 
 POSTGRES_SHARDS = 16
@@ -25,28 +25,44 @@ POSTGRES_SHARDS = 16
 _usage = project_usage.c
 _shard = (_usage.project_id == bindparam("project"), _usage.shard == bindparam("of_shard"))
 
-CHARGE_SHARD = (
-    update(project_usage)
-    .where(
-        *_shard,
-        or_(
-            _usage.allowed_bytes.is_(None),
-            bindparam("more_bytes", type_=_usage.bytes.type) <= 0,
-            _usage.bytes + bindparam("more_bytes") <= _usage.allowed_bytes,
-        ),
-        or_(
-            _usage.allowed_segments.is_(None),
-            bindparam("more_segments", type_=_usage.segments.type) <= 0,
-            _usage.segments + bindparam("more_segments") <= _usage.allowed_segments,
-        ),
+
+def charge_shard(
+    more_bytes: ColumnElement[int],
+    more_segments: ColumnElement[int],
+    more_objects: ColumnElement[int],
+) -> Update:
+    """Add to one shard; changes no row when that would go beyond the shard's allowance."""
+    return (
+        update(project_usage)
+        .where(
+            *_shard,
+            or_(
+                _usage.allowed_bytes.is_(None),
+                more_bytes <= 0,
+                _usage.bytes + more_bytes <= _usage.allowed_bytes,
+            ),
+            or_(
+                _usage.allowed_segments.is_(None),
+                more_segments <= 0,
+                _usage.segments + more_segments <= _usage.allowed_segments,
+            ),
+        )
+        .values(
+            bytes=_usage.bytes + more_bytes,
+            segments=_usage.segments + more_segments,
+            objects=_usage.objects + more_objects,
+        )
     )
-    .values(
-        bytes=_usage.bytes + bindparam("more_bytes"),
-        segments=_usage.segments + bindparam("more_segments"),
-        objects=_usage.objects + bindparam("more_objects"),
-    )
+
+
+CHARGE = Statement(
+    "charge a shard",
+    charge_shard(
+        bindparam("more_bytes", type_=_usage.bytes.type),
+        bindparam("more_segments", type_=_usage.segments.type),
+        bindparam("more_objects", type_=_usage.objects.type),
+    ),
 )
-CHARGE = Statement("charge a shard", CHARGE_SHARD)
 LOCK_SHARDS = Statement(
     "lock the shards of a project",
     select(project_usage)
@@ -109,7 +125,7 @@ def charging(
     """The statement that charges this thread's shard; it changes no row when that is full."""
     return CHARGE, {
         "project": project_id,
-        "of_shard": _my_shard(transaction.dialect),
+        "of_shard": my_shard(transaction.dialect),
         "more_bytes": more.bytes,
         "more_segments": more.segments,
         "more_objects": more.objects,
@@ -131,7 +147,8 @@ _next_shard = itertools.count()
 _thread = threading.local()
 
 
-def _my_shard(dialect: str) -> int:
+def my_shard(dialect: str) -> int:
+    """The shard that this thread charges."""
     if not hasattr(_thread, "number"):
         _thread.number = next(_next_shard)
     return int(_thread.number) % shard_count(dialect)

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import FromClause, and_, bindparam, func, literal_column, select
 from sqlalchemy.sql import ColumnElement
 
-from calque.store.metabase.database import Parameters
 from calque.store.metabase.lookup import AT_KEY, Found
 from calque.store.metabase.operations import OperationRecord
 from calque.store.metabase.schema import buckets, objects, operations, segment_copies
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Parameters
 from calque.store.metabase.values import ObjectLocation, ObjectRecord
 
 _source = objects.alias("source")

@@ -229,3 +229,14 @@ operation_keys = Table(
     _bytes("keys"),
     PrimaryKeyConstraint("operation_id", "first_position"),
 )
+
+# Physical segments that nobody holds any more, until their pieces are gone from the nodes.
+freed_segments = Table(
+    "freed_segments",
+    metadata,
+    _bytes("root_piece_id"),
+    _bytes("alias_pieces"),
+    _int("freed_at"),
+    PrimaryKeyConstraint("root_piece_id"),
+    sqlite_with_rowid=False,
+)

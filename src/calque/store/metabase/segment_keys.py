@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Integer, LargeBinary, Select, bindparam, cast, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    LargeBinary,
+    Select,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+)
 
 from calque.errors import InvalidInput
 from calque.store.metabase import verify
@@ -80,14 +92,23 @@ class PackedKeys:
                 )
 
 
+def _cut(name: str, size: int, number: ColumnElement[int]) -> ColumnElement[bytes]:
+    """Entry ``number``, counted from 0, of the packed bytes bound as ``name``."""
+    return func.substr(bindparam(name, type_=LargeBinary), number * size + 1, size)
+
+
 _row = cast(func.row_number().over(order_by=segments.c.position), Integer) - 1
 
-nonce_of_row = func.substr(
-    bindparam("nonces", type_=LargeBinary), _row * NONCE_SIZE + 1, NONCE_SIZE
-).label("new_nonce")
-key_of_row = func.substr(
-    bindparam("keys", type_=LargeBinary), _row * WRAPPED_KEY_SIZE + 1, WRAPPED_KEY_SIZE
-).label("new_key")
+nonce_of_row = _cut("nonces", NONCE_SIZE, _row).label("new_nonce")
+key_of_row = _cut("keys", WRAPPED_KEY_SIZE, _row).label("new_key")
+
+# Of two at most, one is the first: that needs no rows to be counted.
+_of_two = case(
+    (segments.c.position == bindparam("first", type_=BigInteger), literal_column("0")),
+    else_=literal_column("1"),
+)
+nonce_of_two = _cut("nonces", NONCE_SIZE, _of_two)
+key_of_two = _cut("keys", WRAPPED_KEY_SIZE, _of_two)
 
 
 def numbered_keys(stream: str) -> Select[Any]:

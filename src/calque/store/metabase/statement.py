@@ -49,7 +49,7 @@ class Statement:
             SQLITE: construct if sqlite is None else sqlite,
             POSTGRES: construct if postgres is None else postgres,
         }
-        self._sql: dict[str, str] = {}
+        self._texts: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.registry[name] = self
 
     def __repr__(self) -> str:
@@ -61,12 +61,26 @@ class Statement:
 
     def sql(self, database: str) -> str:
         """The text for ``database``; compiled at the first call."""
-        found = self._sql.get(database)
+        return self._text(database)[0]
+
+    def names(self, database: str) -> tuple[str, ...]:
+        """The parameters in the order of their numbers (PostgreSQL only: ``$1``, ``$2`` …)."""
+        return self._text(database)[1]
+
+    def numbered(self, parameters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+        """The text for PostgreSQL and its parameters by number, as the server wants them."""
+        text, names = self._text(POSTGRES)
+        return text, [parameters[name] for name in names]
+
+    def _text(self, database: str) -> tuple[str, tuple[str, ...]]:
+        found = self._texts.get(database)
         if found is None:
-            found = self._sql[database] = self._text(database)
+            text = self._with_constants(database)
+            found = _numbered(text) if database == POSTGRES else (text, ())
+            self._texts[database] = found
         return found
 
-    def _text(self, database: str) -> str:
+    def _with_constants(self, database: str) -> str:
         """The SQL with its constants written out, so that only real parameters remain."""
         compiled = self.compiled(database)
         text = str(compiled)
@@ -90,3 +104,15 @@ def _constant(value: object) -> str:
     if isinstance(value, int):
         return str(int(value))
     raise TypeError(f"{value!r} must be a parameter, not a constant")
+
+
+def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
+    """Named parameters as numbers: the driver then has nothing left to translate."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    return re.sub(r"%\((\w+)\)s", number, text).replace("%%", "%"), tuple(names)

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, update
 
 from calque.errors import FailedPrecondition, NotFound
 from calque.store.metabase import verify
-from calque.store.metabase.database import Database, Transaction
+from calque.store.metabase.database import Database
 from calque.store.metabase.locks import key_locks
 from calque.store.metabase.lookup import (
     BUCKET_EXISTS,
@@ -21,6 +21,7 @@ from calque.store.metabase.lookup import (
 )
 from calque.store.metabase.schema import objects
 from calque.store.metabase.statement import Statement
+from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
 
 SET_METADATA = Statement(

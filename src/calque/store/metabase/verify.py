@@ -93,13 +93,18 @@ def wrapped_key(key: bytes, nonce: bytes) -> None:
     exactly(nonce, NONCE_SIZE, "encrypted key nonce")
 
 
-def segment_keys(keys: Sequence[SegmentKey]) -> None:
-    """Positions rise (so none comes twice) and every key and nonce has its size."""
-    if len(keys) > MAX_KEYS_PER_CALL:
+def key_count(count: int) -> None:
+    """So many segment keys may come in one call."""
+    if count > MAX_KEYS_PER_CALL:
         raise InvalidInput(
-            f"{len(keys)} segment keys in one call, the limit is {MAX_KEYS_PER_CALL}",
+            f"{count} segment keys in one call, the limit is {MAX_KEYS_PER_CALL}",
             hint="Send them in several partial calls.",
         )
+
+
+def segment_keys(keys: Sequence[SegmentKey]) -> None:
+    """Positions rise (so none comes twice) and every key and nonce has its size."""
+    key_count(len(keys))
     before = -1
     for position, nonce, key in keys:
         if len(key) != WRAPPED_KEY_SIZE or len(nonce) != NONCE_SIZE:

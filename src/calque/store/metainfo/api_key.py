@@ -8,8 +8,6 @@ check the chain, and nobody can take a restriction away.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 import os
 from collections.abc import Iterable
@@ -47,16 +45,19 @@ class AllowedPath:
     encrypted_prefix: bytes = b""
 
     def covers(self, bucket: str, key: bytes) -> bool:
-        """Whether ``key`` (or a prefix to be listed) lies within this path."""
+        """Whether ``key`` (or a prefix to be listed) lies within this path.
+
+        An object that bears the prefix's own name, without the delimiter, lies beside it.
+        """
         if bucket != self.bucket:
             return False
-        prefix = self.encrypted_prefix.rstrip(DELIMITER)
-        return not prefix or key == prefix or key.startswith(prefix + DELIMITER)
+        folder = self.encrypted_prefix.removesuffix(DELIMITER) + DELIMITER
+        return self.whole_bucket or key.startswith(folder)
 
     @property
     def whole_bucket(self) -> bool:
         """Whether nothing of the bucket is left out."""
-        return not self.encrypted_prefix.rstrip(DELIMITER)
+        return not self.encrypted_prefix
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,9 @@ class Restriction:
             raise InvalidInput("a restriction to no action at all is of no use")
         if self.paths is not None and not self.paths:
             raise InvalidInput("a restriction to no path at all is of no use")
+        if self.not_after == 0:
+            # Zero is how a caveat says that it has no end.
+            raise InvalidInput("a key that ended in 1970 is of no use")
 
     def valid_at(self, now: int) -> bool:
         """Whether the time is right."""
@@ -132,25 +136,12 @@ class ApiKey:
             raise PermissionDenied(f"the API key has more than {MAX_CAVEATS} restrictions")
         return key
 
-    @classmethod
-    def from_text(cls, text: str) -> ApiKey:
-        """The key in the text form of :meth:`to_text`."""
-        try:
-            padded = text + "=" * (-len(text) % 4)
-            return cls.parse(base64.b64decode(padded, altchars=b"-_", validate=True))
-        except (binascii.Error, ValueError) as error:
-            raise PermissionDenied("the API key cannot be read") from error
-
     def __repr__(self) -> str:
         return f"ApiKey(caveats={len(self.caveats)})"
 
     def __bytes__(self) -> bytes:
         message = tokens.ApiKeyData(head=self.head, caveats=self.caveats, tail=self.tail)
         return message.SerializeToString()
-
-    def to_text(self) -> str:
-        """The key as text for files and environments: it is a secret."""
-        return base64.urlsafe_b64encode(bytes(self)).rstrip(b"=").decode()
 
     def restrict(
         self,
@@ -203,7 +194,7 @@ def _pack(restriction: Restriction) -> bytes:
 def _unpack(caveat: bytes) -> Restriction:
     try:
         message = tokens.Caveat.FromString(caveat)
-        if len(UnknownFieldSet(message)):
+        if any(len(UnknownFieldSet(part)) for part in (message, *message.paths)):
             raise ValueError("a field of a later release")
         actions = frozenset(Action(number) for number in message.operations)
     except (DecodeError, ValueError) as error:

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import random
+import time
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from calque.errors import InvalidInput, Unexpected
+from calque.errors import InvalidInput, RateLimited, TimedOut, Unavailable, Unexpected
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.metainfo.status import error_of
 
 DEFAULT_TIMEOUT_S = 60.0
+PAUSES_S = (0.05, 0.2, 0.8)
+"""Before the second, third and last try of a call that may be repeated."""
+
+
+def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
+    """A connection to ``host:port``, encrypted when there are credentials."""
+    options = [
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_send_message_length", -1),
+    ]
+    if credentials is None:
+        return grpc.insecure_channel(address, options=options)
+    return grpc.secure_channel(address, credentials, options=options)
 
 
 class MetainfoClient(Metainfo):
-    """Calls a satellite at ``host:port``; safe to share between threads."""
+    """Calls a satellite at ``host:port``; safe to share between threads.
+
+    With ``credentials`` the connection is encrypted, and the server must prove who it is.
+    """
 
     def __init__(
         self,
@@ -24,14 +42,7 @@ class MetainfoClient(Metainfo):
         timeout_s: float = DEFAULT_TIMEOUT_S,
         credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
-        options = [
-            ("grpc.max_receive_message_length", -1),
-            ("grpc.max_send_message_length", -1),
-        ]
-        if credentials is None:
-            self._channel = grpc.insecure_channel(address, options=options)
-        else:
-            self._channel = grpc.secure_channel(address, credentials, options=options)
+        self._channel = open_channel(address, credentials)
         self._timeout_s = timeout_s
         self._stubs: dict[str, Any] = {
             name: self._channel.unary_unary(
@@ -43,10 +54,25 @@ class MetainfoClient(Metainfo):
         }
 
     def call(self, name: str, request: Message) -> Message:
-        """Send ``request`` and wait for its answer, at most the client's timeout."""
-        stub = self._stubs.get(name)
-        if stub is None:
+        """Send ``request`` and wait for its answer, at most the client's timeout.
+
+        A call that may be repeated is sent again when the connection breaks: a lost answer to
+        a commit gives the object that was committed, not an error.
+        """
+        known = CALLS.get(name)
+        if known is None:
             raise InvalidInput(f"there is no call {name!r}")
+        for pause in PAUSES_S if known.repeatable else ():
+            try:
+                return self._once(name, request)
+            except (RateLimited, TimedOut):
+                raise
+            except Unavailable:
+                time.sleep(pause * random.uniform(0.5, 1.5))
+        return self._once(name, request)
+
+    def _once(self, name: str, request: Message) -> Message:
+        stub = self._stubs[name]
         try:
             data = stub(request, timeout=self._timeout_s)
             return CALLS[name].response.FromString(data)

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
-from calque.store.metainfo.status import status_of, trailers_of
+from calque.store.metainfo.status import abort_with
 
 DEFAULT_THREADS = 16
 MESSAGE_OVERHEAD = 64 * 1024
@@ -44,9 +44,8 @@ def serve_metainfo(
 ) -> MetainfoServer:
     """Serve ``satellite`` at ``address``; port 0 takes a free one.
 
-    Without ``credentials`` the connection is not encrypted: keep it on the loopback, or
-    put TLS in front of it, since API keys travel in the messages. ``more`` handlers are
-    served on the same port.
+    Without ``credentials`` the connection is not encrypted: keep it on the loopback, since
+    API keys travel in the messages. ``more`` handlers are served on the same port.
     """
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="metainfo"),
@@ -80,9 +79,7 @@ def _answer(satellite: Metainfo, call: Call) -> Callable[[bytes, grpc.ServicerCo
         try:
             return satellite.call(call.name, _parse(call, data)).SerializeToString()
         except CalqueError as error:
-            context.set_trailing_metadata(tuple(trailers_of(error)))
-            context.abort(status_of(error), error.message)
-            raise AssertionError("abort does not return") from error
+            abort_with(context, error)
 
     return answer
 

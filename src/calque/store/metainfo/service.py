@@ -21,11 +21,16 @@ SERVICE = "calque.metainfo.Metainfo"
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the service: its name and its two message types."""
+    """One call of the service: its name and its two message types.
+
+    A ``repeatable`` call whose answer was lost may be sent again: the satellite gives the same
+    answer, or one as good. (A second BeginObject leaves an upload that is swept after a day.)
+    """
 
     name: str
     request: type[Message]
     response: type[Message]
+    repeatable: bool = True
 
     @property
     def path(self) -> str:
@@ -37,16 +42,16 @@ CALLS: dict[str, Call] = {
     call.name: call
     for call in (
         Call("GetProject", pb.ProjectGetRequest, pb.ProjectGetResponse),
-        Call("CreateBucket", pb.BucketCreateRequest, pb.BucketCreateResponse),
+        Call("CreateBucket", pb.BucketCreateRequest, pb.BucketCreateResponse, repeatable=False),
         Call("GetBucket", pb.BucketGetRequest, pb.BucketGetResponse),
-        Call("DeleteBucket", pb.BucketDeleteRequest, pb.BucketDeleteResponse),
+        Call("DeleteBucket", pb.BucketDeleteRequest, pb.BucketDeleteResponse, repeatable=False),
         Call("ListBuckets", pb.BucketListRequest, pb.BucketListResponse),
         Call("BeginObject", pb.ObjectBeginRequest, pb.ObjectBeginResponse),
         Call("CommitObject", pb.ObjectCommitRequest, pb.ObjectCommitResponse),
         Call("AbortObject", pb.ObjectAbortRequest, pb.ObjectAbortResponse),
         Call("GetObject", pb.ObjectGetRequest, pb.ObjectGetResponse),
         Call("ListObjects", pb.ObjectListRequest, pb.ObjectListResponse),
-        Call("DeleteObject", pb.ObjectDeleteRequest, pb.ObjectDeleteResponse),
+        Call("DeleteObject", pb.ObjectDeleteRequest, pb.ObjectDeleteResponse, repeatable=False),
         Call(
             "UpdateObjectMetadata", pb.ObjectUpdateMetadataRequest, pb.ObjectUpdateMetadataResponse
         ),
@@ -59,7 +64,7 @@ CALLS: dict[str, Call] = {
         Call("BeginMoveObject", pb.ObjectBeginMoveRequest, pb.ObjectBeginMoveResponse),
         Call("FinishMoveObject", pb.ObjectFinishMoveRequest, pb.ObjectFinishMoveResponse),
         Call("GetOperation", pb.OperationGetRequest, pb.OperationGetResponse),
-        Call("RevokeApiKey", pb.ApiKeyRevokeRequest, pb.ApiKeyRevokeResponse),
+        Call("RevokeApiKey", pb.ApiKeyRevokeRequest, pb.ApiKeyRevokeResponse, repeatable=False),
     )
 }
 

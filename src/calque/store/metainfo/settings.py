@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from calque.errors import ConfigInvalid
 from calque.store.metabase.values import Redundancy
-
-MIB = 1024 * 1024
+from calque.values import MIB
 
 
 @dataclass(frozen=True)

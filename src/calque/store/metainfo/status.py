@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import grpc
 
 from calque import errors
@@ -10,6 +12,8 @@ from calque.errors import CalqueError
 KIND_KEY = "calque-error-kind"
 RETRY_AFTER_KEY = "calque-retry-after"
 HINT_KEY = "calque-hint-bin"
+MAX_DETAILS = 500
+"""Characters: at most 6,000 bytes as gRPC writes them, of 8,192 that a client surely takes."""
 
 # The status of each kind; a kind that is not here takes that of its nearest parent.
 STATUS_OF: dict[type[CalqueError], grpc.StatusCode] = {
@@ -67,6 +71,19 @@ def trailers_of(error: CalqueError) -> list[tuple[str, str | bytes]]:
     if error.retry_after is not None:
         trailers.append((RETRY_AFTER_KEY, f"{error.retry_after:.6f}"))
     return trailers
+
+
+def abort_with(context: grpc.ServicerContext, error: CalqueError) -> NoReturn:
+    """End a call with ``error``.
+
+    Names out of the request stand in messages, and a status that is too long is lost whole.
+    """
+    context.set_trailing_metadata(tuple(trailers_of(error)))
+    details = error.message
+    if len(details) > MAX_DETAILS:
+        details = details[:MAX_DETAILS] + "…"
+    context.abort(status_of(error), details)
+    raise AssertionError("abort does not return") from error
 
 
 def error_of(failure: grpc.RpcError) -> CalqueError:

@@ -9,6 +9,6 @@ What holds:
 5. A piece is deleted when the satellite says that its last holder is gone, and only then.
 
 ``pieces`` (names and places), ``erasure`` (stripes into shares and back), ``units`` (a share as it
-lies in a piece), ``node``, ``upload``, ``download``, ``deletions``, ``expire``, ``check``;
+lies in a piece), ``node``, ``upload``, ``download``, ``delete``, ``expire``, ``check``;
 ``relay`` and ``remote`` for clients on another machine.
 """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from calque.errors import CalqueError
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.node import Node, StoredPiece
 from calque.store.nodes.pieces import piece_id
@@ -50,7 +51,8 @@ def check_pieces(
     """Compare; ``waiting`` are (node, piece) pairs whose deletion is still to be done.
 
     Metadata is read first: a piece that comes later is young, and young pieces are no orphans.
-    Pieces of a segment that has expired may be there or not.
+    Pieces of a segment that has expired may be there or not. Of a node that does not answer
+    that is all that is said.
     """
     expected: dict[_Expected, int] = {}
     expired: set[_Expected] = set()
@@ -65,8 +67,15 @@ def check_pieces(
             expired.update(places)
     known = {_Expected(*each) for each in waiting}
     reachable = {node.id for node in nodes}
+    silent: set[bytes] = set()
     for node in nodes:
-        for stored in node.pieces():
+        try:
+            there = list(node.pieces())
+        except CalqueError as error:
+            yield PieceFinding("node that does not answer", f"{node.name}: {error.message}")
+            silent.add(node.id)
+            continue
+        for stored in there:
             place = _Expected(node.id, stored.piece)
             wanted = expected.pop(place, None)
             if wanted is not None:
@@ -75,6 +84,8 @@ def check_pieces(
             elif place not in known and not _young(stored, now, window):
                 yield PieceFinding("orphaned piece", _where(place))
     for place in expected.keys() - expired:
+        if place.node in silent:
+            continue
         kind = "missing piece" if place.node in reachable else "piece on an unknown node"
         yield PieceFinding(kind, _where(place))
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from calque.errors import CalqueError, IntegrityError, Unavailable
+from calque.errors import CalqueError, IntegrityError, NotFound, Unavailable
 from calque.store.chunks import Buffer
 from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
@@ -49,7 +49,19 @@ def download_stripes(
 def _single(sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
     if not sources:
         raise Unavailable("the satellite names no node for this segment")
-    return _shares(sources[0], stripes, root_piece_id)
+    return _only_shares(sources[0], stripes, root_piece_id)
+
+
+def _only_shares(source: Source, stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
+    """A piece that is missing is not the object missing: callers must not take it for that."""
+    try:
+        yield from _shares(source, stripes, root_piece_id)
+    except NotFound as error:
+        raise Unavailable(
+            error.message,
+            hint="The object is there and its bytes are not: is the disk of the node mounted? "
+            "`calque store fsck` lists what is missing.",
+        ) from error
 
 
 def _shares(source: Source, stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:

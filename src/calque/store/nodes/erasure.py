@@ -75,9 +75,6 @@ class Redundancy:
         """One piece: no coding."""
         return self.total == 1
 
-    def stripe_count(self, encrypted_size: int) -> int:
-        return -(-encrypted_size // self.stripe_size)
-
 
 class Coder:
     """Encodes and decodes the stripes of one redundancy."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from calque.errors import CalqueError, InvalidInput, NotFound
+from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.store.nodes.pieces import PIECES, expiry_path, piece_of_path, piece_path
 
@@ -75,8 +75,11 @@ class Node:
     ) -> None:
         """Keep a piece; its expiry is noted first, so that no piece can outlive a crash here.
 
-        Without ``replace`` a piece that is there stays, and ConditionNotMatch says so.
+        Without ``replace`` a piece that is there stays, and ConditionNotMatch says so; nor is an
+        expiry noted for it, which would be a way to have it deleted.
         """
+        if not replace and self.root.exists(piece_path(piece)):
+            raise ConditionNotMatch(f"node {self.name} has piece {piece.hex()} already")
         if expires is not None:
             self.root.write(expiry_path(piece, expires), b"")
         self.root.write(piece_path(piece), chunks, if_not_exists=not replace)

@@ -16,13 +16,16 @@ from typing import Any, Literal
 import grpc
 
 from calque.errors import CalqueError, InvalidInput, NotFound
-from calque.store.metainfo.status import status_of, trailers_of
+from calque.store.metainfo.status import abort_with
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import PIECE_ID_SIZE
 
 SERVICE = "calque.pieces.Pieces"
 KEY, NODE, PIECE = "calque-key-bin", "calque-node-bin", "calque-piece-bin"
 EXPIRES, OFFSET, LENGTH = "calque-expires", "calque-offset", "calque-length"
+
+_DIGITS = 19
+"""Of any size that a file can have."""
 
 Right = Literal["read", "write"]
 
@@ -47,7 +50,7 @@ class PieceRelay:
             node, piece, told = self._admitted(context, "write")
             node.write(piece, chunks, _moment(told.get(EXPIRES)), replace=False)
         except CalqueError as error:
-            _abort(context, error)
+            abort_with(context, error)
         return b""
 
     def _get(self, _: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
@@ -55,7 +58,7 @@ class PieceRelay:
             node, piece, told = self._admitted(context, "read")
             yield from node.read(piece, _number(told, OFFSET), _number(told, LENGTH))
         except CalqueError as error:
-            _abort(context, error)
+            abort_with(context, error)
 
     def _admitted(
         self, context: grpc.ServicerContext, right: Right
@@ -70,15 +73,10 @@ class PieceRelay:
         return node, piece, told
 
 
-def _abort(context: grpc.ServicerContext, error: CalqueError) -> None:
-    context.set_trailing_metadata(tuple(trailers_of(error)))
-    context.abort(status_of(error), error.message)
-
-
 def _number(told: dict[str, Any], name: str) -> int:
     value = str(told.get(name, ""))
-    if not value.isascii() or not value.isdigit():
-        raise InvalidInput(f"{name} must be a number, not {value!r}")
+    if not value.isascii() or not value.isdigit() or len(value) > _DIGITS:
+        raise InvalidInput(f"{name} must be a number of at most {_DIGITS} digits")
     return int(value)
 
 
@@ -88,4 +86,4 @@ def _moment(seconds: str | None) -> datetime | None:
     try:
         return datetime.fromtimestamp(int(seconds), UTC)
     except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput(f"{seconds!r} is no time") from error
+        raise InvalidInput(f"{EXPIRES} must be seconds since 1970") from error

@@ -9,6 +9,7 @@ from datetime import datetime
 import grpc
 
 from calque.operator.uri import scheme_of
+from calque.store.metainfo.client import open_channel
 from calque.store.metainfo.status import error_of
 from calque.store.nodes.node import NodeDirectory, PieceHolder
 from calque.store.nodes.relay import EXPIRES, KEY, LENGTH, NODE, OFFSET, PIECE, SERVICE
@@ -64,9 +65,11 @@ class RelayedNode:
 class RelayedNodes(NodeDirectory):
     """Nodes of a satellite elsewhere: its local ones through the relay, others directly."""
 
-    def __init__(self, target: str, api_key: bytes) -> None:
+    def __init__(
+        self, target: str, api_key: bytes, credentials: grpc.ChannelCredentials | None = None
+    ) -> None:
         super().__init__()
-        self._channel = grpc.insecure_channel(target)
+        self._channel = open_channel(target, credentials)
         self._api_key = api_key
 
     def open(self, node_id: bytes, address: str, placement: int) -> PieceHolder:

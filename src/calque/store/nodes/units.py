@@ -21,10 +21,6 @@ class Stripes:
     count: int
 
     @classmethod
-    def all_of(cls, coder: Coder, encrypted_size: int) -> Stripes:
-        return cls(coder, encrypted_size, 0, coder.redundancy.stripe_count(encrypted_size))
-
-    @classmethod
     def holding(cls, coder: Coder, encrypted_size: int, offset: int, length: int) -> Stripes:
         """The stripes that hold ``length`` (at least 1) encrypted bytes from ``offset``."""
         size = coder.redundancy.stripe_size

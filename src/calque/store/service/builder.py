@@ -1,7 +1,8 @@
 """The store as a service of the Operator: ``calque://bucket/prefix``.
 
-The project is the option ``project`` (a folder or ``grpc://host:port``), or CALQUE_PROJECT; the
-access and the passphrase come as options or from CALQUE_ACCESS and CALQUE_PASSPHRASE.
+The project is the option ``project`` (a folder, ``grpc://host:port`` or ``grpcs://host:port``), or
+CALQUE_PROJECT; the access, the passphrase and the file of authorities ``ca`` come as options or
+from CALQUE_ACCESS, CALQUE_PASSPHRASE and CALQUE_CA.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ PROJECT = "CALQUE_PROJECT"
 
 def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> StoreService:
     """The service of ``calque://bucket/prefix``."""
-    refuse_unknown("calque", options, ("project", *SECRETS))
+    refuse_unknown("calque", options, ("project", "ca", *SECRETS))
     if not uri.host:
-        raise InvalidInput("a calque URI names a bucket", hint="For example calque://photos/2026")
+        raise InvalidInput(
+            "a calque URI names a bucket",
+            hint="For example calque://photos/2026; `calque store buckets` lists them.",
+        )
     where = _text(options, "project") or os.environ.get(PROJECT)
     if not where:
         raise InvalidInput(
@@ -35,6 +39,7 @@ def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> Store
         access=_text(options, "access") or os.environ.get(ACCESS) or None,
         passphrase=_text(options, "passphrase"),
         create=False,
+        ca=_text(options, "ca"),
     )
     return StoreService(project, where, uri.host, uri.path.strip("/"), chain)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from calque.errors import Unsupported
+from calque.errors import IsSameFile, Unsupported
 from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
@@ -17,6 +17,7 @@ from calque.store.service.copy import StoreCopyDriver
 from calque.store.service.errors import as_operator_errors
 from calque.store.service.metadata import copied_map, to_map, to_metadata
 from calque.store.uplink.copy_object import Copy
+from calque.store.uplink.move_object import move
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from calque.store.uplink.rewrap import Conditions, Transfer
 from calque.values import Metadata
@@ -147,6 +148,20 @@ class StoreService:
         driver.resume(state)
         return driver
 
+    def rename(
+        self, source: Metadata, target: str, *, if_not_exists: bool = False, into: Service
+    ) -> Metadata:
+        """Move the pinned object in one metadata transaction, to any bucket of the project."""
+        conditions = Conditions(if_not_exists=if_not_exists, source_if_match=source.etag)
+        there, transfer = self._transfer(source, target, None, conditions, into)
+        if (transfer.old.bucket, transfer.old.key) == (transfer.new.bucket, transfer.new.key):
+            raise IsSameFile(f"{there.location(target)} is the same object; nothing was done")
+        moved = there._run(
+            Call("rename", target, idempotent=False),
+            lambda: move(self._project.session, transfer),
+        )
+        return to_metadata(moved, target)
+
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """Uploads that are not committed, of whoever: the store keeps no other half-done work."""
         wanted = self._key(prefix)
@@ -169,24 +184,34 @@ class StoreService:
     def _driver(
         self, source: Metadata, target: str, options: CopyOptions, into: Service
     ) -> StoreCopyDriver:
+        conditions = Conditions(
+            if_not_exists=options.if_not_exists,
+            if_match=options.if_match,
+            source_if_match=source.etag,
+        )
+        there, transfer = self._transfer(
+            source, target, copied_map(source, options), conditions, into
+        )
+        copy = Copy(self._project.session, transfer)
+        return StoreCopyDriver(copy, source, target, there.location(target), there._chain)
+
+    def _transfer(
+        self,
+        source: Metadata,
+        target: str,
+        metadata: Mapping[str, str] | None,
+        conditions: Conditions,
+        into: Service,
+    ) -> tuple[StoreService, Transfer]:
+        """Within one project, whatever the bucket and the root."""
         if not isinstance(into, StoreService) or into._project_id != self._project_id:
             raise Unsupported(
-                f"calque cannot copy from {self.location(source.path)} "
+                f"calque cannot go from {self.location(source.path)} "
                 f"to {into.location(target)}: that is another project"
             )
-        session = self._project.session
-        transfer = Transfer(
-            session.locate(self._bucket, self._key(source.path)),
-            into._project.session.locate(into._bucket, into._key(target)),
-            copied_map(source, options),
-            Conditions(
-                if_not_exists=options.if_not_exists,
-                if_match=options.if_match,
-                source_if_match=source.etag,
-            ),
-        )
-        copy = Copy(session, transfer)
-        return StoreCopyDriver(copy, source, target, into.location(target), into._chain)
+        old = self._project.session.locate(self._bucket, self._key(source.path))
+        new = into._project.session.locate(into._bucket, into._key(target))
+        return into, Transfer(old, new, metadata, conditions)
 
     @property
     def _project_id(self) -> bytes:

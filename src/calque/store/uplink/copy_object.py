@@ -4,63 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.objects import ObjectInfo, object_info
-from calque.store.uplink.rewrap import BeginPage, Conditions, FinishPage, Rewrap, Transfer
+from calque.store.uplink.rewrap import Conditions, FinishPage, Rewrap, Transfer, Verbs
 from calque.store.uplink.session import Session
 
 
-class CopyVerbs:
-    """Begin and Finish of a copy."""
+class CopyVerbs(Verbs):
+    """The messages of a copy."""
 
-    def __init__(self, session: Session, transfer: Transfer) -> None:
-        self._session = session
-        self._transfer = transfer
-
-    def begin(self, operation: bytes, cursor: pb.SegmentPosition | None) -> BeginPage:
-        answer = self._session.metainfo.begin_copy_object(
-            pb.ObjectBeginCopyRequest(
-                header=self._session.header,
-                bucket=self._transfer.old.bucket,
-                encrypted_object_key=self._transfer.old.encrypted,
-                new_bucket=self._transfer.new.bucket,
-                new_encrypted_object_key=self._transfer.new.encrypted,
-                override_metadata=self._transfer.metadata is not None,
-                operation_id=operation,
-                cursor=cursor,
-                limit=self._session.limits.keys_per_request,
-            )
-        )
-        return BeginPage(
-            operation=answer.operation_id,
-            stream=answer.stream_id,
-            suite=answer.encryption_parameters.cipher_suite,
-            metadata_nonce=answer.encrypted_metadata_key_nonce,
-            metadata_key=answer.encrypted_metadata_key,
-            keys=tuple(answer.segment_keys),
-            total=answer.segment_count,
-            more=answer.more,
+    def send_begin(self, fields: dict[str, Any]) -> pb.ObjectBeginCopyResponse:
+        return self.metainfo.begin_copy_object(
+            pb.ObjectBeginCopyRequest(**fields, override_metadata=self._override)
         )
 
-    def finish(self, page: FinishPage) -> pb.Object | None:
-        answer = self._session.metainfo.finish_copy_object(
+    def send_finish(self, fields: dict[str, Any], page: FinishPage) -> pb.ObjectFinishCopyResponse:
+        return self.metainfo.finish_copy_object(
             pb.ObjectFinishCopyRequest(
-                header=self._session.header,
-                operation_id=page.operation,
-                stream_id=page.stream,
-                new_bucket=self._transfer.new.bucket,
-                new_encrypted_object_key=self._transfer.new.encrypted,
-                new_encrypted_metadata_key_nonce=page.metadata.nonce,
-                new_encrypted_metadata_key=page.metadata.wrapped_key,
+                **fields,
                 new_encrypted_metadata=page.metadata.encrypted,
-                override_metadata=self._transfer.metadata is not None,
-                new_segment_keys=page.keys,
-                conditions=self._transfer.conditions.message(),
-                partial=page.partial,
+                override_metadata=self._override,
             )
         )
-        return answer.object if answer.HasField("object") else None
+
+    @property
+    def _override(self) -> bool:
+        return self.transfer.metadata is not None
 
 
 class Copy:
@@ -68,7 +39,7 @@ class Copy:
 
     def __init__(self, session: Session, transfer: Transfer) -> None:
         self._new = transfer.new
-        self._rewrap = Rewrap(session, transfer, CopyVerbs(session, transfer))
+        self._rewrap = Rewrap(session, CopyVerbs(session, transfer))
 
     @property
     def operation(self) -> bytes | None:

@@ -13,13 +13,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NoReturn
 
 from calque.errors import CalqueError, InvalidInput
 from calque.store.metainfo import Action, AllowedPath, ApiKey
 from calque.store.uplink.access import EncryptionAccess, Prefix, PrefixKey
 from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.objects import as_utc
 
 _MARK = "calque1-"
 _CHECKSUM = 8
@@ -97,8 +98,7 @@ def _paths(encryption: EncryptionAccess) -> Sequence[AllowedPath]:
 def _microseconds(moment: datetime | None) -> int | None:
     if moment is None:
         return None
-    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(zoned.timestamp() * 1_000_000)
+    return int(as_utc(moment).timestamp() * 1_000_000)
 
 
 def _to_json(grant: AccessGrant) -> dict[str, Any]:

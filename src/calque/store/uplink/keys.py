@@ -44,7 +44,11 @@ class SecretKey:
             lanes=_LANES,
             memory_cost=_MEMORY_KIB,
         )
-        return cls(kdf.derive(passphrase.encode()))
+        try:
+            return cls(kdf.derive(passphrase.encode()))
+        except UnicodeEncodeError:
+            # Without the cause, which would show the passphrase.
+            raise InvalidInput("a passphrase must be valid Unicode") from None
 
     def reveal(self) -> bytes:
         """The bytes themselves: for ciphers and for the serialised grant, for nothing else."""

@@ -15,8 +15,9 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo, bare_info, object_info
-from calque.store.uplink.paths import child_key, decrypt_component, decrypt_path
+from calque.store.uplink.paths import child_key, decrypt_component
 from calque.store.uplink.session import Session
+from calque.store.uplink.text import utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +55,8 @@ def list_objects(
     parent = prefix[: prefix.rfind("/") + 1]
     path = session.access.below(bucket, parent)
     level = _Level(parent, path.encrypted, path.key)
-    walk = _Walk(session, bucket, start_after.encode(), recursive, with_metadata)
+    walk = _Walk(session, bucket, utf8(start_after, "a key"), recursive, with_metadata)
     return walk.below(level, prefix)
-
-
-def list_unordered(session: Session, bucket: str, prefix: str = "") -> Iterator[ObjectInfo]:
-    """Every object below a prefix (empty or ending in ``/``), a page at a time, in no order.
-
-    One request a page and the memory of one page, however the tree is shaped.
-    """
-    path = session.access.below(bucket, prefix)
-    for item in _pages(session, bucket, path.encrypted, recursive=True):
-        key = prefix + decrypt_path(path.key, item.encrypted_object_key)
-        yield bare_info(item.object, bucket, key)
 
 
 class _Walk:
@@ -105,7 +95,7 @@ class _Walk:
         return start > self._start_after or self._start_after.startswith(start)
 
     def _entries(self, level: _Level) -> Iterator[_Entry]:
-        for item in _pages(self._session, self._bucket, level.encrypted, recursive=False):
+        for item in _pages(self._session, self._bucket, level.encrypted):
             name = decrypt_component(level.key, item.encrypted_object_key.rstrip(b"/"))
             suffix = "/" if item.is_prefix else ""
             yield _Entry(level.plain + name + suffix, item, child_key(level.key, name))
@@ -122,9 +112,7 @@ class _Walk:
         return object_info(entry.item.object, located)
 
 
-def _pages(
-    session: Session, bucket: str, encrypted_prefix: bytes, *, recursive: bool
-) -> Iterator[pb.ObjectListItem]:
+def _pages(session: Session, bucket: str, encrypted_prefix: bytes) -> Iterator[pb.ObjectListItem]:
     cursor = b""
     while True:
         page = session.metainfo.list_objects(
@@ -134,7 +122,6 @@ def _pages(
                 encrypted_prefix=encrypted_prefix,
                 encrypted_cursor=cursor,
                 limit=session.settings.list_page,
-                recursive=recursive,
             )
         )
         yield from page.items

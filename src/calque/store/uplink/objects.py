@@ -82,10 +82,15 @@ def as_datetime(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
 
 
+def as_utc(moment: datetime) -> datetime:
+    """The moment with its zone; one without is taken as UTC, wherever this machine stands."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def as_timestamp(moment: datetime | None) -> Timestamp | None:
-    """A time for a message; one without a zone is taken as UTC."""
+    """A time for a message."""
     if moment is None:
         return None
     stamp = Timestamp()
-    stamp.FromDatetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    stamp.FromDatetime(as_utc(moment))
     return stamp

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from calque.store.uplink.cipher import NONCE_SIZE, Sealed, aead, unseal
 from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.text import utf8
 
 _NONCE = bytes(NONCE_SIZE)
 
@@ -15,7 +16,7 @@ def seal_etag(suite: int, segment_key: SecretKey, etag: str) -> bytes:
     """An etag for the satellite to keep; empty for none."""
     if not etag:
         return b""
-    return aead(suite, _key(segment_key)).encrypt(_NONCE, etag.encode(), None)
+    return aead(suite, _key(segment_key)).encrypt(_NONCE, utf8(etag, "an etag"), None)
 
 
 def open_etag(suite: int, segment_key: SecretKey, encrypted: bytes) -> str:

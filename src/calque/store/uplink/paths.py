@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from calque.errors import IntegrityError, InvalidInput
 from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.text import utf8
 
 SEPARATOR = "/"
 _SIV_KEY_SIZE = 64
@@ -38,14 +39,14 @@ def check_key(key: str) -> None:
     """InvalidInput unless the key can name an object."""
     if not key:
         raise InvalidInput("an object key cannot be empty")
-    size = len(_utf8(key))
+    size = len(utf8(key, "a key"))
     if size > LARGEST_KEY:
         raise InvalidInput(f"an object key has at most {LARGEST_KEY} bytes, this one has {size}")
 
 
 def bucket_key(root: SecretKey, bucket: str) -> SecretKey:
     """The key of everything in a bucket."""
-    return root.derive(b"bucket\x00" + bucket.encode())
+    return root.derive(b"bucket\x00" + utf8(bucket, "the name of a bucket"))
 
 
 def encrypt_path(base: SecretKey, path: str) -> EncryptedPath:
@@ -79,7 +80,7 @@ def decrypt_path(base: SecretKey, encrypted: bytes) -> str:
 
 def child_key(parent: SecretKey, component: str) -> SecretKey:
     """The key of what lies below one more component."""
-    return parent.derive(b"component\x00" + _utf8(component))
+    return parent.derive(b"component\x00" + utf8(component, "a key"))
 
 
 def decrypt_component(parent: SecretKey, encrypted: bytes) -> str:
@@ -94,7 +95,8 @@ def decrypt_component(parent: SecretKey, encrypted: bytes) -> str:
 
 
 def _encrypt_component(parent: SecretKey, component: str) -> bytes:
-    return base64.urlsafe_b64encode(_cipher(parent).encrypt(_utf8(component), None)).rstrip(b"=")
+    encrypted = _cipher(parent).encrypt(utf8(component, "a key"), None)
+    return base64.urlsafe_b64encode(encrypted).rstrip(b"=")
 
 
 def _unarmour(encrypted: bytes) -> bytes:
@@ -104,10 +106,3 @@ def _unarmour(encrypted: bytes) -> bytes:
 
 def _cipher(parent: SecretKey) -> AESSIV:
     return AESSIV(parent.expand(b"names", _SIV_KEY_SIZE))
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"a key must be valid Unicode, this one is not: {text!a}") from error

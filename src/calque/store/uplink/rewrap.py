@@ -7,12 +7,13 @@ satellite says it stopped. No content is read, no content is decrypted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any
 
-from calque.errors import InvalidInput, Unavailable
+from calque.errors import InvalidInput
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.cipher import Sealed
@@ -22,9 +23,6 @@ from calque.store.uplink.naming import about
 from calque.store.uplink.objects import as_timestamp
 from calque.store.uplink.segment_keys import Position, rewrap_segment_key
 from calque.store.uplink.session import Session
-
-_TRIES = 4
-"""Finish names its operation and may be repeated: a repeat returns the same object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,20 +82,77 @@ class FinishPage:
     partial: bool
 
 
-class Verbs(Protocol):
-    """How a copy and a move differ: in the names of their calls."""
+BeginAnswer = pb.ObjectBeginCopyResponse | pb.ObjectBeginMoveResponse
+FinishAnswer = pb.ObjectFinishCopyResponse | pb.ObjectFinishMoveResponse
 
-    def begin(self, operation: bytes, cursor: pb.SegmentPosition | None) -> BeginPage: ...
 
-    def finish(self, page: FinishPage) -> pb.Object | None: ...
+class Verbs(ABC):
+    """Begin and Finish of one transfer; a copy and a move differ in the messages they send."""
+
+    def __init__(self, session: Session, transfer: Transfer) -> None:
+        self.metainfo = session.metainfo
+        self.transfer = transfer
+        self._session = session
+
+    @abstractmethod
+    def send_begin(self, fields: dict[str, Any]) -> BeginAnswer:
+        """Begin with the fields that copies and moves have in common."""
+
+    @abstractmethod
+    def send_finish(self, fields: dict[str, Any], page: FinishPage) -> FinishAnswer:
+        """Finish with the fields that copies and moves have in common."""
+
+    def begin(self, operation: bytes, cursor: pb.SegmentPosition | None) -> BeginPage:
+        """One page of keys; the first (without ``operation``) begins."""
+        answer = self.send_begin(
+            {
+                "header": self._session.header,
+                "bucket": self.transfer.old.bucket,
+                "encrypted_object_key": self.transfer.old.encrypted,
+                "new_bucket": self.transfer.new.bucket,
+                "new_encrypted_object_key": self.transfer.new.encrypted,
+                "operation_id": operation,
+                "cursor": cursor,
+                "limit": self._session.limits.keys_per_request,
+            }
+        )
+        return BeginPage(
+            operation=answer.operation_id,
+            stream=answer.stream_id,
+            suite=answer.encryption_parameters.cipher_suite,
+            metadata_nonce=answer.encrypted_metadata_key_nonce,
+            metadata_key=answer.encrypted_metadata_key,
+            keys=tuple(answer.segment_keys),
+            total=answer.segment_count,
+            more=answer.more,
+        )
+
+    def finish(self, page: FinishPage) -> pb.Object | None:
+        """Send one page of keys; the object once the last has come."""
+        answer = self.send_finish(
+            {
+                "header": self._session.header,
+                "operation_id": page.operation,
+                "stream_id": page.stream,
+                "new_bucket": self.transfer.new.bucket,
+                "new_encrypted_object_key": self.transfer.new.encrypted,
+                "new_encrypted_metadata_key_nonce": page.metadata.nonce,
+                "new_encrypted_metadata_key": page.metadata.wrapped_key,
+                "new_segment_keys": page.keys,
+                "conditions": self.transfer.conditions.message(),
+                "partial": page.partial,
+            },
+            page,
+        )
+        return answer.object if answer.HasField("object") else None
 
 
 class Rewrap:
     """One copy or move as a state machine: ``step`` until it returns None, then ``result``."""
 
-    def __init__(self, session: Session, transfer: Transfer, verbs: Verbs) -> None:
+    def __init__(self, session: Session, verbs: Verbs) -> None:
         self._session = session
-        self._transfer = transfer
+        self._transfer = verbs.transfer
         self._verbs = verbs
         self._page: BeginPage | None = None
         self._result: pb.Object | None = None
@@ -126,7 +181,7 @@ class Rewrap:
         )
         if found.finished:
             repeat = FinishPage(operation, b"", [], SealedMetadata(), partial=False)
-            self._result = _retried(lambda: self._verbs.finish(repeat))
+            self._result = self._verbs.finish(repeat)
             return
         cursor = found.last_position if found.HasField("last_position") else None
         self._sent = found.keys_received
@@ -151,7 +206,7 @@ class Rewrap:
             metadata=self._metadata(page),
             partial=page.more,
         )
-        self._result = _retried(lambda: self._verbs.finish(finish))
+        self._result = self._verbs.finish(finish)
         self._sent += len(page.keys)
         if page.more:
             self._page = self._verbs.begin(page.operation, page.keys[-1].position)
@@ -204,12 +259,3 @@ def _rewrap(
         encrypted_key_nonce=sealed.nonce,
         encrypted_key=sealed.ciphertext,
     )
-
-
-def _retried(finish: Callable[[], pb.Object | None]) -> pb.Object | None:
-    for _ in range(_TRIES - 1):
-        try:
-            return finish()
-        except Unavailable:
-            continue
-    return finish()

@@ -12,7 +12,7 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import SealedMetadata, seal_metadata
-from calque.store.uplink.objects import ObjectInfo, as_timestamp, object_info
+from calque.store.uplink.objects import ObjectInfo, as_timestamp, as_utc, object_info
 from calque.store.uplink.session import Session
 from calque.store.uplink.write_segments import Upload, write_segments
 from calque.values.metadata import EMPTY
@@ -38,8 +38,8 @@ def upload_object(
     committing transaction.
     """
     expected = stream_of(if_match)
-    upload = begin_upload(session, session.locate(bucket, key), metadata, expires)
     source = ChunkReader(data)
+    upload = begin_upload(session, session.locate(bucket, key), metadata, expires)
     try:
         write_segments(session, upload, source)
         return commit_upload(session, upload, if_not_exists=if_not_exists, if_match=expected)
@@ -71,7 +71,9 @@ def begin_upload(
             encrypted_metadata_encrypted_key=sealed.wrapped_key,
         )
     )
-    return Upload(begun.upload_id, located, parameters, expires)
+    # The nodes are told the same moment as the satellite.
+    until = as_utc(expires) if expires is not None else None
+    return Upload(begun.upload_id, located, parameters, until)
 
 
 def commit_upload(

@@ -6,6 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from calque.errors import (
+    FailedPrecondition,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+)
 from calque.store.chunks import ChunkReader
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.erasure import Coder
@@ -18,6 +25,9 @@ from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.part_etag import seal_etag
 from calque.store.uplink.segment_keys import Position, new_segment_key, wrap_segment_key
 from calque.store.uplink.session import Session, redundancy_of
+
+_REFUSED = (InvalidInput, NotFound, PermissionDenied, FailedPrecondition, ResourceExhausted)
+"""What the satellite answers when it has not taken a segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +158,8 @@ def _store(
     )
     try:
         _commit(session, upload, segment, begun, blocks.plain_size, held)
-    except BaseException:
+    except _REFUSED:
+        # Only then: after a lost answer the satellite may well hold the segment.
         discard_pieces(held, begun.root_piece_id)
         raise
 

@@ -132,10 +132,21 @@ def test_rename(op: Operator, folder: Path) -> None:
     """One moment, parents made, the same inode, the source gone."""
     op.write("a/x", b"1")
     inode = os.stat(folder / "a/x").st_ino
-    made = _service(op).rename(op.stat("a/x"), "b/c/y")
+    made = _service(op).rename(op.stat("a/x"), "b/c/y", into=_service(op))
     assert made == op.stat("b/c/y")
     assert os.stat(folder / "b/c/y").st_ino == inode
     assert not op.exists("a/x")
+
+
+def test_rename_between_roots(op: Operator, folder: Path) -> None:
+    """The target may lie under another root; another service is Unsupported."""
+    op.write("a/x", b"1")
+    with Operator.from_uri(str(folder / "b")) as other:
+        made = _service(op).rename(op.stat("a/x"), "y", into=_service(other))
+        assert made == other.stat("y")
+        assert op.read("b/y") == b"1"
+    with Operator.from_uri("memory://") as memory, pytest.raises(Unsupported):
+        _service(op).rename(op.stat("b/y"), "y", into=memory.service)
 
 
 def test_rename_conditions(op: Operator, folder: Path) -> None:
@@ -143,17 +154,17 @@ def test_rename_conditions(op: Operator, folder: Path) -> None:
     op.write("x", b"x")
     op.write("y", b"y")
     with pytest.raises(ConditionNotMatch, match="exists"):
-        _service(op).rename(op.stat("x"), "y", if_not_exists=True)
+        _service(op).rename(op.stat("x"), "y", if_not_exists=True, into=_service(op))
     old = op.stat("x")
     op.write("x", b"changed")
     with pytest.raises(ConditionNotMatch, match="changed"):
-        _service(op).rename(old, "z")
+        _service(op).rename(old, "z", into=_service(op))
     os.link(folder / "x", folder / "hard")
     with pytest.raises(IsSameFile):
-        _service(op).rename(op.stat("x"), "hard")
+        _service(op).rename(op.stat("x"), "hard", into=_service(op))
     (folder / "soft").symlink_to("x")
     with pytest.raises(Unsupported):
-        _service(op).rename(op.stat("soft"), "moved")
+        _service(op).rename(op.stat("soft"), "moved", into=_service(op))
     assert sorted(os.listdir(folder)) == ["hard", "soft", "x", "y"]
 
 

@@ -22,7 +22,7 @@ Verb = Callable[[Operator, str], object]
 
 def _rename(op: Operator, target: str) -> object:
     assert isinstance(op.service, Renaming)
-    return op.service.rename(op.stat("from"), target)
+    return op.service.rename(op.stat("from"), target, into=op.service)
 
 
 VERBS: dict[str, Verb] = {

@@ -22,6 +22,8 @@ _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
     """Temporary files under a prefix that no living process holds. Symlinks are not followed.
 
+    The prefix is one of targets, as on every service, and not of the temporary files' own names.
+
     ``started`` is when the file was last written to: a copy that is under way on another machine,
     whose lock cannot be seen, is never old. A directory that may not be read does not keep the rest
     from being found: its error is raised at the end.
@@ -38,7 +40,7 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
             continue
         for name, is_directory in entries:
             key = f"{directory}/{name}" if directory else name
-            if directory == base and not name.startswith(start):
+            if directory == base and not target_of(name).startswith(start):
                 continue
             if is_directory:
                 waiting.append(key)

@@ -17,7 +17,7 @@ from calque.values import Metadata
 
 
 def rename(
-    root: Root, source: Metadata, target: str, *, if_not_exists: bool, durable: bool
+    root: Root, source: Metadata, target: str, *, into: Root, if_not_exists: bool, durable: bool
 ) -> Metadata:
     """Give the pinned file another name in one moment; the target's metadata.
 
@@ -25,15 +25,15 @@ def rename(
     a symlink (whose target would stay behind). Two hard links of one file are IsSameFile, because
     rename(2) would say yes and do nothing.
     """
-    old, new = root.key(source.path), root.key(target)
+    old, new = root.key(source.path), into.key(target)
     refuse_reserved(old)
     refuse_reserved(new)
-    with about(root.absolute(new)), ExitStack() as held:
-        target_status(root, new)
+    with about(into.absolute(new)), ExitStack() as held:
+        target_status(into, new)
         old_directory = root.open_directory(old.rpartition("/")[0])
         held.callback(os.close, old_directory)
         found = _pinned(old_directory, source, root.absolute(old))
-        directory = root.open_directory(new.rpartition("/")[0], make=True, durable=durable)
+        directory = into.open_directory(new.rpartition("/")[0], make=True, durable=durable)
         held.callback(os.close, directory)
         _refuse_same(found, directory, new)
         _move(old_directory, old, directory, new, if_not_exists)

@@ -125,16 +125,21 @@ class FsService:
             source, self.config.root, target, into.config.root, options, into.config.durable, left
         )
 
-    def rename(self, source: Metadata, target: str, *, if_not_exists: bool = False) -> Metadata:
-        """Move a pinned file within this root in one moment; Unsupported across file systems."""
-        return self.chain.run(
+    def rename(
+        self, source: Metadata, target: str, *, if_not_exists: bool = False, into: Service
+    ) -> Metadata:
+        """Move a pinned file in one moment; Unsupported across file systems."""
+        if not isinstance(into, FsService):
+            raise Unsupported(f"a file cannot be renamed to {into.location(target)}")
+        return into.chain.run(
             Call("rename", target, idempotent=False),
             lambda _: rename(
                 self.config.root,
                 source,
                 target,
+                into=into.config.root,
                 if_not_exists=if_not_exists,
-                durable=self.config.durable,
+                durable=into.config.durable,
             ),
         )
 

@@ -17,6 +17,7 @@ from calque.operator.services.s3.address import checked_key
 from calque.operator.services.s3.client import Client, Link, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
+from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.listing import list_keys
 from calque.operator.services.s3.replies import quoted_etag
 from calque.operator.services.s3.uploads import Uploads
@@ -66,6 +67,10 @@ class S3Service:
 
     def layered(self, chain: Chain) -> S3Service:
         return S3Service(self._config, self._link, chain)
+
+    def handover(self) -> Handover:
+        """What another client needs to reach the bucket as we do."""
+        return handover(self._link)
 
     def location(self, path: str) -> str:
         return self._client.location(paths.join(self._config.root, path))

@@ -59,6 +59,7 @@ def finish(
     """FinishCopyObject: one transaction, authorised again for source and destination."""
     token = _open(satellite, caller, request.operation_id, COPY)
     _same_target(token, request)
+    _same_stream(token, request)
     if request.override_metadata != token.override_metadata:
         raise InvalidInput("override_metadata differs from what the operation began with")
     _authorise(caller, token)
@@ -93,6 +94,7 @@ def finish_move_call(
     """FinishMoveObject."""
     token = _open(satellite, caller, request.operation_id, MOVE)
     _same_target(token, request)
+    _same_stream(token, request)
     _authorise(caller, token)
     keys = PackedKeys.of(messages.to_segment_keys(request.new_segment_keys))
     if request.partial:
@@ -178,6 +180,11 @@ def _same_target(token: tokens.OperationToken, request: BeginRequest | FinishReq
     given = (request.new_bucket, request.new_encrypted_object_key)
     if given != (token.new_bucket, token.new_key):
         raise InvalidInput("the operation id belongs to another destination")
+
+
+def _same_stream(token: tokens.OperationToken, request: FinishRequest) -> None:
+    if request.stream_id and request.stream_id != token.stream_id:
+        raise InvalidInput("the operation id belongs to another stream")
 
 
 def _authorise(caller: Caller, token: tokens.OperationToken) -> None:

@@ -11,10 +11,11 @@ from google.protobuf.message import Message
 from calque.errors import CalqueError, InvalidInput, ResourceExhausted, Unexpected
 from calque.store.metabase.database import Database
 from calque.store.metabase.migrate import migrate
-from calque.store.metabase.values import now_us
+from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metainfo.admin import Admin
 from calque.store.metainfo.endpoint import buckets, copies, objects, segments
-from calque.store.metainfo.endpoint.satellite import DeletePieces, Satellite, keep_pieces
+from calque.store.metainfo.endpoint.freeing import DeletePieces, keep_pieces
+from calque.store.metainfo.endpoint.satellite import Satellite
 from calque.store.metainfo.limits import RateLimit
 from calque.store.metainfo.metrics import Metrics
 from calque.store.metainfo.pb import metainfo_pb2 as pb
@@ -111,8 +112,20 @@ class Endpoint(Metainfo):
         finally:
             self.metrics.called(name, time.perf_counter() - started)
 
+    def free_waiting(self, most: int | None = None) -> int:
+        """Delete pieces that are queued, of at most ``most`` segments; how many are gone.
+
+        A crash or a silent node puts deletions off: they are in the queue.
+        """
+        return self._satellite.freeing.free_waiting(most)
+
+    def waiting_pieces(self) -> list[DeletedPieces]:
+        """The pieces that are still to be deleted."""
+        return self._satellite.freeing.waiting()
+
     def close(self) -> None:
         """Close the metabase."""
+        self._satellite.freeing.settle()
         self._satellite.database.close()
 
     def _carry_out(self, name: str, request: Message) -> Message:

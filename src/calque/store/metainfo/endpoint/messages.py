@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from calque.errors import InvalidInput
+from calque.store.metabase import verify
 from calque.store.metabase.conditions import Conditions
 from calque.store.metabase.create_bucket import BucketRecord
 from calque.store.metabase.nodes import NodeRecord, Nodes
@@ -144,8 +145,10 @@ def segment_keys(keys: Iterable[SegmentKey]) -> list[pb.EncryptedKeyAndNonce]:
     ]
 
 
-def to_segment_keys(messages: Iterable[pb.EncryptedKeyAndNonce]) -> list[SegmentKey]:
+def to_segment_keys(messages: Sequence[pb.EncryptedKeyAndNonce]) -> list[SegmentKey]:
     """Wrapped keys out of messages; sizes and order are checked where they are packed."""
+    # Before anything is made of them: a message has room for millions of empty ones.
+    verify.key_count(len(messages))
     return [
         SegmentKey(
             to_position(each.position).encode(), each.encrypted_key_nonce, each.encrypted_key

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
 from calque.store.metabase.database import Database
 from calque.store.metabase.nodes import NodeRecord, Nodes
 from calque.store.metabase.projects import keep_setting
 from calque.store.metabase.promotion import FreedSegment
-from calque.store.metabase.values import DeletedPieces, Redundancy
+from calque.store.metabase.values import Redundancy
 from calque.store.metainfo.caller import Caller, Gatekeeper
+from calque.store.metainfo.endpoint.freeing import DeletePieces, Freeing
 from calque.store.metainfo.metrics import Metrics
 from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.metainfo.settings import SatelliteSettings
 from calque.store.metainfo.tokens import Signer
-
-DeletePieces = Callable[[Sequence[DeletedPieces]], None]
-
-
-def keep_pieces(_freed: Sequence[DeletedPieces]) -> None:
-    """Leave freed pieces on their nodes, for garbage collection to find."""
 
 
 class Satellite:
@@ -37,12 +32,11 @@ class Satellite:
         self.signer = Signer(keep_setting(database, "signing_secret", os.urandom(32)))
         self.gatekeeper = Gatekeeper(database)
         self.metrics = Metrics()
-        self._delete_pieces = delete_pieces
+        self.freeing = Freeing(database, self.nodes, delete_pieces)
 
     def free(self, freed: Sequence[FreedSegment]) -> None:
         """Have the pieces of committed deletes removed; called after the transaction."""
-        if freed:
-            self._delete_pieces(self.nodes.freed(freed))
+        self.freeing.free(freed)
 
     def open_upload(self, caller: Caller, upload_id: bytes) -> tokens.UploadToken:
         """The upload behind a signed id, if it is the caller's project's."""

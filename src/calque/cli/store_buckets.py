@@ -1,0 +1,20 @@
+"""``calque store buckets``: which buckets there are."""
+
+from __future__ import annotations
+
+from calque.cli.output import JsonFlag, as_json, table
+from calque.cli.store_mkbucket import Project
+from calque.store.open_project import open_project
+
+
+def buckets(project: Project = "./data", json: JsonFlag = False) -> None:
+    """List the buckets that the access may see, by name.
+
+    calque store buckets --project ./data
+    """
+    with open_project(project, create=False) as opened:
+        found = list(opened.list_buckets())
+    if json:
+        as_json(found)
+    elif found:
+        table(["name", "created", "placement"], [(b.name, b.created, b.placement) for b in found])

@@ -1,0 +1,95 @@
+"""After the commit: pieces that a transaction queued are deleted on their nodes.
+
+The transaction stands, whatever happens here: what fails stays in the queue. What is deleted is
+taken off the queue later, many rows at once, so that a delete waits for the disk once and not
+twice. A process that is killed before leaves rows of pieces that are gone already, and deleting
+those again does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from calque.errors import CalqueError
+from calque.store.metabase.database import Database
+from calque.store.metabase.freed_segments import freed_pages, settle_freed
+from calque.store.metabase.nodes import Nodes
+from calque.store.metabase.promotion import FreedSegment
+from calque.store.metabase.values import DeletedPieces
+
+DeletePieces = Callable[[Sequence[DeletedPieces]], Sequence[DeletedPieces]]
+"""Deletes pieces on their nodes; gives back those that are left, to be tried again later."""
+
+SETTLE_AT = 100
+"""So many segments are taken off the queue at once."""
+
+_log = logging.getLogger(__name__)
+
+
+def keep_pieces(freed: Sequence[DeletedPieces]) -> Sequence[DeletedPieces]:
+    """Leave freed pieces on their nodes and in the queue, for another process to delete."""
+    return freed
+
+
+class Freeing:
+    """The pieces of one satellite that are to be deleted. Safe to share between threads."""
+
+    def __init__(self, database: Database, nodes: Nodes, delete_pieces: DeletePieces) -> None:
+        self._database = database
+        self._nodes = nodes
+        self._delete_pieces = delete_pieces
+        self._lock = threading.Lock()
+        self._tried: list[FreedSegment] = []
+        self._left: list[FreedSegment] = []
+
+    def free(self, freed: Sequence[FreedSegment]) -> int:
+        """Delete the pieces of queued segments; how many pieces are gone."""
+        if not freed:
+            return 0
+        try:
+            doomed = self._nodes.freed(freed)
+            left = self._delete_pieces(doomed)
+            waiting = self._nodes.packed(left)
+            with self._lock:
+                self._tried.extend(freed)
+                self._left.extend(waiting)
+                full = len(self._tried) >= SETTLE_AT
+            if full:
+                self.settle()
+        except CalqueError as error:
+            _log.warning("the pieces of %d segments wait: %s", len(freed), error)
+            return 0
+        return _count(doomed) - _count(left)
+
+    def free_waiting(self, most: int | None = None) -> int:
+        """Go once through the queue, or ``most`` segments of it; how many pieces are gone."""
+        self.settle()
+        gone = seen = 0
+        for page in freed_pages(self._database):
+            if most is not None and seen >= most:
+                break
+            gone += self.free(page)
+            seen += len(page)
+        self.settle()
+        return gone
+
+    def waiting(self) -> list[DeletedPieces]:
+        """The pieces that are still to be deleted."""
+        self.settle()
+        return [each for page in freed_pages(self._database) for each in self._nodes.freed(page)]
+
+    def settle(self) -> None:
+        """Take what was deleted off the queue."""
+        with self._lock:
+            tried, left = self._tried, self._left
+            self._tried, self._left = [], []
+        try:
+            settle_freed(self._database, tried, left)
+        except CalqueError as error:
+            _log.warning("%d segments stay in the queue of pieces to delete: %s", len(tried), error)
+
+
+def _count(segments: Sequence[DeletedPieces]) -> int:
+    return sum(len(each.pieces) for each in segments)

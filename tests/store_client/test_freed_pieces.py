@@ -1,0 +1,181 @@
+"""Pieces to delete: queued by the transaction that lets them go, deleted whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.errors import Unavailable
+from calque.operator.layers.chain import Call
+from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.fsck import check_store
+from calque.store.nodes.node import Node
+from calque.store.open_project import open_project
+from calque.store.sweep import sweep_store
+from tests.store_client.conftest import TWO_OF_FOUR
+from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
+
+PIECES = 3 * 4
+"""Three segments, each on four nodes."""
+
+KILLED = """
+import os, signal, sys
+from calque.store.embedded import EmbeddedStore
+from calque.store.nodes.node import Node
+from tests.store_client.world import SMALL, World
+
+folder, verb, when = sys.argv[1], sys.argv[2], int(sys.argv[3])
+store = EmbeddedStore.open(folder)
+project = World._open(store, store.grant(), SMALL)
+deleted = 0
+
+def deadly(call, proceed):
+    global deleted
+    if call.verb != "delete":
+        return proceed(call)
+    if deleted == when:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done = proceed(call)
+    deleted += 1
+    if deleted == when == 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done
+
+for node in store.nodes.direct():
+    store.nodes._nodes[node.id] = Node(node.id, node.root.layer(deadly), node.placement)
+match verb:
+    case "delete":
+        project.delete_object("photos", "k")
+    case "overwrite":
+        project.upload("photos", "k", b"new")
+    case "copy":
+        project.copy_object("archive", "other", "photos", "k")
+    case "move":
+        project.move_object("archive", "other", "photos", "k")
+    case "bucket":
+        project.delete_bucket("photos", with_objects=True)
+    case "part":
+        upload = project.begin_multipart("archive", "parts")
+        upload.upload_part(1, bytes(3000))
+        upload.upload_part(1, bytes(3000))
+"""
+
+
+def killed(folder: Path, verb: str, when: int) -> None:
+    """Run a verb in another process, which dies at its ``when``-th deletion of a piece."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), verb, str(when)],
+        timeout=120, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A store on four nodes with an object of three segments, and an inline one."""
+    place = tmp_path / "store"
+    options = StoreOptions(redundancy=TWO_OF_FOUR)
+    with open_project(place, options=options, settings=SMALL) as project:
+        for bucket in (BUCKET, OTHER):
+            project.create_bucket(bucket)
+        project.upload(BUCKET, "k", os.urandom(3 * SEGMENT))
+        project.upload(OTHER, "other", b"small")
+    return place
+
+
+def pieces_in(folder: Path) -> int:
+    return sum(1 for path in (folder / "nodes").glob("*/pieces/*/*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("verb", "when"),
+    [
+        ("delete", 0),
+        ("delete", 5),
+        ("delete", 12),
+        ("overwrite", 1),
+        ("copy", 0),
+        ("move", 7),
+        ("bucket", 3),
+    ],
+)
+def test_a_kill_leaves_no_orphan(folder: Path, verb: str, when: int) -> None:
+    """Killed before, amid and after deleting pieces: whoever opens the store next deletes them."""
+    killed(folder, verb, when)
+    assert pieces_in(folder) == PIECES - when
+    store = EmbeddedStore.open(folder)
+    try:
+        assert pieces_in(folder) == 0
+        assert store.endpoint.waiting_pieces() == []
+        assert check_store(store, young=True) == []
+    finally:
+        store.close()
+
+
+def test_a_replaced_part_is_queued_too(folder: Path) -> None:
+    """A segment that is committed anew over another frees its pieces in the same transaction."""
+    killed(folder, "part", 0)
+    store = EmbeddedStore.open(folder)
+    try:
+        assert store.endpoint.waiting_pieces() == []
+        findings = check_store(store, young=True)
+        # Segments on their way at the kill were never committed: those may be left.
+        assert {finding.kind for finding in findings} <= {"orphaned piece"}
+    finally:
+        store.close()
+
+
+def silent(call: Call, proceed: Callable[[Call], Any]) -> Any:
+    raise Unavailable("the node is away")
+
+
+def test_a_kill_while_a_node_is_away(folder: Path) -> None:
+    """What the away node holds waits through openings and sweeps, and goes when it is back."""
+    killed(folder, "delete", 2)
+    away = folder / "nodes" / "3"
+    away.rename(folder / "elsewhere")
+    away.symlink_to(away)  # every request to it is an error of the disk
+    for _ in range(2):
+        EmbeddedStore.open(folder).close()
+    store = EmbeddedStore.open(folder)
+    try:
+        assert [len(each.pieces) for each in store.endpoint.waiting_pieces()] == [1, 1, 1]
+        assert sweep_store(store).deleted_pieces == 0
+        away.unlink()
+        (folder / "elsewhere").rename(away)
+        assert check_store(store, young=True) == []
+        assert sweep_store(store).deleted_pieces == 3
+        assert sweep_store(store).deleted_pieces == 0
+        assert pieces_in(folder) == 0
+    finally:
+        store.close()
+
+
+def test_what_queues_and_what_does_not(world: World) -> None:
+    """A copy queues nothing, a promoted original nothing, the last holder all, exactly once."""
+    world.project.upload(BUCKET, "k", os.urandom(3 * SEGMENT))
+    held = world.piece_count()
+    directory = world.store.nodes
+    whole = dict(directory._nodes)
+    for node in directory.direct():
+        directory._nodes[node.id] = Node(node.id, node.root.layer(silent), node.placement)
+    world.project.copy_object(BUCKET, "k", BUCKET, "copy")
+    world.project.copy_object(BUCKET, "k", OTHER, "second")
+    world.project.delete_object(BUCKET, "copy")
+    world.project.delete_object(BUCKET, "k")
+    assert world.store.endpoint.waiting_pieces() == []
+    world.project.delete_object(OTHER, "second")
+    waiting = world.store.endpoint.waiting_pieces()
+    directory._nodes.update(whole)
+    assert sum(len(each.pieces) for each in waiting) == held == world.piece_count()
+    assert world.store.endpoint.free_waiting(most=0) == 0
+    assert world.store.endpoint.free_waiting() == held
+    assert world.store.endpoint.free_waiting() == 0
+    assert world.piece_count() == 0

@@ -1,0 +1,136 @@
+"""The connection breaks after the satellite has acted and before its answer is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+from google.protobuf.message import Message
+
+from calque.errors import NotFound, Unavailable
+from calque.store.metainfo import Metainfo, MetainfoClient, serve_metainfo
+from calque.store.project import Project
+from calque.store.uplink.session import Session
+from calque.testing.cutting import CuttingProxy
+from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
+
+
+class Cutting(Metainfo):
+    """A satellite that does what it is asked; then, for chosen calls, the connection is cut."""
+
+    def __init__(self, satellite: Metainfo) -> None:
+        self._satellite = satellite
+        self.cut: Callable[[], None] = lambda: None
+        self.turns: dict[str, int] = {}
+        self.calls: list[str] = []
+
+    def call(self, name: str, request: Message) -> Message:
+        self.calls.append(name)
+        answer = self._satellite.call(name, request)
+        if self.turns.get(name, 0) > 0:
+            self.turns[name] -= 1
+            self.cut()
+        return answer
+
+    def close(self) -> None:
+        """The store closes it."""
+
+
+@dataclass
+class Line:
+    """A project behind a proxy that cuts."""
+
+    world: World
+    project: Project
+    satellite: Cutting
+
+
+@pytest.fixture
+def line(plain_world: World) -> Iterator[Line]:
+    satellite = Cutting(plain_world.store.endpoint)
+    server = serve_metainfo(satellite)
+    grant = plain_world.store.grant()
+    with CuttingProxy(server.address) as proxy:
+        satellite.cut = proxy.cut
+        session = Session(
+            client := MetainfoClient(proxy.address),
+            bytes(grant.api_key),
+            grant.encryption,
+            nodes=plain_world.store.nodes,
+            settings=replace(SMALL, copy_page=2),
+        )
+        assert session.limits.project_id
+        yield Line(plain_world, Project(session, grant), satellite)
+        client.close()
+    server.stop(0)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_lost_reply_to_commit(line: Line, times: int) -> None:
+    """The upload is committed once, and the caller gets the object."""
+    content = os.urandom(2 * SEGMENT)
+    line.satellite.turns = {"CommitObject": times}
+    made = line.project.upload(BUCKET, "k", content, if_not_exists=True)
+    assert line.satellite.calls.count("CommitObject") == times + 1
+    assert line.world.project.stat(BUCKET, "k") == made
+    assert line.world.project.download(BUCKET, "k").read() == content
+    assert line.world.store.endpoint.waiting_pieces() == []
+
+
+def test_every_call_of_an_upload(line: Line) -> None:
+    """Each answer of an upload in parts, of a copy and of a move is lost once; all succeed."""
+    content = os.urandom(5 * SEGMENT + 7)
+    names = ("BeginSegment", "CommitSegment", "MakeInlineSegment", "ListSegments", "CommitObject",
+             "BeginCopyObject", "FinishCopyObject", "BeginMoveObject", "FinishMoveObject",
+             "GetObject", "ListObjects")  # fmt: skip
+    line.satellite.turns = dict.fromkeys(names, 1)
+    project = line.project
+    upload = project.begin_multipart(BUCKET, "k", metadata={"m": "1"})
+    upload.upload_part(1, content)
+    made = upload.commit()
+    copied = project.copy_object(BUCKET, "k", OTHER, "copy")
+    moved = project.move_object(BUCKET, "k", OTHER, "moved")
+    assert (moved.etag, moved.size) == (made.etag, made.size)
+    assert project.stat(OTHER, "copy") == copied
+    assert project.download(OTHER, "copy").read() == content
+    assert [entry.key for entry in project.list_objects(OTHER)] == ["copy", "moved"]
+    assert set(line.satellite.turns.values()) == {0}
+    assert {row.version for row in (copied, moved)} == {1}
+
+
+def test_a_line_that_stays_dead(line: Line) -> None:
+    """After a few tries the caller is told, and may ask what has become of it."""
+    line.satellite.turns = {"CommitObject": 99}
+    with pytest.raises(Unavailable):
+        line.project.upload(BUCKET, "k", b"small")
+    assert line.satellite.calls.count("CommitObject") == 4
+    assert line.world.project.download(BUCKET, "k").read() == b"small"
+
+
+def test_what_is_not_repeated(line: Line) -> None:
+    """A delete is sent once: a second one could hit another object."""
+    line.project.upload(BUCKET, "k", b"small")
+    line.satellite.turns = {"DeleteObject": 1}
+    with pytest.raises(Unavailable):
+        line.project.delete_object(BUCKET, "k")
+    assert line.satellite.calls.count("DeleteObject") == 1
+    with pytest.raises(NotFound):
+        line.world.project.stat(BUCKET, "k")
+
+
+def test_a_segment_whose_commit_was_never_answered(line: Line) -> None:
+    """The satellite may hold it, so its pieces stay: the part can be committed or given up."""
+    content = os.urandom(SEGMENT)
+    for key in ("kept", "given up"):
+        upload = line.project.begin_multipart(BUCKET, key)
+        line.satellite.turns = {"CommitSegment": 4}
+        with pytest.raises(Unavailable):
+            upload.upload_part(1, content)
+        assert [part.size for part in upload.parts()] == [SEGMENT]
+        if key == "kept":
+            upload.commit()
+            assert line.world.project.download(BUCKET, key).read() == content
+        else:
+            upload.abort()
