@@ -109,8 +109,7 @@ def test_a_killed_copy_goes_on_in_another_process(folder: Path, content: bytes, 
 
 def swept(folder: Path, hours: int) -> int:
     """How many operations a sweep removes so many hours from now."""
-    store = EmbeddedStore.open(folder)
-    store.endpoint.database.clock = lambda: now_us() + hours * 3600 * 1_000_000
+    store = EmbeddedStore.open(folder, clock=lambda: now_us() + hours * 3600 * 1_000_000)
     try:
         operations = sweep_store(store).abandoned_operations
         assert check_store(store, young=True) == []

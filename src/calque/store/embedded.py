@@ -97,15 +97,20 @@ class EmbeddedStore:
         return (Path(folder) / _STORE).exists()
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> EmbeddedStore:
-        """Open a store that exists; NotFound when the folder holds none."""
+    def open(
+        cls, folder: str | os.PathLike[str], *, clock: Callable[[], int] = now_us
+    ) -> EmbeddedStore:
+        """Open a store that exists; NotFound when the folder holds none.
+
+        ``clock`` tells the time in microseconds since 1970.
+        """
         place = Path(folder).absolute()
         if not cls.exists(place):
             raise NotFound(
                 f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
             )
         description = read_json(place / _STORE, Description.from_json)
-        store = cls(place, description, _settings(description.redundancy))
+        store = cls(place, description, _settings(description.redundancy), clock=clock)
         store.register_nodes()
         store.endpoint.free_waiting(_FREED_AT_OPENING)
         return store
