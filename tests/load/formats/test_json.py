@@ -228,7 +228,8 @@ def test_set_apart_lines_read_as_one_by_one(texts: list[str], learned: set[str],
     spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
     exact, block = LineParser(spec, "f"), Block(data, len(data), 7, True)
     before = Extent(lines=3, records=2)
-    found = Sieve(QuickJson(spec, {}), exact, learned).parse(block, before, room)
+    quick = QuickJson(spec, {})
+    found = Sieve(quick, exact, learned).parse(block, before, room, quick.misled(block))
     careful = exact.parse(block, before, room)
     if found is not None:
         assert str(found.rows.to_pylist()) == str(careful.rows.to_pylist())  # NaN is not itself
@@ -254,9 +255,9 @@ def test_only_bad_lines_are_read_one_by_one(bad: str, learns: str | None) -> Non
     """Bad lines of any common kind are set apart, and looked for first in what follows."""
     data = "".join(f"{bad if n % 9 == 5 else '{}'}\n" for n in range(500)).encode()
     spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
-    found = Sieve(QuickJson(spec, {}), LineParser(spec, "f"), spec.learned).parse(
-        Block(data, len(data), 0, True), Extent(), 1000
-    )
+    quick, block = QuickJson(spec, {}), Block(data, len(data), 0, True)
+    sieve = Sieve(quick, LineParser(spec, "f"), spec.learned)
+    found = sieve.parse(block, Extent(), 1000, quick.misled(block))
     assert found is not None
     assert found.rejected == tuple(n for n in range(500) if n % 9 == 5)
     assert [error.line for error in found.errors] == [n + 1 for n in found.rejected]

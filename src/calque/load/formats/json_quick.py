@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,14 +50,12 @@ class QuickJson:
         """Whether the block is text that can be read quickly at all."""
         return block.broken is None and self._usable and self._is_utf8(block)
 
-    def misled(self, data: bytes) -> Iterator[int]:
-        """Where numbers stand that must not be read quickly."""
-        return misleading(data) if self._decimals else iter(())
+    def misled(self, block: Block) -> list[int]:
+        """Where numbers stand that must not be read quickly: their lines are to be set apart."""
+        return list(misleading(block.data[: block.end])) if self._decimals else []
 
     def parse(self, block: Block, before: Extent) -> Parsed | None:
         """Rows, or None where lines of the block must be read one by one."""
-        if next(self.misled(block.data[: block.end]), None) is not None:
-            return None
         ends_open = not block.data.endswith(b"\n", 0, block.end)
         lines = block.data.count(b"\n", 0, block.end) + ends_open
         try:

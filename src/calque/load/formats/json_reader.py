@@ -67,9 +67,10 @@ class JsonReader:
     def _parse(self, block: Block, quick: QuickJson, sieve: Sieve, exact: LineParser) -> Parsed:
         parsed = None
         if quick.can_read(block):
-            if not self._spec.learned:
+            misled = quick.misled(block)
+            if not misled and not self._spec.learned:
                 parsed = quick.parse(block, self.extent)
-            parsed = parsed or sieve.parse(block, self.extent, self._room)
+            parsed = parsed or sieve.parse(block, self.extent, self._room, misled)
         if parsed is not None:
             self.extent.lines += parsed.records  # these parsers take one record a line only
         else:

@@ -45,12 +45,17 @@ class Sieve:
         self._suspect = {field.name: _suspect(name, field.type) for name, field in quick.columns}
         self._names = {name: field.name for name, field in quick.columns}
 
-    def parse(self, block: Block, before: Extent, room: int) -> Parsed | None:
-        """Rows and errors; None where the whole block must be read line by line."""
+    def parse(
+        self, block: Block, before: Extent, room: int, misled: Sequence[int] = ()
+    ) -> Parsed | None:
+        """Rows and errors; None where the whole block must be read line by line.
+
+        Lines that hold one of the positions ``misled`` are never read quickly.
+        """
         text = _Text(block)
         if text.has_blank_lines:
             return None
-        apart = {text.start(at) for at in self._quick.misled(text.data)}
+        apart = {text.start(at) for at in misled}
         apart.update(at for name in self._learned for at in self._suspects(name, text))
         for _ in range(ROUNDS):
             kept = text.without(apart)
