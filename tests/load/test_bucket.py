@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import threading
 from collections import Counter
@@ -14,10 +15,13 @@ import pytest
 from calque.config import Settings, StageSettings, TableSettings
 from calque.errors import ConditionNotMatch, ConfigInvalid
 from calque.ledger import open_ledger
+from calque.load.engines.local import LocalEngine
+from calque.load.manifest import TaskResult
 from calque.load.stage import Stage
 from calque.load.tables import Change, Mark, open_table
 from calque.load.truncate import truncate_table
-from calque.testing.seaweedfs import S3Server, seaweedfs
+from calque.load.work import OnAdvance, WritePlan
+from calque.testing.seaweedfs import SECRET_KEY, S3Server, seaweedfs
 from tests.load.bucket import BucketPlace
 from tests.load.loader import ended, run, start
 from tests.load.world import ROWS, assert_settled, files_on_disk, ids, rows, write_files
@@ -77,6 +81,30 @@ def test_options_alone_reach_every_part(place: BucketPlace) -> None:
         truncate_table(place.table, place.settings, ledger)
     assert ids(place) == Counter()
     assert place.load().files_loaded == 2
+
+
+class Watched(LocalEngine):
+    """The local engine with worker processes; keeps the plans as they travel to them."""
+
+    def __init__(self) -> None:
+        super().__init__(2, task_bytes=20)
+        self.plans: list[bytes] = []
+
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
+        self.plans.append(pickle.dumps(plan))
+        return super().run(plan, advance)
+
+
+def test_options_travel_to_workers(place: BucketPlace) -> None:
+    """Worker processes open stage and table by the options of the plan, which hold no secret."""
+    expected = staged(place, 3)
+    engine = Watched()
+    assert place.load(engine=engine).rows_loaded == len(expected)
+    assert len(files_on_disk(place)) > 1
+    assert ids(place) == Counter(expected)
+    (plan,) = engine.plans
+    assert place.endpoint.encode() in plan
+    assert SECRET_KEY.encode() not in plan
 
 
 def test_a_lost_ledger_is_rebuilt_from_the_bucket(place: BucketPlace) -> None:

@@ -15,7 +15,7 @@ import pytest
 from calque.errors import DataError
 from calque.load.manifest import TaskResult
 from calque.load.report import LoadAborted
-from calque.load.work import WritePlan
+from calque.load.work import OnAdvance, WritePlan
 from calque.load.writing.root import TableRoot
 from calque.testing.seaweedfs import seaweedfs
 from tests.load.bucket import BucketPlace
@@ -33,7 +33,7 @@ class Dying(Meddling):
         self.fails = fails
         self.left = 0
 
-    def run(self, plan: WritePlan) -> Iterator[TaskResult]:
+    def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         for number, folder in enumerate(self.folders):
             name = f"{plan.data_prefix}{folder}{plan.data_file_name(number, 'dead', 1)}"
             told = [plan.root, name, json.dumps(dict(plan.root_options))]
@@ -42,7 +42,7 @@ class Dying(Meddling):
         self.left = len(leftovers(plan.root, plan.root_options))
         if self.fails:
             raise DataError("no more")
-        yield from super().run(plan)
+        yield from super().run(plan, advance)
 
 
 def leftovers(root: str, options: Mapping[str, object]) -> list[str]:

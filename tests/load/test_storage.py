@@ -45,6 +45,12 @@ def test_another_server_by_path() -> None:
     assert iceberg["s3.force-virtual-addressing"] == "false"
 
 
+def test_a_server_below_a_path() -> None:
+    """A server that is not at the root of its host keeps its path, and loses only the bucket."""
+    operator = Operator.from_uri("s3://lake", endpoint_url="https://h.test/s3/", **KEYS)
+    assert iceberg_properties(operator, {})["s3.endpoint"] == "https://h.test/s3"
+
+
 def test_anonymous() -> None:
     """Nobody's keys are told where none are wanted, whatever the environment has."""
     operator = Operator.from_uri("s3://lake", anonymous=True, region="us-east-1")

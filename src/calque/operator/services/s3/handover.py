@@ -16,7 +16,7 @@ class Handover:
     """
 
     origin: str
-    """Scheme and host of the server, without the bucket."""
+    """Scheme, host and, rarely, path of the server, without the bucket."""
     virtual: bool
     """The bucket is the first label of the host."""
     region: str
@@ -27,9 +27,10 @@ class Handover:
 def handover(link: Link) -> Handover:
     """Resolve endpoint and credentials; PermissionDenied where there are none."""
     endpoint = link.account.endpoint()
-    host = endpoint.host if endpoint.prefix else endpoint.host.partition(".")[2]
+    bucket = link.config.bucket
+    host = endpoint.host if endpoint.prefix else endpoint.host.removeprefix(f"{bucket}.")
     return Handover(
-        origin=f"{endpoint.scheme}://{host}",
+        origin=f"{endpoint.scheme}://{host}{endpoint.prefix.removesuffix(f'/{bucket}')}",
         virtual=not endpoint.prefix,
         region=endpoint.region,
         keys=link.account.keys(),
