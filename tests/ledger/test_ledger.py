@@ -358,7 +358,7 @@ def test_a_ledger_of_the_first_version_learns_to_archive(url: str) -> None:
                 {"identity": json.dumps(identity("a.csv").to_json())},
             )
     with open_ledger(url) as ledger:
-        (queued,) = pending_purges(ledger, table)
+        ((queued,),) = pending_purges(ledger, table)
         assert (queued.load_id, queued.archive, queued.name) == ("l1", None, None)
         with ledger.read() as connection:
             assert connection.execute(select(version.c.version)).scalar() == len(MIGRATIONS)
