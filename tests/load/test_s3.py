@@ -132,7 +132,7 @@ def test_archive_on_s3(lake: Lake) -> None:
         faults.arm("")
     assert stopped.archived == 1
     assert any("could not be moved" in note for note in stopped.notes)
-    assert lake.names("in/") == ["in/b.csv"]
+    assert len(lake.names("in/")) == 1
     assert lake.load().archived == 1
     assert lake.names("in/") == []
     assert lake.names("old/") == ["old/b.csv", "old/x/a.csv"]
