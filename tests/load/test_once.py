@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable
 
 from calque.errors import StatementInvalid
-from calque.load import purge
 from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted, Report
@@ -177,15 +176,6 @@ def test_more_files_than_a_batch(simple: Place) -> None:
     report = simple.load(batch_files=5)
     assert len(report.load_ids) == 3
     assert_settled(simple, expected)
-
-
-def test_purge_of_more_files_than_a_batch(delta: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PURGE removes every loaded file, however many they are."""
-    monkeypatch.setattr(purge, "BATCH", 2)
-    expected = write_files(delta.stage, 5)
-    assert delta.load(purge=True).purged == 5
-    assert list(delta.stage.iterdir()) == []
-    assert_settled(delta, expected)
 
 
 @pytest.mark.soak
