@@ -297,13 +297,15 @@ def deletes(store: Store, rounds: int) -> Row:
             store.copy(f"{tag}-family-{turn}", f"{tag}-child-{turn}-{number}")
         alone.append(seconds(lambda t=turn: _delete(store, f"{tag}-alone-{t}")))  # type: ignore[misc]
         family.append(seconds(lambda t=turn: _delete(store, f"{tag}-family-{t}")))  # type: ignore[misc]
+    # The least of each: a single commit of a busy disk takes anything from one time to ten.
+    ours, peer = min(family), min(alone)
     return Row(
         f"delete an original of 100 copies, {store.database.dialect}",
-        f"{statistics.median(family) * 1000:.2f} ms",
-        f"without copies {statistics.median(alone) * 1000:.2f} ms",
-        statistics.median(family) / statistics.median(alone),
+        f"{ours * 1000:.2f} ms",
+        f"without copies {peer * 1000:.2f} ms",
+        ours / peer,
         "at most 3",
-        statistics.median(family) / statistics.median(alone) <= 3,
+        ours / peer <= 3,
     )
 
 

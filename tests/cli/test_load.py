@@ -52,6 +52,22 @@ def test_load_again_history_and_ledger(tmp_path: Path, stage: Path) -> None:
     assert third["files_loaded"] == 1
 
 
+def test_archive_then_run_history_again(tmp_path: Path, stage: Path) -> None:
+    """Loaded files are moved; what history shows can be given to `calque sql`; expire is calm."""
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t", "--archive", "old/")
+    assert done.returncode == 0, done.stderr
+    assert "2 sources moved to the archive" in done.stderr + done.stdout
+    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == ["a.csv", "b.csv"]
+    assert list(stage.iterdir()) == []
+    (stage / "c.csv").write_text("id,name\n4,d\n")
+    (told,) = json.loads(calque(tmp_path, "history", "lake/t", "--json").stdout)
+    again = calque(tmp_path, "sql", told["statement"], "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["archived"] == 1
+    swept = json.loads(calque(tmp_path, "ledger", "expire", "--json").stdout)
+    assert swept == {"files": 0, "loads": 0, "sidecars": 0, "ended": [], "troubles": []}
+
+
 def test_partly_done_is_exit_code_3(tmp_path: Path, stage: Path) -> None:
     """Some rows or files left out: exit code 3, and the errors can be asked for."""
     calque(tmp_path, "load", "in/", "--into", "lake/t")
@@ -72,6 +88,39 @@ def test_aborted_is_exit_code_1(tmp_path: Path, stage: Path) -> None:
     assert "c.csv" in done.stderr
     assert "line 2" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_aborted_tells_programs_everything(tmp_path: Path, stage: Path) -> None:
+    """With --json an aborted statement gives the error and the row of every file, as JSON."""
+    calque(tmp_path, "load", "in/", "--into", "lake/t")
+    (stage / "c.csv").write_text("id,name\nfive,e\n")
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["error"]["kind"]) == (1, "LoadAborted")
+    assert [one["status"] for one in told["report"]["files"]] == ["SKIPPED_LOADED"] * 2 + ["FAILED"]
+    errors = calque(tmp_path, "errors", told["report"]["loads"][0], "--json")
+    assert [one["line"] for one in json.loads(errors.stdout)] == [2]
+
+
+def test_validation_by_the_command(tmp_path: Path, stage: Path) -> None:
+    """A validation ends with 0 where all is well and with 1 where it is not; flags are named."""
+    load = ("load", "in/", "--into", "lake/t", "--validate")
+    assert calque(tmp_path, *load, "return_errors").returncode == 0
+    (stage / "c.csv").write_text("id,name\n1,x\n2\n")
+    assert calque(tmp_path, *load, "return_errors").returncode == 1
+    told = json.loads(calque(tmp_path, *load, "return_1_rows", "--json").stdout)
+    assert told["sample"] == [{"id": 1, "name": "a"}]
+    assert not (tmp_path / "lake").exists()
+    wrong = calque(tmp_path, *load, "nonsense")
+    assert (wrong.returncode, "--validate" in wrong.stderr) == (2, True)
+
+
+def test_names_cannot_trick_a_terminal(tmp_path: Path, stage: Path) -> None:
+    """Control characters in a file's name are shown escaped; a row stays a line."""
+    (stage / "\x1b[31m\nx.csv").write_text("id,name\n4,d\n")
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t")
+    assert "\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) == 4
 
 
 def test_sql(tmp_path: Path, stage: Path) -> None:

@@ -39,6 +39,10 @@ def test_wrong_usage_is_exit_2() -> None:
     """An unknown command or option is wrong usage."""
     assert calque("nonsense").returncode == 2
     assert calque("doctor", "--nonsense").returncode == 2
+    told = calque("load", "in/", "--json")
+    assert told.returncode == 2
+    assert json.loads(told.stdout)["error"]["kind"] == "WrongUsage"
+    assert "--into" in told.stderr
 
 
 def test_a_wrong_configuration_is_named() -> None:

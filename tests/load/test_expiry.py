@@ -116,24 +116,54 @@ def test_a_sidecar_that_cannot_go_keeps_its_load(delta: Place) -> None:
     assert (done.loads, done.sidecars, sidecars(delta)) == (1, 1, [])
 
 
+def states(place: Place) -> set[str]:
+    with open_ledger(place.ledger) as ledger, ledger.read() as connection:
+        return set(connection.execute(select(loads.c.state)).scalars())
+
+
 @pytest.mark.parametrize("step", ["write.before", "prepare.after", "commit.after"])
-@pytest.mark.parametrize("again", [True, False])
-def test_dead_loads_of_a_table_that_is_gone(simple: Place, step: str, again: bool) -> None:
-    """What was open for a dropped (and re-made) table is let go; the new table is not touched."""
+def test_dead_loads_of_a_table_made_again(simple: Place, step: str) -> None:
+    """What was open for a dropped and re-made table is let go; the new table is not touched."""
     expected = write_files(simple.stage, 2)
     simple.load(max_files=1)
     assert run(simple, "victim", f"{step}:kill") == -signal.SIGKILL
     drop(simple)
-    if again:
-        simple.load()
+    simple.load()
     done = swept(simple)
     assert [told.partition(": ")[2] for told in done.ended] == ["its table is gone"]
-    with open_ledger(simple.ledger) as ledger, ledger.read() as connection:
-        assert connection.execute(select(claims)).all() == []
-        assert set(connection.execute(select(loads.c.state)).scalars()) <= {"COMMITTED", "ABORTED"}
+    assert states(simple) <= {"COMMITTED", "ABORTED"}
     assert swept(simple).ended == []
-    if again:
-        assert ids(simple) == Counter(expected)
+    assert_settled_claims(simple)
+    assert ids(simple) == Counter(expected)
+
+
+def test_dead_loads_of_a_dropped_table(simple: Place) -> None:
+    """Without a table a load goes that was never prepared: nothing can hold its rows."""
+    write_files(simple.stage, 2)
+    simple.load(max_files=1)
+    assert run(simple, "victim", "write.before:kill") == -signal.SIGKILL
+    drop(simple)
+    assert len(swept(simple).ended) == 1
+    assert_settled_claims(simple)
+
+
+def test_a_table_that_comes_back(delta: Place) -> None:
+    """A table that was away for a while is not betrayed: what it has committed counts once."""
+    expected = write_files(delta.stage, 2)
+    delta.load(max_files=1)
+    assert run(delta, "victim", "commit.after:kill") == -signal.SIGKILL
+    table = delta.folder / "lake" / "t"
+    table.rename(delta.folder / "away")
+    done = swept(delta)
+    assert (done.ended, len(done.troubles)) == ([], 1)
+    (delta.folder / "away").rename(table)
+    delta.load()
+    assert_settled(delta, expected)
+
+
+def assert_settled_claims(place: Place) -> None:
+    with open_ledger(place.ledger) as ledger, ledger.read() as connection:
+        assert connection.execute(select(claims)).all() == []
 
 
 def test_dead_loads_of_a_table_that_is_there(simple: Place) -> None:

@@ -13,8 +13,9 @@ from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted
 from calque.load.statement import LoadRequest, Validation
+from calque.load.work import CsvFormat
 from tests.load.loader import Place
-from tests.load.world import assert_settled, files_on_disk, rows, write_files
+from tests.load.world import assert_settled, files_on_disk, iceberg, rows, write_files
 
 
 def staged(place: Place, **files: bytes) -> None:
@@ -72,11 +73,12 @@ def test_a_table_of_partition_columns_alone(simple: Place) -> None:
         simple.load(partition_by=("p",))
 
 
-def test_a_type_that_delta_does_not_have(delta: Place) -> None:
-    """A column type that no Delta table keeps is named, and nothing is made."""
-    staged(delta, a_csv=b"t\n10:00:00\n")
-    with pytest.raises(Unsupported, match="Delta cannot keep") as refused:
-        delta.load(schema=pa.schema([("t", pa.time64("us"))]))
+def test_a_type_that_no_table_has(simple: Place) -> None:
+    """A column type that the table format does not have is named, and nothing is made."""
+    staged(simple, a_csv=b"t\n10:00:00\n")
+    kind = pa.time64("us") if simple.kind == "delta" else pa.decimal256(40, 2)
+    with pytest.raises(Unsupported, match=r"Time64|decimal256") as refused:
+        simple.load(schema=pa.schema([("t", kind)]))
     assert "\n" not in refused.value.message
 
 
@@ -126,3 +128,41 @@ def test_a_sample_and_a_plan_are_in_the_json(tmp_path: Path) -> None:
     assert told["sample"] == [{"id": 0, "name": "n0"}]
     plan = place.load(dry_run=True).to_json()["plan"]
     assert (plan["format"], plan["files"], plan["tasks"]) == ("csv", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "two"),
+    [
+        (pa.date32(), "2024-02-29", "0001-01-01"),
+        (pa.timestamp("us"), "1969-12-31 23:59:59.999999", "2024-01-01 10:00:00"),
+        (pa.timestamp("us", "UTC"), "1969-12-31T23:59:59.999999Z", "2024-01-01T10:00:00Z"),
+        (pa.bool_(), "true", "false"),
+        (pa.decimal128(5, 2), "1.50", "20"),
+        (pa.int64(), "-7", "7"),
+        (pa.string(), "a/b=c %2F é", "__HIVE_DEFAULT_PARTITION__"),
+    ],
+)
+def test_partitions_of_every_type(simple: Place, kind: pa.DataType, one: str, two: str) -> None:
+    """A table is partitioned by a column of any type; its rows can be found and replaced."""
+    body = f"id,p\n1,{one}\n2,{two}\n"
+    staged(simple, a_csv=body.encode(), b_csv=body.replace("\n", "\n1").encode()[:-1])
+    simple.load(partition_by=("p",), schema=pa.schema([("id", pa.int64()), ("p", kind)]))
+    before = {row["id"]: row["p"] for row in rows(simple).to_pylist()}
+    assert set(before) == {1, 2, 11, 12}
+    assert (before[1], before[2]) == (before[11], before[12])
+    (simple.stage / "a.csv").write_text(body.replace("\n1,", "\n3,"))
+    assert simple.load(on_changed="replace").count(Status.LOADED) == 1
+    after = {row["id"]: row["p"] for row in rows(simple).to_pylist()}
+    assert after == {3: before[1], 2: before[2], 11: before[1], 12: before[2]}
+
+
+def test_an_empty_string_is_a_partition_of_its_own(tmp_path: Path) -> None:
+    """Iceberg tells the empty string from NULL; a query for either finds its rows."""
+    place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
+    staged(place, a_csv=b"id,p\n1,\n2,NULL\n3,x\n")
+    place.load(partition_by=("p",), format=CsvFormat(parse_header=True, null_if=("NULL",)))
+    found = {
+        wanted: iceberg(place).scan(row_filter=wanted).to_arrow().column("id").to_pylist()
+        for wanted in ("p == ''", "p is null", "p == 'x'")
+    }
+    assert found == {"p == ''": [1], "p is null": [2], "p == 'x'": [3]}

@@ -144,24 +144,6 @@ def test_same_second_and_length_is_noticed(simple: Place) -> None:
     assert statuses(report) == {"f00000.csv": "LOADED"}
 
 
-@pytest.mark.parametrize(
-    ("force", "purge", "counts"),
-    [
-        (False, False, [2, 1, 0]),
-        (False, True, [2, 1, 0]),
-        (True, True, [2, 1, 0]),
-        (True, False, [2, 2, 2]),
-    ],
-)
-def test_max_files_takes_the_next_ones(
-    simple: Place, force: bool, purge: bool, counts: list[int]
-) -> None:
-    """MAX_FILES = 2 over 3 files; FORCE without PURGE begins at the first file every time."""
-    write_files(simple.stage, 3)
-    found = [simple.load(max_files=2, force=force, purge=purge).files_loaded for _ in range(3)]
-    assert found == counts
-
-
 def test_size_limit_stops_after_it_is_reached(simple: Place) -> None:
     """SIZE_LIMIT loads at least one file and stops once the limit is passed."""
     write_files(simple.stage, 3)

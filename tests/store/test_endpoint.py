@@ -462,3 +462,41 @@ def test_millions_of_empty_keys(satellite: SatelliteUnderTest) -> None:
     with pytest.raises(InvalidInput, match="300001 segment keys in one call"):
         client.satellite.finish_copy_object(flood)
     assert client.keys() == [b"a"]
+
+
+def test_a_late_repeat_of_a_segment(satellite: SatelliteUnderTest) -> None:
+    """A commit repeated after its segment was replaced does not bring freed pieces back."""
+    client = satellite.client
+    upload_id = client.begin(b"a").upload_id
+
+    def committing() -> pb.SegmentCommitRequest:
+        begun = client.satellite.begin_segment(
+            pb.SegmentBeginRequest(header=client.header, upload_id=upload_id)
+        )
+        return pb.SegmentCommitRequest(
+            header=client.header,
+            segment_id=begun.segment_id,
+            encrypted_key_nonce=b"n" * 12,
+            encrypted_key=b"k" * 48,
+            encrypted_size=116,
+            plain_size=100,
+            pieces=[pb.Piece(number=each.number, node_id=each.node.id) for each in begun.pieces],
+        )
+
+    first = committing()
+    client.satellite.commit_segment(first)
+    second = committing()
+    client.satellite.commit_segment(first)  # an answer that was lost: nothing is newer for it
+    for _ in range(2):
+        client.satellite.commit_segment(second)
+        with pytest.raises(FailedPrecondition, match="committed at this position"):
+            client.satellite.commit_segment(first)
+    client.inline(upload_id, 0, b"short")
+    with pytest.raises(FailedPrecondition):
+        client.satellite.commit_segment(second)
+    client.satellite.commit_segment(committing())
+    client.commit(upload_id)
+    (segment,) = client.segments(b"a").segments
+    freed = [each.root_piece_id for each in satellite.freed]
+    assert len(freed) == len(set(freed)) == 2
+    assert segment.root_piece_id not in freed

@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-from calque.errors import IntegrityError, NotFound, Unavailable
+from calque.errors import IntegrityError, Unavailable
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.fsck import check_store
 from calque.store.nodes.erasure import Redundancy
@@ -168,7 +168,7 @@ def test_truncated_and_lost_pieces(
     kinds = {each.kind for each in check_store(world.store, young=True)}
     assert kinds == {"piece of the wrong size", "missing piece"}
     if redundancy is ONE:
-        with pytest.raises((IntegrityError, NotFound)):
+        with pytest.raises((IntegrityError, Unavailable)):
             world.project.download(BUCKET, "k").read()
     else:
         assert world.project.download(BUCKET, "k").read() == content

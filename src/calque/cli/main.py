@@ -116,6 +116,10 @@ def run() -> None:
             app(arguments, prog_name="calque")
         finally:
             sys.stdout.flush()  # here, where a failure can still be told
+    except SystemExit as stop:
+        if stop.code == USAGE and "--json" in arguments:
+            as_json({"error": _WRONG_USAGE})
+        raise
     except CalqueError as error:
         sys.exit(_report(error, arguments))
     except OSError as error:
@@ -153,6 +157,15 @@ def _report_system(error: OSError, arguments: list[str]) -> int:
             logging.getLogger("calque").debug("traceback", exc_info=error)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush there
     return FAILED
+
+
+_WRONG_USAGE = {
+    "kind": "WrongUsage",
+    "message": "the command cannot be called so; standard error says why",
+    "hint": "See calque COMMAND --help.",
+    "retryable": False,
+}
+"""What a program is told of flags that the command does not know, as people are by Typer."""
 
 
 def _describe(error: CalqueError) -> dict[str, Any]:

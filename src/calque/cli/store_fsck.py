@@ -24,7 +24,7 @@ def fsck(
 ) -> None:
     """Compare every row with every other, and the pieces on the nodes with the rows.
 
-    Nothing is changed. Exit code 1 when something is wrong.
+    Nothing is repaired. Exit code 1 when something is wrong.
 
     calque store fsck ./data
     """

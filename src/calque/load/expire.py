@@ -1,8 +1,9 @@
 """``calque ledger expire``: records, loads and sidecars whose time is over, and dead loads.
 
-A load that died is brought to its end by the next load of its table. A table that was dropped has
-no next load, and one that was made again is another table: what was open for the old one is let go
-here. Nothing of it can be committed any more, since a commit looks at the table's own id.
+A load that died is brought to its end by the next load of its table. A table that was made again is
+another table: what was open for the old one is let go here, for nothing of it can be committed any
+more, since a commit looks at the table's own id. A table that is merely not there may come back (a
+disk that is not mounted): of its loads those go that had not been prepared, and so are in no table.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ def _end_dead(settings: Settings, ledger: Ledger, table: TableRow, swept: Swept)
     owner = f"{this_process()}#{secrets.token_hex(4)}"
     try:
         lake = lake_of(table.key, settings)
-        if _is_gone(lake, table.key):
-            _let_go(ledger, table, owner, swept)
+        found = _current_id(lake)
+        if found != table.key.table_id:
+            _let_go(ledger, table, owner, swept, absent=found is None)
             return
         done = recover(ledger, lake, table, owner, LEASE)
         swept.ended += [f"{one.load_id}: {one.mark}" for one in done]
@@ -67,17 +69,22 @@ def _end_dead(settings: Settings, ledger: Ledger, table: TableRow, swept: Swept)
         swept.troubles.append(f"dead loads of {table.key.name} stay open: {error.message}")
 
 
-def _is_gone(lake: Lake, key: TableKey) -> bool:
-    """Whether the table is no more, or another one under the same name."""
+def _current_id(lake: Lake) -> str | None:
+    """The id of the table that has the name now; None where there is none."""
     try:
-        return lake.open().table_id != key.table_id
+        return lake.open().table_id
     except NotFound:
-        return True
+        return None
 
 
-def _let_go(ledger: Ledger, table: TableRow, owner: str, swept: Swept) -> None:
+def _let_go(ledger: Ledger, table: TableRow, owner: str, swept: Swept, *, absent: bool) -> None:
     for load in dead_loads(ledger, table):
-        if take_over(ledger, load, owner, LEASE) is not None:
+        if absent and load.state != "WRITING":
+            swept.troubles.append(
+                f"load {load.load_id} stays open: its table {table.key.name} is not there, and "
+                "only the table can tell whether it was committed"
+            )
+        elif take_over(ledger, load, owner, LEASE) is not None:
             abort_in_ledger(ledger, load.load_id, "its table is gone", Manifest())
             swept.ended.append(f"{load.load_id}: its table is gone")
 

@@ -6,24 +6,23 @@ import getpass
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.config import Settings
-from calque.errors import DataError, NotFound, StatementInvalid, Unavailable
+from calque.errors import DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
-from calque.ledger.finish import FileResult
-from calque.ledger.history import LoadRow, find_load, loads_of_label, results_of
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, register_table, void_records
 from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
+from calque.load.label import done_by_label, new_load_id, replay
 from calque.load.manifest import StagedFile, Status
-from calque.load.plan import choose_format, choose_match, make_plan
+from calque.load.plan import choose_format, choose_match
+from calque.load.preview import preview
 from calque.load.protocol import recover
 from calque.load.purge import purge_sources
 from calque.load.rebuild import rebuild
@@ -32,8 +31,7 @@ from calque.load.report import Report
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot, open_table
-from calque.load.validate import validate
-from calque.load.work import Engine, FormatOptions, OnAdvance, TargetSchema
+from calque.load.work import Engine, FormatOptions, OnAdvance
 
 EngineChoice = Callable[[int, bool], Engine]
 """Bytes to be read and whether rows are transformed → where to run."""
@@ -97,13 +95,14 @@ class Statement:
         table = self._table(snapshot) if snapshot is not None else None
         if table is not None and not self._look_only:
             self._put_in_order(table, stage)
-        if table is not None and self._replay(table):
+        if table is not None and replay(self.ledger, table, self.request, self.report):
             return
         decisions = self._decisions(stage, table)
         if self.request.on_changed == "error":
             self._refuse_changed(stage, table)
         if self._look_only:
-            self._preview(stage, snapshot, decisions)
+            files = [one.file for one in decisions]
+            preview(self.request, stage, self.lake, snapshot, files, self._engine_for, self.report)
         else:
             self._load(stage, snapshot, table, decisions)
         self.report.ignored = stage.ignored
@@ -178,34 +177,9 @@ class Statement:
         self.report.archived += done.archived
         self.report.notes.extend(done.troubles)
 
-    def _replay(self, table: TableRow) -> bool:
-        """A label that was loaded whole: give its report again and do nothing."""
-        if self.request.label is None:
-            return False
-        prior = loads_of_label(self.ledger, table.number, self.request.label)
-        done = [one for one in prior if one.state == "COMMITTED"]
-        if not any(one.last for one in done):
-            self._refuse_running(prior)
-            return False
-        for one in done:
-            self.report.load_ids.append(one.load_id)
-            for row in results_of(self.ledger, one.load_id):
-                self.report.files.add(row)
-        self.report.table_version = done[0].table_version
-        self.report.replayed = True
-        return True
-
-    def _refuse_running(self, prior: Sequence[LoadRow]) -> None:
-        for one in prior:
-            if one.state in ("WRITING", "PREPARED"):
-                raise Unavailable(
-                    f"the label {self.request.label!r} is being loaded by another process",
-                    hint="Run the statement again later: it will report what that one did.",
-                )
-
     def _decisions(self, stage: Stage, table: TableRow | None) -> Iterator[Decision]:
         """Files to be loaded, within the limits; the others become result rows on the way."""
-        done = self._done_by_label(table)
+        done = done_by_label(self.ledger, table, self.request)
         count = size = 0
         for one in Comparison(stage, self.request, self.ledger, table, look_only=self._look_only):
             if one.status is None and one.file.location in done:
@@ -220,17 +194,6 @@ class Statement:
             count += 1
             size += one.file.identity.size
             yield one
-
-    def _done_by_label(self, table: TableRow | None) -> set[str]:
-        if table is None or self.request.label is None or not self.request.force:
-            return set()
-        prior = loads_of_label(self.ledger, table.number, self.request.label)
-        return {
-            row.location
-            for one in prior
-            if one.state == "COMMITTED"
-            for row in results_of(self.ledger, one.load_id)
-        }
 
     def _skip(self, one: Decision) -> None:
         if one.status is Status.FAILED and self.request.aborts:
@@ -250,50 +213,6 @@ class Statement:
                     hint="Nothing was loaded. Choose on_changed=reload, replace or skip.",
                 )
 
-    def _preview(
-        self, stage: Stage, snapshot: Snapshot | None, decisions: Iterator[Decision]
-    ) -> None:
-        """A dry run, or a validation: everything but the writing."""
-        files = [one.file for one in decisions]
-        if not files:
-            return
-        format = choose_format(self.request, files)
-        target = self._target(stage, snapshot, files, format)
-        root = self.lake.root if snapshot is not None else ""
-        plan = make_plan(
-            self.request,
-            "dry-run",
-            files,
-            root,
-            self.lake.data_prefix,
-            target,
-            format,
-            stage.options,
-            self.lake.options,
-        )
-        if self.request.validation is not None:
-            engine = self._engine_for(plan.bytes)
-            validate(self.request.validation, engine, plan, self.report)
-            return
-        self.report.plan = plan
-        for file in files:
-            self.report.files.add(
-                FileResult(file.location, file.name, Status.PLANNED, bytes=file.identity.size)
-            )
-
-    def _target(
-        self,
-        stage: Stage,
-        snapshot: Snapshot | None,
-        files: Sequence[StagedFile],
-        format: FormatOptions,
-    ) -> TargetSchema:
-        if snapshot is not None:
-            return snapshot.target
-        engine = self._engine_for(0)
-        schema = schema_for_new_table(self.request, engine, files, format, stage.options)
-        return TargetSchema(schema=schema, partition_columns=self.request.partition_by)
-
     def _load(
         self,
         stage: Stage,
@@ -301,6 +220,7 @@ class Statement:
         table: TableRow | None,
         decisions: Iterator[Decision],
     ) -> None:
+        self._note_repetition()
         for chunk, last in _batches(decisions, self.request.batch_files):
             files = [one.file for one in chunk]
             format = choose_format(self.request, files)
@@ -325,6 +245,16 @@ class Statement:
             batch.run(start, snapshot, chunk, last=last)
             self._purge(table, stage)
             snapshot = self.lake.open()
+
+    def _note_repetition(self) -> None:
+        """FORCE with a limit takes the first files each time, unless they go away."""
+        asked = self.request
+        limited = asked.max_files is not None or asked.size_limit is not None
+        if asked.force and limited and not asked.purge and asked.archive is None:
+            self.report.notes.append(
+                "FORCE begins at the first file each time: with a limit it loads the same files "
+                "again; PURGE or ARCHIVE lets the next ones come"
+            )
 
     def _ready(
         self,
@@ -369,7 +299,7 @@ class Statement:
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
         return LoadStart(
-            load_id=self._load_id(table),
+            load_id=new_load_id(self.ledger, table, self.request.label),
             owner=self._owner,
             lease_seconds=self.request.lease_seconds,
             base_version=snapshot.version,
@@ -380,20 +310,6 @@ class Statement:
             purge=self.request.purge or self._archive is not None,
             force=self.request.force,
         )
-
-    def _load_id(self, table: TableRow) -> str:
-        label = self.request.label
-        if label is None:
-            stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
-            return f"{stamp}-{secrets.token_hex(4)}"
-        # No chance in it: of two that run a labelled statement at once the second must be refused.
-        # A tilde is in no label, so that no other label makes the same id.
-        used = len(loads_of_label(self.ledger, table.number, label))
-        named = f"{label}~{used + 1}" if used else label
-        with suppress(NotFound):
-            if find_load(self.ledger, named).table_number != table.number:
-                return f"{named}~t{table.number}"
-        return named
 
     def _engine_for(self, size: int) -> Engine:
         if self._engine is None:

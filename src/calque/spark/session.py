@@ -108,14 +108,9 @@ def _active() -> SparkContext | None:
 def _start(options: SparkOptions) -> SparkContext:
     started = gateway.start(_settings(options), options.memory)
     made = _connect(options, started)
-    atexit.register(_end, made, started)
+    # The JVM stops Spark itself when it is let go; to wait for that would take a second.
+    atexit.register(started.let_go)
     return made
-
-
-def _end(made: SparkContext, started: gateway.Gateway) -> None:
-    """Stop Spark before its JVM, or both complain of the other."""
-    made.stop()
-    started.let_go()
 
 
 def _connect(options: SparkOptions, started: gateway.Gateway) -> SparkContext:

@@ -62,12 +62,13 @@ def test_tasks_are_told(world: World, engine: str, request: pytest.FixtureReques
 
 
 def test_pieces_of_one_file_are_one_file(world: World, spark: Any) -> None:
-    """A file that is cut counts once, with all its bytes and rows."""
+    """A file that is cut counts once, with all its rows."""
     body = b"".join(b"%07d,%s\n" % (n, b"x" * 92) for n in range(100_000))
     told: list[Advance] = []
     plan = world.plan([world.put("big.csv", body)])
     list(SparkEngine(spark, task_bytes=2 << 20).run(plan, told.append))
-    assert told[-1] == Advance(1, 100_000, len(body))
+    assert (told[-1].files, told[-1].rows) == (1, 100_000)
+    assert told[-1].bytes >= len(body)  # a piece reads on to the end of its last record
 
 
 def test_a_select_tells_tasks_and_then_rows(world: World, spark: Any) -> None:
@@ -109,7 +110,10 @@ def test_counts_arrive_while_the_job_runs(tmp_path: Path, spark: Any) -> None:
             heard.touch()
 
     watch = Watch(one, tell, (0, 0))
-    assert run_tasks(spark, [1, 2], Waits(heard), about="waiting", watch=watch) == [1, 2]
+    assert run_tasks(spark.sparkContext, [1, 2], Waits(heard), about="waiting", watch=watch) == [
+        1,
+        2,
+    ]
     assert told[-1] == (2, 3)
 
 
@@ -120,7 +124,7 @@ def test_tasks_done_while_the_job_runs(tmp_path: Path, spark: Any) -> None:
     told: list[tuple[int, int]] = []
 
     def look() -> None:
-        told.append(tasks_done(spark, "calque-test"))
+        told.append(tasks_done(spark.sparkContext, "calque-test"))
         if told[-1] == (1, 2):
             heard.touch()
 
@@ -130,7 +134,7 @@ def test_tasks_done_while_the_job_runs(tmp_path: Path, spark: Any) -> None:
         )
         return found
 
-    with job_group(spark, "calque-test"):
+    with job_group(spark.sparkContext, "calque-test"):
         assert watched(job, look) == [1, 2]
     assert (1, 2) in told
 
@@ -147,7 +151,7 @@ def test_a_failing_job_is_still_an_error(spark: Any) -> None:
     """Watching a job does not swallow what it raises."""
     watch = Watch(one, lambda counts: None, (0, 0))
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        run_tasks(spark, [0], lambda item, _: 1 // item, about="failing", watch=watch)
+        run_tasks(spark.sparkContext, [0], lambda item, _: 1 // item, about="failing", watch=watch)
 
 
 def test_a_statement_tells_its_progress(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from calque.load.manifest import Status
 from calque.load.work import CsvFormat, JsonFormat, ParquetFormat, Transformation
 from tests.load.engine.conftest import AB, CONTINUE, World, data_files, outcomes
 from tests.load.engine.test_engines import fitting
+from tests.load.loader import Place
+from tests.load.world import rows, write_files
 
 
 def select(*expressions: str, where: str | None = None) -> Transformation:
@@ -142,3 +145,35 @@ def test_sample(world: World, engine: SparkEngine) -> None:
     sample = engine.sample(plan, 2)
     assert sample.num_rows == 2
     assert sample.schema == pa.schema(list(AB))
+
+
+@pytest.mark.parametrize(
+    ("force", "purge", "counts"),
+    [
+        (False, False, [2, 1, 0]),
+        (False, True, [2, 1, 0]),
+        (True, True, [2, 1, 0]),
+        (True, False, [2, 2, 2]),
+    ],
+)
+def test_max_files_with_a_select(
+    tmp_path: Path, engine: SparkEngine, force: bool, purge: bool, counts: list[int]
+) -> None:
+    """MAX_FILES = 2 over 3 files takes the next ones, with a SELECT as without."""
+    place = Place(tmp_path, "delta", str(tmp_path / "ledger.db"))
+    ids = write_files(place.stage, 3)
+    found = [
+        place.load(
+            engine=engine,
+            schema=pa.schema([("id", pa.int64()), ("name", pa.string())]),
+            transformation=Transformation(("CAST(id AS BIGINT) + 1", "name"), ("id", "name")),
+            max_files=2,
+            force=force,
+            purge=purge,
+        ).files_loaded
+        for _ in range(3)
+    ]
+    assert found == counts
+    expected = ids if counts[1] == 1 else ids[:8] * 3
+    assert sorted(rows(place).column("id").to_pylist()) == sorted(one + 1 for one in expected)
+    assert len(list(place.stage.iterdir())) == (0 if purge else 3)

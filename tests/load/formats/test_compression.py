@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from calque.load.formats import Code, FileRefused
+from calque.load.formats.compression import PIECE, opened
 from calque.load.work import CsvFormat
+from calque.values import MIB
 from tests.load.formats.conftest import Read
 
 PLAIN = b"".join(b"%d,some text %d\n" % (n, n * 7919 % 1000) for n in range(30_000))
@@ -35,6 +37,17 @@ def test_by_extension(read: Read, name: str) -> None:
     result = read(PACKED[name], CsvFormat(), AB, name=name)
     assert len(result.rows) == 30_000
     assert result.rows[-1]["a"] == 29_999
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_bomb_is_opened_bit_by_bit(name: str) -> None:
+    """However much a few bytes hold, it never stands in memory all at once."""
+    plain = b"id\n" + b"0" * 20 * MIB
+    make = {"gz": gzip.compress, "zst": zstd, "bz2": bz2.compress, "xz": lzma.compress}
+    packed = make[name.rpartition(".")[2]](plain)
+    sizes = [len(part) for part in opened(name, iter([packed]), "auto")]
+    assert sum(sizes) == len(plain)
+    assert max(sizes) <= PIECE
 
 
 def test_by_magic_and_members(read: Read) -> None:

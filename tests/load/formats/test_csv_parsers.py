@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import random
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -140,7 +139,7 @@ def parsed(data: bytes, size: int, format: CsvFormat) -> tuple[list[object], lis
         extent.records += found.records
         rows += found.rows.to_pylist()
         # Which of the two a broken quote is called depends on what is seen behind it.
-        errors += [replace(error, code="", message="") for error in found.errors]
+        errors += [error._replace(code="", message="") for error in found.errors]
     return rows, errors
 
 
@@ -153,7 +152,7 @@ def test_blocks_end_anywhere(data: bytes, size: int, escape: str | None) -> None
     shaper, mapped = Shaper(PAIRS, CastRules()), by_position(PAIRS, ())
     whole = Block(data, len(data), 0, True)
     exact, _ = ExactParser(format, dialect, mapped, shaper, "f").parse(whole, Extent(), 99)
-    expected = [replace(error, code="", message="") for error in exact.errors]
+    expected = [error._replace(code="", message="") for error in exact.errors]
     for cut in (size, len(data) + 1):
         assert parsed(data, cut, format) == (exact.rows.to_pylist(), expected)
 

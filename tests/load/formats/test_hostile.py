@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calque.load.formats import Code, FileRefused
+from calque.load.formats.blocks import MAX_RECORD
 from calque.load.infer import infer_schema
 from calque.load.work import AvroFormat, CsvFormat, JsonFormat, ParquetFormat, XmlFormat
 from tests.load.formats.conftest import Read, Stage
@@ -261,3 +262,18 @@ def test_xml_that_declares_too_much(read: Read, head: str, why: str) -> None:
     body = f"{head}<r><row><a>1</a></row></r>".encode()
     with pytest.raises(FileRefused, match=why):
         read(body, XmlFormat(), [("a", pa.string())], match="name", name="f.xml")
+
+
+def test_an_endless_xml_row(read: Read) -> None:
+    """A row that grows without end is refused before it fills the memory."""
+    body = b"<r><row><a>" + b"x" * (MAX_RECORD + 1) + b"</a></row></r>"
+    with pytest.raises(FileRefused, match="longer than 16 MiB"):
+        read(body, XmlFormat(), [("a", pa.string())], match="name", name="f.xml")
+
+
+def test_a_wide_xml_row(read: Read) -> None:
+    """A row of very many elements costs as much as they are, not their square."""
+    inner = b"".join(b"<c%d>1</c%d>" % (n, n) for n in range(20_000))
+    fields = [("c19999", pa.int64())]
+    result = read(b"<r><row>" + inner + b"</row></r>", XmlFormat(), fields, match="name")
+    assert result.rows == [{"c19999": 1}]

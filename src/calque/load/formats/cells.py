@@ -115,13 +115,17 @@ def has_decimals(kind: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(kind))
 
 
-def may_mislead(data: bytes) -> bool:
-    """Whether there may be a decimal that pyarrow gets wrong without a word.
+def misleading(data: bytes) -> Iterator[int]:
+    """Where numbers stand that pyarrow, as decimals, may get wrong without a word.
 
     It reads beyond its own memory on 1e-999999999, and wraps around where digits are more than 38.
     """
     alike = data.translate(_DIGITS_ALIKE)
-    return b"0" * 39 in alike or b"0e-" in alike
+    for mark in (b"0" * 39, b"0e-"):
+        at = alike.find(mark)
+        while at >= 0:
+            yield at
+            at = alike.find(mark, at + len(mark))
 
 
 def shown(cell: pa.Scalar) -> str | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from calque.load.formats.reject import Code, FileRefused
 from calque.load.work import Compression
+from calque.values import MIB
 
 _BY_EXTENSION: dict[str, Compression] = {
     ".gz": "gzip",
@@ -36,6 +37,8 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 _KNOWN = ("gzip", "zstd", "bz2", "xz")
 MAGIC_LENGTH = 16
+PIECE = 1 * MIB
+"""Plain bytes that are made at a time."""
 
 
 def by_name(name: str) -> Compression | None:
@@ -85,7 +88,7 @@ class Decompressor(Protocol):
     @property
     def unused_data(self) -> bytes: ...
 
-    def decompress(self, data: bytes) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 _OPEN: dict[str, Callable[[], Decompressor]] = {
@@ -129,17 +132,24 @@ def _members(
         while rest:
             member = member or opened()
             try:
-                plain = member.decompress(rest)
+                yield from _inflated(member, rest)
             except (zlib.error, OSError, lzma.LZMAError, EOFError) as error:
                 raise _damaged(location, offset, str(error)) from error
-            if plain:
-                yield plain
             rest = b""
             if member.eof:
                 rest, member = member.unused_data.lstrip(b"\0"), None
         offset += len(chunk)
     if member is not None:
         raise _truncated(location, offset)
+
+
+def _inflated(member: Decompressor, data: bytes) -> Iterator[bytes]:
+    """What a member makes of some bytes, piece by piece: a kilobyte can hold a gigabyte."""
+    while plain := member.decompress(data, PIECE):
+        yield plain
+        if member.eof:
+            return
+        data = getattr(member, "unconsumed_tail", b"")  # zlib gives it back, others keep it
 
 
 def _zstd(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:

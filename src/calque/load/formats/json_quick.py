@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from calque.load.formats.blocks import Block
-from calque.load.formats.cells import has_decimals, is_beyond, may_mislead
+from calque.load.formats.cells import has_decimals, is_beyond, misleading
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaped, Shaper
@@ -48,11 +48,16 @@ class QuickJson:
 
     def can_read(self, block: Block) -> bool:
         """Whether the block is text that can be read quickly at all."""
-        sound = block.broken is None and self._usable and self._is_utf8(block)
-        return sound and not (self._decimals and may_mislead(block.data[: block.end]))
+        return block.broken is None and self._usable and self._is_utf8(block)
+
+    def misled(self, data: bytes) -> Iterator[int]:
+        """Where numbers stand that must not be read quickly."""
+        return misleading(data) if self._decimals else iter(())
 
     def parse(self, block: Block, before: Extent) -> Parsed | None:
         """Rows, or None where lines of the block must be read one by one."""
+        if next(self.misled(block.data[: block.end]), None) is not None:
+            return None
         ends_open = not block.data.endswith(b"\n", 0, block.end)
         lines = block.data.count(b"\n", 0, block.end) + ends_open
         try:

@@ -50,7 +50,8 @@ class Sieve:
         text = _Text(block)
         if text.has_blank_lines:
             return None
-        apart = {at for name in self._learned for at in self._suspects(name, text)}
+        apart = {text.start(at) for at in self._quick.misled(text.data)}
+        apart.update(at for name in self._learned for at in self._suspects(name, text))
         for _ in range(ROUNDS):
             kept = text.without(apart)
             try:

@@ -236,7 +236,7 @@ def _unlike(values: pa.Array, pattern: str) -> list[int]:
 
 
 def _may_mislead(values: pa.Array) -> bool:
-    """Whether there may be a decimal that pyarrow gets wrong: see ``cells.may_mislead``."""
+    """Whether there may be a decimal that pyarrow gets wrong: see ``cells.misleading``."""
     longest = pc.max(pc.binary_length(values)).as_py()
     if longest is None or longest > _MOST_DIGITS:
         return longest is not None

@@ -14,6 +14,7 @@ from xml.parsers import expat
 import pyarrow as pa
 
 from calque.load.formats import compression
+from calque.load.formats.blocks import MAX_RECORD
 from calque.load.formats.cells import Cells, Refusal
 from calque.load.formats.infer_text import infer_fields
 from calque.load.formats.mapping import map_columns, require
@@ -140,6 +141,13 @@ def elements(source: Source, format: XmlFormat) -> Iterator[Row]:
         raise FileRefused.at(
             source.location, Code.INVALID_ENCODING, f"is XML in an {error}", line=1
         ) from error
+    except _TooLong as error:
+        raise FileRefused.at(
+            source.location,
+            Code.RECORD_TOO_LONG,
+            f"the row is longer than {MAX_RECORD >> 20} MiB",
+            line=parser.CurrentLineNumber,
+        ) from error
     except _DocumentType as error:
         raise FileRefused.at(
             source.location,
@@ -154,6 +162,10 @@ class _DocumentType(Exception):
     pass
 
 
+class _TooLong(Exception):
+    pass
+
+
 class _Collector:
     """Listens to the parser and gathers the texts of row elements."""
 
@@ -164,11 +176,12 @@ class _Collector:
         self._row: Row | None = None
         self._path: list[str] = []
         self._text: list[str] = []
+        self._size = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text.append
+        self.parser.CharacterDataHandler = self._characters
         self.parser.StartDoctypeDeclHandler = self._refuse
 
     def taken(self) -> list[Row]:
@@ -188,6 +201,16 @@ class _Collector:
             self._put([*self._path, self._prefix + key], value)
         self._text.clear()
 
+    def _characters(self, text: str) -> None:
+        if self._row is not None:
+            self._grow(len(text))
+            self._text.append(text)
+
+    def _grow(self, length: int) -> None:
+        self._size += length
+        if self._size > MAX_RECORD:
+            raise _TooLong
+
     def _end(self, name: str) -> None:
         if self._row is None:
             return
@@ -195,7 +218,7 @@ class _Collector:
         self._text.clear()
         if not self._path:
             self._done.append(self._row)
-            self._row = None
+            self._row, self._size = None, 0
             return
         if text.strip() or ".".join(self._path) not in self._row.parents:
             self._put(self._path, text)
@@ -204,6 +227,7 @@ class _Collector:
     def _put(self, path: list[str], text: str) -> None:
         assert self._row is not None
         name = ".".join(path)
+        self._grow(len(name))
         if name in self._row.values:
             self._row.repeated.add(name)
         self._row.values[name] = text

@@ -55,6 +55,7 @@ ICEBERG: Mapping[str, type[CalqueError]] = {
     "NamespaceNotEmptyError": ConditionNotMatch,
     "BadRequestError": InvalidInput,
     "ResolveError": DataError,
+    "UnsupportedPyArrowTypeException": Unsupported,
     "ValidationError": InvalidInput,
     "NotInstalledError": MissingExtra,
     "DynamoDbError": Unavailable,

@@ -21,7 +21,6 @@ from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.conversions import partition_to_py
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
@@ -42,6 +41,7 @@ from calque.load.tables.iceberg_files import (
     bounds_as_bytes,
     file_stats,
     numbered,
+    partition_value,
     plain_schema,
 )
 from calque.load.tables.storage import iceberg_properties
@@ -306,7 +306,7 @@ class IcebergSnapshot:
         for field in self._table.spec().fields:
             kind = cast(PrimitiveType, schema.find_field(field.source_id).field_type)
             value = values.get(schema.find_column_name(field.source_id) or field.name)
-            record.append(None if value is None else partition_to_py(kind, value))
+            record.append(None if value is None else partition_value(kind, value))
         return Record(*record)
 
     def _absolute(self, path: str) -> str:

@@ -6,9 +6,20 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import pyarrow as pa
-from pyiceberg.conversions import to_bytes
+from pyiceberg.conversions import partition_to_py, to_bytes
+from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
-from pyiceberg.types import BinaryType, FixedType, PrimitiveType, StringType, UUIDType
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    FixedType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
 
 from calque.load.manifest import ColumnStats, DataFile
 from calque.load.tables.stats import PREFIX, text_above
@@ -45,6 +56,20 @@ def _bounds(kind: PrimitiveType, column: ColumnStats) -> tuple[str, str] | None:
         return to_bytes(kind, low).hex(), to_bytes(kind, high).hex()
     except (TypeError, ValueError, OverflowError, AttributeError):
         return None  # a bound is help for readers, never a must
+
+
+def partition_value(kind: PrimitiveType, text: str) -> Any:
+    """A partition value as Iceberg keeps it, from how it is spelled in a manifest of ours."""
+    if isinstance(kind, StringType):
+        return text
+    if isinstance(kind, DateType | TimeType):
+        return literal(text).to(kind).value
+    if isinstance(kind, TimestampType):
+        return literal(text.replace(" ", "T")).to(kind).value
+    if isinstance(kind, TimestamptzType):
+        moment = text.replace(" ", "T").removesuffix("+00:00")
+        return literal(moment + "+00:00").to(kind).value
+    return partition_to_py(kind, text)
 
 
 def numbered(counts: Mapping[str, int]) -> dict[int, int]:

@@ -30,9 +30,10 @@ class Outputs:
         self.closed: list[DataFile] = []
         self._schema = file_schema(plan)
         self._columns = plan.target.partition_columns
+        self._keeps_empty = plan.target.partitions_in_file
 
     def add(self, location: str, batch: pa.RecordBatch) -> None:
-        for key, rows in partition.split(batch, self._columns):
+        for key, rows in partition.split(batch, self._columns, keeps_empty=self._keeps_empty):
             output = self._open.get(key) or self._new(key)
             output.add(location, rows.select(self._schema.names))
             if output.written >= self._plan.target_file_bytes:

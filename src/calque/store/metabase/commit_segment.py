@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, literal_column, select
 
-from calque.errors import InvalidInput, NotFound
+from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase import verify
 from calque.store.metabase.database import Database
 from calque.store.metabase.promotion import FreedSegment
@@ -51,13 +53,17 @@ TAKE_SEGMENT = Statement(
         segments.c.stream_id == bindparam("of_stream"),
         segments.c.position == bindparam("at_position"),
     )
-    .returning(segments.c.root_piece_id, segments.c.remote_alias_pieces),
+    .returning(segments.c.root_piece_id, segments.c.remote_alias_pieces, segments.c.created_at),
 )
 
 
 @dataclass(frozen=True)
 class CommitSegment:
-    """A segment whose pieces lie on nodes (``alias_pieces``), or that is kept inline."""
+    """A segment whose pieces lie on nodes (``alias_pieces``), or that is kept inline.
+
+    ``begun_at`` is when its pieces were asked for: it does not replace what was committed since.
+    Otherwise a call that is repeated late would bring back pieces that were freed meanwhile.
+    """
 
     stream_id: bytes
     position: Position
@@ -71,6 +77,7 @@ class CommitSegment:
     redundancy: Redundancy | None = None
     alias_pieces: bytes | None = None
     inline_data: bytes | None = None
+    begun_at: int | None = None
 
     def __post_init__(self) -> None:
         verify.stream_id(self.stream_id)
@@ -117,12 +124,15 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         )
         if not pending:
             raise NotFound("the upload is not there any more: it was committed or aborted")
-        record = _segment(request, pending[0][0], transaction.now)
+        _refuse_late(request, replaced)
+        # A repeat of this very call is as old as the first.
+        same = [at for root, _, at in replaced if root and root == request.root_piece_id]
+        record = _segment(request, pending[0][0], same[0] if same else transaction.now)
         transaction.run(INSERT_SEGMENT, record._asdict())
-        # A repeat of this very call replaces its own row: those pieces stay.
+        # It replaces its own row, and those pieces stay.
         freed = [
             FreedSegment(root, pieces)
-            for root, pieces in replaced
+            for root, pieces, _ in replaced
             if pieces is not None and root != request.root_piece_id
         ]
         for each in freed:
@@ -136,6 +146,17 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         if request.alias_pieces and _is_there(database, request):
             return []
         raise
+
+
+def _refuse_late(request: CommitSegment, replaced: Sequence[Any]) -> None:
+    for root, _, created_at in replaced:
+        if request.begun_at is None or root == request.root_piece_id:
+            continue
+        if created_at > request.begun_at:
+            raise FailedPrecondition(
+                "another segment was committed at this position since this one was begun",
+                hint="Upload the part again.",
+            )
 
 
 def _is_there(database: Database, request: CommitSegment) -> bool:

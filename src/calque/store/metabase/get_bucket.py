@@ -42,6 +42,8 @@ class ListBuckets:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= MAX_PAGE:
             raise InvalidInput(f"a page holds 1 to {MAX_PAGE} buckets, not {self.limit}")
+        if "\0" in self.cursor:  # which PostgreSQL does not take
+            raise InvalidInput("the cursor holds a NUL, and no bucket is named so")
 
 
 def get_bucket(database: Database, project_id: bytes, name: str) -> BucketRecord:

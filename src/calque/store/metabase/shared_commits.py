@@ -112,6 +112,7 @@ class SharedCommits:
         with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")
             for turn in turns:
+                turn.error = None
                 transaction = Transaction(connection, SQLITE, self._clock())
                 if len(turns) == 1:
                     turn.result = turn.work(transaction)
@@ -149,7 +150,6 @@ class _Turn(Generic[T]):
 def _run_apart(connection: Any, turn: _Turn[Any], transaction: Transaction) -> None:
     """Run a work so that its failure is its own."""
     connection.execute("SAVEPOINT turn")
-    turn.error = None
     try:
         turn.result = turn.work(transaction)
     except Exception as error:

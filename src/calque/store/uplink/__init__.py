@@ -10,7 +10,7 @@ What holds:
 4. A copy and a move touch wrapped keys only.
 5. Nothing is visible before a commit; what failed is given up, what was killed is swept.
 
-Keys and names: ``keys`` → ``cipher`` → ``paths`` → ``access`` → ``grant``.
+Keys and names: ``keys`` → ``cipher`` → ``paths`` → ``access`` → ``grant``; ``text``.
 Bytes: ``blocks``, ``segment_keys``, ``metadata``, ``part_etag``; ``write_segments`` with
 ``in_flight``, ``read_segment``.
 Verbs, one a file, over a ``session``: ``upload``, ``multipart``, ``download``, ``stat_object``,

@@ -36,6 +36,7 @@ def begin(
         root_piece_id=root_piece_id,
         redundancy=scheme.encode(),
         node_ids=[node.node_id for node in chosen],
+        begun_at=satellite.database.clock(),
     )
     return pb.SegmentBeginResponse(
         segment_id=satellite.signer.sign(token),
@@ -70,6 +71,7 @@ def commit(
         plain_size=request.plain_size,
         encrypted_etag=request.encrypted_etag or None,
         placement=upload.placement,
+        begun_at=token.begun_at,
         root_piece_id=token.root_piece_id,
         redundancy=scheme,
         alias_pieces=satellite.nodes.pack(

@@ -22,18 +22,20 @@ class UploadToken(_message.Message):
     def __init__(self, project_id: _Optional[bytes] = ..., bucket: _Optional[str] = ..., key: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., placement: _Optional[int] = ...) -> None: ...
 
 class SegmentToken(_message.Message):
-    __slots__ = ("upload", "position", "root_piece_id", "redundancy", "node_ids")
+    __slots__ = ("upload", "position", "root_piece_id", "redundancy", "node_ids", "begun_at")
     UPLOAD_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     ROOT_PIECE_ID_FIELD_NUMBER: _ClassVar[int]
     REDUNDANCY_FIELD_NUMBER: _ClassVar[int]
     NODE_IDS_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_AT_FIELD_NUMBER: _ClassVar[int]
     upload: UploadToken
     position: int
     root_piece_id: bytes
     redundancy: int
     node_ids: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, upload: _Optional[_Union[UploadToken, _Mapping]] = ..., position: _Optional[int] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[int] = ..., node_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    begun_at: int
+    def __init__(self, upload: _Optional[_Union[UploadToken, _Mapping]] = ..., position: _Optional[int] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[int] = ..., node_ids: _Optional[_Iterable[bytes]] = ..., begun_at: _Optional[int] = ...) -> None: ...
 
 class OperationToken(_message.Message):
     __slots__ = ("kind", "operation_id", "project_id", "caller", "bucket", "key", "stream_id", "new_bucket", "new_key", "override_metadata", "expires_at")
