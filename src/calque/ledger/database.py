@@ -58,9 +58,9 @@ class Ledger:
         """Microseconds since the epoch, by this machine: what files' time stamps compare with."""
         return self._clock() if self._clock else time.time_ns() // 1000
 
-    def lease_now(self) -> int:
+    def lease_now(self, now: int | None = None) -> int:
         """The time by which leases are told: the same for every machine that shares the ledger."""
-        return self.now() + self._ahead
+        return (self.now() if now is None else now) + self._ahead
 
     @cached_property
     def _ahead(self) -> int:
