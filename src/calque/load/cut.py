@@ -20,10 +20,10 @@ from calque.load.work import (
 from calque.values import MIB
 
 SMALLEST_TASK = 64 * MIB
-LARGEST_TASK = 256 * MIB
+LARGEST_TASK = 512 * MIB
 SMALL_FILE = 1 * MIB
 """Files below it on average are packed as tightly as can be, so that few data files come out."""
-TASKS_PER_CORE = 4
+TASKS_PER_CORE = 3
 
 
 def cut(plan: WritePlan, cores: int, size: int | None = None) -> tuple[WriteTask, ...]:
