@@ -46,6 +46,7 @@ class Listed(Stage):
         self._files = ()
         self._single = None
         self.ignored = 0
+        self.unnamed = []
 
     @property
     def prefix(self) -> str:

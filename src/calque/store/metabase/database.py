@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from sqlalchemy import PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import Unavailable
@@ -50,6 +51,7 @@ class Database:
         self.dialect = engines.sessions.dialect.name
         self.clock = clock
         self._driven = engines.driven
+        self._idle: list[PoolProxiedConnection] = []
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
 
     @classmethod
@@ -58,7 +60,9 @@ class Database:
         return cls(open_engines(url), clock=clock)
 
     def close(self) -> None:
-        """Close every pooled connection."""
+        """Close every connection that nobody uses."""
+        while self._idle:
+            self._idle.pop().close()
         self.engine.dispose()
         self._driven.dispose()
 
@@ -102,27 +106,42 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
-        """A pooled driver connection; rolled back and mapped on the way out of an error."""
-        try:
-            pooled = self._driven.raw_connection()
-        except DBAPIError as error:
-            raise database_error(error.orig or error) from error
-        except Exception as error:
-            raise database_error(error) from error
+        """A driver connection of one's own; rolled back and mapped on the way out of an error."""
+        pooled = self._taken()
         connection: Any = pooled.driver_connection
         try:
             yield connection
         except Exception as error:
-            _roll_back(connection)
+            self._give_up(pooled)
             found = meaning(error)
             if found is error:
                 raise
             raise found from error
         except BaseException:
-            _roll_back(connection)
+            self._give_up(pooled)
             raise
-        finally:
-            pooled.close()
+        self._idle.append(pooled)
+
+    def _taken(self) -> PoolProxiedConnection:
+        """The connection last used, if it is free: its caches are warm. Else one of the pool.
+
+        The pool's own way of lending costs a tenth of a small copy, so connections that went
+        well do not go back to it before the end.
+        """
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        try:
+            return self._driven.raw_connection()
+        except DBAPIError as error:
+            raise database_error(error.orig or error) from error
+        except Exception as error:
+            raise database_error(error) from error
+
+    def _give_up(self, pooled: PoolProxiedConnection) -> None:
+        _roll_back(pooled.driver_connection)
+        pooled.close()
 
 
 def _tries(action: Callable[[], T]) -> T:
