@@ -26,11 +26,11 @@ STEPS = ("finalise.before", "finalise.after", "purge.before", "purge.copied", "p
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Every file below a folder, by its path in it."""
+    """Every file below a folder, by its path in it; what a killed copy left half done is none."""
     return {
         path.relative_to(folder).as_posix(): path.read_text()
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.name.startswith(".calque-")
     }
 
 

@@ -78,6 +78,8 @@ class Tour:
 
     def stop_midway(self, *arguments: str, when: Callable[[], bool]) -> int:
         """Print a command, start it, and press Ctrl-C once ``when`` holds; its exit code."""
+        # In the background of a shell Ctrl-C is ignored, and would be by what is started here.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         running = subprocess.Popen(
             self._announce(arguments), cwd=self.folder, env=self._environment
         )
