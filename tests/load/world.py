@@ -69,7 +69,8 @@ def assert_settled(place: Place, expected: list[int], *, removed: bool = False) 
 
     ``removed``: data files that earlier versions read may lie there too.
     """
-    assert ids(place) == Counter(expected)
+    found, wanted = ids(place), Counter(expected)
+    assert found == wanted, f"missing {wanted - found}, too many {found - wanted}"
     with open_ledger(place.ledger) as ledger, ledger.read() as connection:
         assert connection.execute(select(claims)).all() == []
         states = set(connection.execute(select(loads.c.state)).scalars())
