@@ -10,6 +10,7 @@ from calque import faults
 from calque.errors import CalqueError, DataError
 from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
+from calque.ledger.files import mget
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
 from calque.load.compare import Decision
 from calque.load.formats.reject import FileRefused
@@ -56,19 +57,15 @@ class Batch:
 
         Raises LoadAborted when the error policy gives the load up; then nothing was loaded.
         """
-        changed, decisions = self._replaceable(snapshot, decisions)
+        decisions = self._replaceable(snapshot, decisions)
         load = LoadRun(self.ledger, self.lake, self.table, start)
         verified_at = self.ledger.now()
-        claimed = load.claim(
-            [
-                Wanted(one.file.identity, one.known.load_id if one.known else None)
-                for one in decisions
-            ]
-        )
+        claimed = load.claim([Wanted(one.file.identity, _load_seen(one)) for one in decisions])
         files = self._granted(decisions, set(claimed.granted), claimed.held)
         if not files:
             load.give_up("other loads took every file", Manifest(last=last, label=start.label))
             return
+        changed = self._replaced(decisions, files)
         outcomes: dict[str, FileOutcome] = {}
         with load.lease():
             try:
@@ -87,21 +84,32 @@ class Batch:
             for row in manifest.results:
                 self.report.files.add(row)
 
-    def _replaceable(
-        self, snapshot: Snapshot, decisions: Sequence[Decision]
-    ) -> tuple[list[Known], list[Decision]]:
-        """The records whose rows are to be replaced; files for which that cannot be are failed."""
+    def _replaceable(self, snapshot: Snapshot, decisions: Sequence[Decision]) -> list[Decision]:
+        """The files that can be loaded; those whose earlier rows cannot be replaced are failed."""
         if self.request.on_changed != "replace":
-            return [], list(decisions)
+            return list(decisions)
         changed = [one.known for one in decisions if one.changed and one.known is not None]
         lost = find_earlier_rows(self.ledger, self.table, snapshot, changed).lost
         for one in decisions:
             if one.file.location in lost:
                 self._add(one.file, Status.FAILED, lost[one.file.location])
-        return (
-            [one for one in changed if one.location not in lost],
-            [one for one in decisions if one.file.location not in lost],
-        )
+        return [one for one in decisions if one.file.location not in lost]
+
+    def _replaced(self, decisions: Sequence[Decision], files: Sequence[StagedFile]) -> list[Known]:
+        """The records whose rows are to be replaced, now that nobody else can load these files.
+
+        Asked for after the claim: between our look and that, another load may have ended that read
+        an earlier version of a file, and its rows must go as well.
+        """
+        if self.request.on_changed != "replace":
+            return []
+        seen = {one.file.location: one for one in decisions}
+        known = mget(self.ledger, self.table, [file.location for file in files])
+        return [
+            record
+            for place, record in known.items()
+            if seen[place].changed or record.load_id != _load_seen(seen[place])
+        ]
 
     def _granted(
         self, decisions: Sequence[Decision], granted: set[str], held: dict[str, str]
@@ -175,15 +183,20 @@ class Batch:
         moved = moved_sources(self.stage, kept)
         for place, reason in moved.items():
             outcomes[place] = FileOutcome(place, Status.CHANGED, message=reason)
-        kept = [one for one in kept if one.location not in moved]
-        data = drop_sources(self.lake, load.load_id, written, set(moved))
-        actions = [self.lake.encode(file, snapshot.target) for file in data if file.rows]
-        names = {one.location for one in kept}
+        names = {one.location for one in kept} - set(moved)
+        # As the table is now: others may have rewritten data files since the load began.
+        fresh = self.lake.open() if changed else snapshot
         old = find_earlier_rows(
-            self.ledger, self.table, snapshot, (one for one in changed if one.location in names)
+            self.ledger, self.table, fresh, (one for one in changed if one.location in names)
         )
+        for place, reason in old.lost.items():
+            outcomes[place] = FileOutcome(place, Status.FAILED, message=reason)
+        dropped = {*moved, *old.lost}
+        kept = [one for one in kept if one.location not in dropped]
+        data = drop_sources(self.lake, load.load_id, written, dropped)
+        actions = [self.lake.encode(file, snapshot.target) for file in data if file.rows]
         removals, shifted = replace_actions(
-            self.ledger, self.table, self.lake, snapshot, load.load_id, old
+            self.ledger, self.table, self.lake, fresh, load.load_id, old
         )
         results = tuple(_result(one, outcomes.get(one.location)) for one in files)
         manifest = Manifest(
@@ -255,6 +268,10 @@ def abort_of(error: DataError, report: Report) -> LoadAborted:
     )
     aborted.report = report
     return aborted
+
+
+def _load_seen(one: Decision) -> str | None:
+    return one.known.load_id if one.known else None
 
 
 def _status(outcome: FileOutcome | None) -> Status:
