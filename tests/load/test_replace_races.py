@@ -25,24 +25,6 @@ def _meanwhile(monkeypatch: pytest.MonkeyPatch, step: str, others: Callable[[], 
     monkeypatch.setattr(faults, "point", point)
 
 
-def test_loaded_between_look_and_claim(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another load brings an older version after we looked: its rows are replaced too."""
-    place.stage.mkdir(exist_ok=True)
-    newest: list[int] = []
-    write_file(place.stage, 1)
-
-    def others() -> None:
-        place.load(on_changed="replace")
-        newest.extend(write_file(place.stage, 1, generation=1))
-
-    write_file(place.stage, 2)
-    place.load(files=("f00002.csv",))
-    _meanwhile(monkeypatch, "claim.before", others)
-    place.load(on_changed="replace")
-    place.load(on_changed="replace")
-    assert_settled(place, [*newest, *write_file(place.stage, 2)], removed=True)
-
-
 def test_rewritten_between_look_and_prepare(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another load rewrites the shared data file while we write: our old rows are found there."""
     for number in (1, 2, 3):
