@@ -42,10 +42,11 @@ SETTINGS = {
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
-    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.multiplier": "3",
     "spark.speculation.quantile": "0.1",
-    "spark.speculation.minTaskRuntime": "50ms",
+    "spark.speculation.minTaskRuntime": "10s",
 }
+"""A twin starts late enough that the slow machine has written, cold and busy as it may be."""
 OWN_SESSION = """
 import json, sys
 import calque

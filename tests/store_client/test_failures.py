@@ -157,7 +157,7 @@ def test_fsck_finds_what_is_wrong_with_pieces(plain_world: World) -> None:
     assert kinds == ["missing piece", "orphaned piece", "piece of the wrong size"]
     later = sorted(finding.kind for finding in check_store(plain_world.store))
     assert later == ["missing piece", "piece of the wrong size"]
-    with pytest.raises((NotFound, IntegrityError)):
+    with pytest.raises((Unavailable, IntegrityError)):
         plain_world.project.download(BUCKET, "k").read()
     stray.unlink()
     for file, piece in kept.items():
