@@ -20,6 +20,7 @@ from calque.store.metabase import (  # noqa: F401 - and these
 from calque.store.metabase.database import Database
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.statement import POSTGRES, SQLITE, Statement
+from calque.testing.postgres import PostgresServer
 from tests.store.world import THREE_REMOTE, Clock, World
 
 STATEMENTS = [statement for statement in Statement.registry.values() if not statement.whole_table]
@@ -82,11 +83,21 @@ def test_no_scan_on_sqlite(sqlite_world: World) -> None:
     assert guilty == {}
 
 
-def test_no_scan_on_postgres(postgres_url: str) -> None:
+@pytest.fixture
+def unseen(postgres: PostgresServer) -> Iterator[Database]:
+    """A metabase of its own: of one that other tests fill, autovacuum keeps statistics."""
+    url = postgres.database()
+    database = Database.open(url)
+    migrate(database)
+    yield database
+    database.close()
+    postgres.drop(url)
+
+
+def test_no_scan_on_postgres(unseen: Database) -> None:
     """With sequential scans priced out none is left, and every index is entered by its head."""
-    database = Database.open(postgres_url)
     guilty: dict[str, list[str]] = {}
-    with database.engine.connect() as session:
+    with unseen.engine.connect() as session:
         heads = _prepare(session)
         driver: Any = session.connection.driver_connection
         for statement in STATEMENTS:
@@ -95,7 +106,6 @@ def test_no_scan_on_postgres(postgres_url: str) -> None:
             lines = _generic_plan(driver, statement)
             if _scans(lines, heads):
                 guilty[statement.name] = lines
-    database.close()
     assert guilty == {}
 
 
@@ -166,7 +176,7 @@ def _bounded(lines: list[str], number: int, head: str) -> bool:
     return number > 0 and "Limit" in lines[number - 1]
 
 
-def test_the_harness_sees_scans(sqlite_world: World, postgres_url: str) -> None:
+def test_the_harness_sees_scans(sqlite_world: World, unseen: Database) -> None:
     """A statement that does scan is caught on both databases: the check can fail."""
     raw = sqlite_world.database.engine.raw_connection()
     driver: Any = raw.driver_connection
@@ -174,8 +184,7 @@ def test_the_harness_sees_scans(sqlite_world: World, postgres_url: str) -> None:
     steps = [row[3] for row in driver.execute(sql)]
     assert any(step.startswith("SCAN") and not FREE_SCANS.search(step) for step in steps)
     raw.close()
-    database = Database.open(postgres_url)
-    with database.engine.connect() as session:
+    with unseen.engine.connect() as session:
         heads = _prepare(session)
         for query in (
             "SELECT * FROM objects WHERE version = 1",
@@ -184,4 +193,3 @@ def test_the_harness_sees_scans(sqlite_world: World, postgres_url: str) -> None:
         ):
             lines = [row[0] for row in session.execute(text(f"EXPLAIN {query}"))]
             assert _scans(lines, heads), lines
-    database.close()
