@@ -21,7 +21,8 @@ does, its *ancestor*.
 
 ==========================================  ==================================================
 ``database`` ``transaction`` ``engines``    transactions and retries; executing; connections
-``statement`` ``faults``                    compiled SQL; what a database's errors mean
+``statement`` ``procedure`` ``trip``        compiled SQL, several statements or one in a trip
+``faults``                                  what a database's errors mean
 ``shared_commits``                          writers of SQLite that commit together
 ``schema`` ``migrate`` ``migrations/``      tables and the steps that lead to them
 ``locks``                                   the one order of locks
@@ -35,7 +36,7 @@ does, its *ancestor*.
 ``list_segments`` ``update_metadata``
 ``begin_copy`` ``finish_copy``              copies: what to re-wrap, the commit, its rows,
 ``scene`` ``store_copy`` ``operations``     both ends in one look, long copies in parts,
-``copy_at_once``                            the usual copy in one statement
+``copy_at_once``                            the usual copy in one trip
 ``finish_move``                             moves
 ``ancestors``                               where a copy's pieces are: the only resolver
 ``promotion``                               taking a stream away: every delete and overwrite

@@ -1,13 +1,13 @@
-"""The usual copy: the statement that writes it is the one that sees whether it may be.
+"""The usual copy: what writes it is what sees whether it may be.
 
 Usual is: nothing lies at the destination, no condition has to be looked at, all keys came
 with the call and are two at most, and the source is an original. Where that is not so, or
-anything speaks against the copy, the statement writes nothing, and the caller goes the long
-way (``finish_copy.py``), which copes or says what is wrong.
+anything speaks against the copy, nothing is written, and the caller goes the long way
+(``finish_copy.py``), which copes or says what is wrong.
 
-On PostgreSQL the whole copy is one trip: a statement that takes every lock in the order of
-``locks.py``, and one that writes all rows under them. An original never becomes a copy, so
-its own row is known to be the one that locks its family.
+On SQLite the insert of the object selects its row only if all that holds. On PostgreSQL a
+procedure takes every lock in the order of ``locks.py``, looks and writes, all in one trip. An
+original never becomes a copy, so its own row is known to be the one that locks its family.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     ColumnElement,
-    FromClause,
-    Insert,
+    Integer,
     LargeBinary,
-    Select,
     and_,
     bindparam,
     case,
@@ -37,10 +35,12 @@ from sqlalchemy import (
 )
 
 from calque.store.metabase import quota, verify
+from calque.store.metabase.begin_object import INSERT_OBJECT
 from calque.store.metabase.database import Database
-from calque.store.metabase.locks import key_hash, strong_lock, weak_lock
-from calque.store.metabase.lookup import AT_KEY, at
-from calque.store.metabase.operations import finishing
+from calque.store.metabase.locks import key_hash
+from calque.store.metabase.lookup import AT_KEY, BUCKET_PLACEMENT, at
+from calque.store.metabase.operations import FINISH_OPERATION, finishing
+from calque.store.metabase.procedure import Procedure, argument
 from calque.store.metabase.schema import (
     FINISHED,
     buckets,
@@ -51,7 +51,7 @@ from calque.store.metabase.schema import (
 )
 from calque.store.metabase.segment_keys import key_of_two, nonce_of_two
 from calque.store.metabase.statement import POSTGRES, Statement
-from calque.store.metabase.store_copy import copied_segments, copying
+from calque.store.metabase.store_copy import INSERT_COPY, copied_segments, copying
 from calque.store.metabase.transaction import Parameters, Transaction
 from calque.store.metabase.values import ObjectRecord, new_stream_id
 
@@ -72,10 +72,9 @@ _remote = and_(segments.c.inline_data.is_(None), segments.c.encrypted_size > 0)
 _nowhere: ColumnElement[int] = literal_column(str(NO_POSITION))
 
 
-def _at_bucket(bucket: FromClause) -> ColumnElement[bool]:
-    return and_(
-        bucket.c.project_id == bindparam("project_id"), bucket.c.name == bindparam("bucket")
-    )
+_at_bucket = and_(
+    _bucket.c.project_id == bindparam("project_id"), _bucket.c.name == bindparam("bucket")
+)
 
 
 _parts = (
@@ -118,114 +117,147 @@ _differing: dict[str, ColumnElement[Any]] = {
     "encrypted_metadata_encrypted_key": cast(bindparam("metadata_key"), LargeBinary),
     "zombie_deletion_deadline": cast(null(), BigInteger),
 }
-_usual = (
-    select(
-        *(_differing.get(name, column).label(name) for name, column in _source.c.items()),
-    )
-    .select_from(
-        _source.join(_bucket, _at_bucket(_bucket)).join(_parts, true()).join(_target, true())
-    )
-    .where(
-        _source.c.project_id == bindparam("project_id"),
-        _source.c.bucket_name == bindparam("source_bucket"),
-        _source.c.object_key == bindparam("source_key"),
-        _source.c.status == literal_column("3"),
-        _source.c.stream_id == _source_stream,
-        or_(_source.c.expires_at.is_(None), _source.c.expires_at > _now),
-        or_(_override, _has_metadata == bindparam("rewrapped", type_=Boolean)),
+_source_fits = (
+    _source.c.project_id == bindparam("project_id"),
+    _source.c.bucket_name == bindparam("source_bucket"),
+    _source.c.object_key == bindparam("source_key"),
+    _source.c.status == literal_column("3"),
+    _source.c.stream_id == _source_stream,
+    or_(_source.c.expires_at.is_(None), _source.c.expires_at > _now),
+    or_(_override, _has_metadata == bindparam("rewrapped", type_=Boolean)),
+)
+
+
+def _rest_fits(placement: ColumnElement[int]) -> tuple[ColumnElement[bool], ...]:
+    """The segments for their keys and the bucket, a free key, a new operation, room for a copy."""
+    return (
         _parts.c.count == bindparam("count", type_=BigInteger),
         _parts.c.first == bindparam("first", type_=BigInteger),
         _parts.c.last == bindparam("last", type_=BigInteger),
         or_(
-            _bucket.c.placement == literal_column("0"),
+            placement == literal_column("0"),
             _parts.c.lowest.is_(None),
-            and_(_parts.c.lowest == _bucket.c.placement, _parts.c.highest == _bucket.c.placement),
+            and_(_parts.c.lowest == placement, _parts.c.highest == placement),
         ),
         _target.c.committed == literal_column("0"),
         ~exists().where(operations.c.operation_id == bindparam("operation_id")),
         ~exists().where(segment_copies.c.stream_id == _source_stream),
         _live_copies < literal_column(str(verify.MAX_LIVE_COPIES)),
     )
-)
-_columns = [column.name for column in objects.c]
-
-
-def _few_segments(*also: ColumnElement[bool]) -> Insert:
-    return copied_segments(nonce_of_two, key_of_two, *also)
-
-
-def _reference(borrowed: ColumnElement[bool]) -> Insert:
-    return insert(segment_copies).from_select(
-        ["stream_id", "ancestor_stream_id"], select(_new_stream, _source_stream).where(borrowed)
-    )
 
 
 PLACE_COPY = Statement(
     "insert the object of a usual copy",
-    sqlite=insert(objects).from_select(_columns, _usual).returning(objects),
+    sqlite=insert(objects)
+    .from_select(
+        [column.name for column in objects.c],
+        select(*(_differing.get(name, column).label(name) for name, column in _source.c.items()))
+        .select_from(_source.join(_bucket, _at_bucket).join(_parts, true()).join(_target, true()))
+        .where(*_source_fits, *_rest_fits(_bucket.c.placement)),
+    )
+    .returning(objects),
 )
 REFER_IF_REMOTE = Statement(
     "insert a reference if pieces are borrowed",
-    sqlite=_reference(exists().where(segments.c.stream_id == _source_stream, _remote)),
-)
-COPY_FEW_SEGMENTS = Statement("copy one segment or two", sqlite=_few_segments())
-
-_fit = _usual.add_columns(_parts.c.lowest.is_not(None).label("remote")).cte("fit")
-_charged = (
-    quota.charge_shard(
-        _fit.c.total_encrypted_size, _fit.c.segment_count, literal_column("1", BigInteger)
-    )
-    .returning(literal_column("1").label("one"))
-    .cte("charged")
-)
-_placed = (
-    insert(objects)
-    .from_select(
-        _columns,
-        select(*(_fit.c[name] for name in _columns)).where(exists().select_from(_charged)),
-    )
-    .returning(objects)
-    .cte("placed")
-)
-_is_placed = exists().select_from(_placed)
-COPY_AT_ONCE = Statement(
-    "a usual copy as a whole",
-    postgres=select(_placed).add_cte(
-        _few_segments(_is_placed).cte("new_segments"),
-        _reference(exists().select_from(_placed.join(_fit, _fit.c.remote))).cte("new_reference"),
-        insert(operations)
-        .from_select(
-            ["operation_id", "project_id", "state", "result_stream_id", "expires_at"],
-            select(
-                bindparam("operation_id", type_=LargeBinary),
-                bindparam("project_id", type_=LargeBinary),
-                literal_column(str(FINISHED)),
-                _new_stream,
-                bindparam("expires_at", type_=BigInteger),
-            ).where(_is_placed),
-        )
-        .cte("new_operation"),
+    sqlite=insert(segment_copies).from_select(
+        ["stream_id", "ancestor_stream_id"],
+        select(_new_stream, _source_stream).where(
+            exists().where(segments.c.stream_id == _source_stream, _remote)
+        ),
     ),
 )
-"""Gives the new object, or no row when nothing was written."""
+COPY_FEW_SEGMENTS = Statement("copy one segment or two", copied_segments(nonce_of_two, key_of_two))
+LOCK_SOURCE = Statement(
+    "lock the source of a usual copy",
+    postgres=select(_source).where(*_source_fits).with_for_update(),
+)
+LOOK_AT_REST = Statement(
+    "what else a usual copy needs",
+    postgres=select(_target.c.version, _parts.c.lowest.is_not(None))
+    .select_from(_parts.join(_target, true()))
+    .where(*_rest_fits(bindparam("placement", type_=Integer))),
+)
 
-
-def _locking(*keys: ColumnElement[Any]) -> Select[Any]:
-    """Lock ``keys``, the destination's bucket and the source's family, in this order.
-
-    A select list is worked off from left to right; a sub-select runs when it is reached.
-    """
-    bucket = (
-        select(_bucket.c.placement)
-        .where(_at_bucket(_bucket))
-        .with_for_update(read=True, key_share=True)
-    )
-    family = select(_source.c.stream_id).where(_source.c.stream_id == _source_stream)
-    return select(*keys, bucket.scalar_subquery(), family.with_for_update().scalar_subquery())
-
-
-STRONG_FIRST = Statement("lock a copy, target first", postgres=_locking(strong_lock, weak_lock))
-WEAK_FIRST = Statement("lock a copy, source first", postgres=_locking(weak_lock, strong_lock))
+_ARGUMENTS = {
+    "strong": "bigint",
+    "weak": "bigint",
+    "project_id": "bytea",
+    "bucket": "text",
+    "key": "bytea",
+    "source_bucket": "text",
+    "source_key": "bytea",
+    "source_stream": "bytea",
+    "new_stream": "bytea",
+    "now": "bigint",
+    "count": "bigint",
+    "first": "bigint",
+    "last": "bigint",
+    "nonces": "bytea",
+    "keys": "bytea",
+    "override": "boolean",
+    "rewrapped": "boolean",
+    "metadata_nonce": "bytea",
+    "metadata": "bytea",
+    "metadata_key": "bytea",
+    "of_shard": "integer",
+    "operation_id": "bytea",
+    "expires_at": "bigint",
+}
+_given = {name: argument(name) for name in _ARGUMENTS}
+_made = {column.name: f"made.{column.name}" for column in objects.c}
+COPY_AT_ONCE = Procedure(
+    "calque_copy_at_once",
+    _ARGUMENTS,
+    "objects",
+    f"""
+DECLARE
+  made objects;
+  found_placement integer;
+  is_remote boolean;
+BEGIN
+  IF p_strong < p_weak THEN
+    PERFORM pg_advisory_xact_lock(p_strong), pg_advisory_xact_lock_shared(p_weak);
+  ELSE
+    PERFORM pg_advisory_xact_lock_shared(p_weak), pg_advisory_xact_lock(p_strong);
+  END IF;
+  {BUCKET_PLACEMENT.woven(_given)} INTO found_placement;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  {LOCK_SOURCE.woven(_given)} INTO made;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  {LOOK_AT_REST.woven({**_given, "placement": "found_placement"})} INTO made.version, is_remote;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  {
+        quota.CHARGE.woven(
+            {
+                **_given,
+                "project": "p_project_id",
+                "more_bytes": "made.total_encrypted_size",
+                "more_segments": "made.segment_count",
+                "more_objects": "1",
+            }
+        )
+    };
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  made.bucket_name := p_bucket;
+  made.object_key := p_key;
+  made.stream_id := p_new_stream;
+  made.created_at := p_now;
+  made.encrypted_metadata_nonce := p_metadata_nonce;
+  IF p_override THEN made.encrypted_metadata := p_metadata; END IF;
+  made.encrypted_metadata_encrypted_key := p_metadata_key;
+  made.zombie_deletion_deadline := NULL;
+  {INSERT_OBJECT.woven(_made)};
+  IF p_count > 0 THEN
+    {COPY_FEW_SEGMENTS.woven(_given)};
+  END IF;
+  IF is_remote THEN
+    {INSERT_COPY.woven({"stream_id": "p_new_stream", "ancestor_stream_id": "p_source_stream"})};
+  END IF;
+  {FINISH_OPERATION.woven({**_given, "state": str(FINISHED), "result_stream_id": "p_new_stream"})};
+  RETURN made;
+END
+""",
+)
 
 
 def copy_at_once(database: Database, request: FinishCopy) -> ObjectRecord | None:
@@ -236,11 +268,9 @@ def copy_at_once(database: Database, request: FinishCopy) -> ObjectRecord | None
     weak, strong = key_hash(request.source), key_hash(request.target)
     if weak == strong:
         return None
-    parameters = _parameters(request, now)
-    order = STRONG_FIRST if strong < weak else WEAK_FIRST
-    locking = {**parameters, "strong": strong, "weak": weak}
-    _, rows = database.at_once([(order, locking), (COPY_AT_ONCE, parameters)])
-    return ObjectRecord(*rows[0]) if rows else None
+    parameters = {**_parameters(request, now), "strong": strong, "weak": weak}
+    row = database.call(COPY_AT_ONCE, parameters)
+    return ObjectRecord(*row) if row else None
 
 
 def copy_in(transaction: Transaction, request: FinishCopy) -> ObjectRecord | None:
@@ -287,7 +317,6 @@ def _parameters(request: FinishCopy, now: int) -> Parameters:
         "metadata_nonce": request.metadata.nonce,
         "metadata": request.metadata.data,
         "metadata_key": request.metadata.key,
-        "project": request.target.project_id,
         "of_shard": quota.my_shard(POSTGRES),
         **copying(request.source_stream_id, stream_id, now, request.keys),
         "operation_id": request.operation.operation_id,

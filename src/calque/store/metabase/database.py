@@ -9,15 +9,16 @@ Promises:
   from its first statement, on PostgreSQL it locks rows in the order of ``locks.py``;
 - a committed transaction is on the disk (``synchronous=FULL``, ``synchronous_commit``);
 - what two transactions did to each other (busy, deadlock, serialization, a row inserted
-  twice) is retried a bounded number of times; nothing of the failed try remains.
+  twice) is retried a bounded number of times, as is a connection that broke before its
+  commit; nothing of the failed try remains.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import PoolProxiedConnection
@@ -25,10 +26,18 @@ from sqlalchemy.exc import DBAPIError
 
 from calque.errors import Unavailable
 from calque.store.metabase.engines import Engines, open_engines
-from calque.store.metabase.faults import Disturbed, database_error, meaning
+from calque.store.metabase.faults import (
+    Disturbed,
+    database_error,
+    is_cut,
+    is_forbidden,
+    meaning,
+)
+from calque.store.metabase.procedure import Procedure
 from calque.store.metabase.shared_commits import SharedCommits
 from calque.store.metabase.statement import POSTGRES, SQLITE, Statement
 from calque.store.metabase.transaction import Parameters, Transaction
+from calque.store.metabase.trip import one_trip, roll_back
 from calque.store.metabase.values import now_us
 
 T = TypeVar("T")
@@ -52,6 +61,7 @@ class Database:
         self.clock = clock
         self._driven = engines.driven
         self._idle: list[PoolProxiedConnection] = []
+        self._has_calls = self.dialect == POSTGRES
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
 
     @classmethod
@@ -61,8 +71,8 @@ class Database:
 
     def close(self) -> None:
         """Close every connection that nobody uses."""
-        while self._idle:
-            self._idle.pop().close()
+        for idle in self._emptied():
+            idle.close()
         self.engine.dispose()
         self._driven.dispose()
 
@@ -72,15 +82,15 @@ class Database:
 
     def look(self, statement: Statement, parameters: Parameters) -> list[Any]:
         """The rows of one reading statement: a snapshot by itself, in a single trip."""
-        return _tries(lambda: self._alone(lambda alone: alone.rows(statement, parameters)))
+        return _tries(lambda: self._looked(statement, parameters))
 
-    def at_once(self, work: Sequence[tuple[Statement, Parameters]]) -> list[list[Any]]:
-        """Execute in order as one transaction and commit it, all in a single trip.
+    def call(self, procedure: Procedure, parameters: Parameters) -> Any | None:
+        """The row that ``procedure`` gives, its transaction committed, all in a single trip.
 
-        Only PostgreSQL can: statements sent together, without a BEGIN, are a transaction,
-        on disk or gone as a whole. Gives the rows of each.
+        Only PostgreSQL can, and only where the user may make temporary things: else ``None``.
+        A connection that breaks has it run again, so it must see what it did before.
         """
-        return _tries(lambda: self._alone(lambda alone: alone.batch(work)))
+        return _tries(lambda: self._called(procedure, parameters)) if self._has_calls else None
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit; on any error nothing of it remains.
@@ -96,13 +106,25 @@ class Database:
     def _transact(self, work: Callable[[Transaction], T], opening: str) -> T:
         with self._connection() as connection:
             result = work(Transaction(connection, self.dialect, self.clock(), opening))
-            connection.commit()
+            _commit(connection)
             return result
 
-    def _alone(self, work: Callable[[Transaction], T]) -> T:
-        """No BEGIN and no COMMIT, each a trip that one statement or batch does not need."""
+    def _looked(self, statement: Statement, parameters: Parameters) -> list[Any]:
         with self._connection() as connection:
-            return work(Transaction(connection, self.dialect, self.clock()))
+            if self.dialect == POSTGRES:
+                return one_trip(connection, *statement.numbered(parameters))
+            found: list[Any] = connection.execute(statement.sql(SQLITE), parameters).fetchall()
+            return found
+
+    def _called(self, procedure: Procedure, parameters: Parameters) -> Any | None:
+        with self._connection() as connection:
+            try:
+                return procedure.call(connection, parameters)
+            except Exception as error:
+                if not is_forbidden(error):
+                    raise
+        self._has_calls = False
+        return None
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -112,11 +134,11 @@ class Database:
         try:
             yield connection
         except Exception as error:
-            self._give_up(pooled)
+            lost = self._give_up(pooled, error)
             found = meaning(error)
             if found is error:
                 raise
-            raise found from error
+            raise (Disturbed("the connection broke") if lost else found) from error
         except BaseException:
             self._give_up(pooled)
             raise
@@ -139,9 +161,40 @@ class Database:
         except Exception as error:
             raise database_error(error) from error
 
-    def _give_up(self, pooled: PoolProxiedConnection) -> None:
-        _roll_back(pooled.driver_connection)
-        pooled.close()
+    def _give_up(self, pooled: PoolProxiedConnection, error: BaseException | None = None) -> bool:
+        """Roll back and part with the connection; whether it is lost, and not just the work."""
+        connection: Any = pooled.driver_connection
+        lost = error is not None and is_cut(error, connection)
+        if not lost:
+            try:
+                connection.rollback() if self.dialect == SQLITE else roll_back(connection)
+            except Exception:
+                lost = True
+        if lost:
+            pooled.invalidate()
+            for idle in self._emptied():  # a server that stopped has dropped these as well
+                idle.invalidate()
+        else:
+            pooled.close()
+        return lost
+
+    def _emptied(self) -> Iterator[PoolProxiedConnection]:
+        """The idle connections, each taken so that no other thread has it."""
+        with suppress(IndexError):
+            while True:
+                yield self._idle.pop()
+
+
+def _commit(connection: Any) -> None:
+    try:
+        connection.commit()
+    except Exception as error:
+        if is_cut(error, connection):
+            raise Unavailable(
+                "the connection to the metabase broke during a commit: it may be done or not",
+                hint="Look whether it is done, and do it again if not.",
+            ) from error
+        raise
 
 
 def _tries(action: Callable[[], T]) -> T:
@@ -155,11 +208,3 @@ def _tries(action: Callable[[], T]) -> T:
                 ) from clash
             time.sleep(random.uniform(0, min(0.001 * 2**attempt, 0.1)))
     raise AssertionError("unreachable")
-
-
-def _roll_back(connection: Any) -> None:
-    try:
-        connection.rollback()
-    except Exception:
-        # A connection that cannot roll back is broken; the server has dropped its work.
-        connection.close()

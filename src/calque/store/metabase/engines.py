@@ -52,7 +52,7 @@ def open_engines(url: str) -> Engines:
 
 
 def _postgres_sessions(url: URL) -> Engine:
-    engine = create_engine(url, pool_size=1, max_overflow=POOL_SIZE)
+    engine = create_engine(url, pool_size=1, max_overflow=POOL_SIZE, pool_pre_ping=True)
     event.listen(engine, "connect", lambda connection, _record: _prepare(connection))
     return engine
 

@@ -64,6 +64,17 @@ def disturbed(error: BaseException) -> Disturbed | None:
     return Disturbed(f"SQLSTATE {state}") if state in POSTGRES_RETRY else None
 
 
+def is_forbidden(error: BaseException) -> bool:
+    """Whether PostgreSQL says that this user may not do that."""
+    return _sqlstate(error) == "42501"
+
+
+def is_cut(error: BaseException, connection: Any) -> bool:
+    """Whether the connection to PostgreSQL is gone: by itself, or since its server stops."""
+    state = _sqlstate(error) or ""
+    return state.startswith(("08", "57P0")) or bool(getattr(connection, "closed", False))
+
+
 def meaning(error: Exception) -> Exception:
     """What an error inside a transaction is to its caller; one of ours stays as it is."""
     found = disturbed(error) or database_error(error, only_foreign=True)

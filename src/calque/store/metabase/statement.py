@@ -17,6 +17,7 @@ from sqlalchemy.engine import Dialect
 
 SQLITE = "sqlite"
 POSTGRES = "postgresql"
+_PARAMETER = re.compile(r"%\((\w+)\)s")
 
 _DIALECTS: Mapping[str, Dialect] = {
     SQLITE: sqlite.dialect(paramstyle="named"),
@@ -72,6 +73,11 @@ class Statement:
         text, names = self._text(POSTGRES)
         return text, [parameters[name] for name in names]
 
+    def woven(self, expressions: Mapping[str, str]) -> str:
+        """The text for PostgreSQL with ``expressions`` of a procedure in place of parameters."""
+        text = _PARAMETER.sub(lambda found: expressions[found[1]], self._with_constants(POSTGRES))
+        return text.replace("%%", "%")
+
     def _text(self, database: str) -> tuple[str, tuple[str, ...]]:
         found = self._texts.get(database)
         if found is None:
@@ -115,4 +121,4 @@ def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
             names.append(found[1])
         return f"${names.index(found[1]) + 1}"
 
-    return re.sub(r"%\((\w+)\)s", number, text).replace("%%", "%"), tuple(names)
+    return _PARAMETER.sub(number, text).replace("%%", "%"), tuple(names)

@@ -1,0 +1,219 @@
+"""Connections to PostgreSQL that break, are interrupted, or may do less than ours."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from calque.errors import IntegrityError, NotFound, Unavailable
+from calque.store.metabase.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.database import Database
+from calque.store.metabase.fsck import fsck
+from calque.store.metabase.migrate import migrate
+from calque.store.metabase.quota import PROJECT_LIMITS
+from calque.store.metabase.transaction import Transaction
+from calque.store.metabase.trip import one_trip
+from calque.testing.postgres import PostgresServer
+from tests.store.world import Clock, World
+
+OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
+
+
+@pytest.fixture
+def postgres_world(postgres: PostgresServer, clock: Clock) -> Iterator[World]:
+    """A metabase in a database of its own, whole when the test is over."""
+    url = postgres.database()
+    database = Database.open(url, clock=clock)
+    migrate(database)
+    yield World(database, clock)
+    findings = fsck(database)
+    database.close()
+    postgres.drop(url)
+    assert findings == []
+
+
+def _cut_all(world: World) -> None:
+    """End every connection to the database, as a server that restarts does."""
+    admin = Database.open(world.database.engine.url.render_as_string(hide_password=False))
+    with admin.engine.connect() as session:
+        session.execute(text(f"SELECT pg_terminate_backend(pid) {OTHERS}"))
+        deadline = time.monotonic() + 30
+        while session.execute(text(f"SELECT count(*) {OTHERS}")).scalar():
+            assert time.monotonic() < deadline
+            session.rollback()
+    admin.close()
+
+
+def _copy(world: World) -> object:
+    return world.copy(world.at("a"), world.at("b"))
+
+
+def _upload(world: World) -> object:
+    return world.upload("b")
+
+
+def _read(world: World) -> object:
+    return world.download(world.at("a"))
+
+
+def _look(world: World) -> object:
+    return begin_copy(world.database, BeginCopy(world.at("a"), world.at("b")))
+
+
+@pytest.mark.parametrize("action", [_copy, _upload, _read, _look])
+def test_a_restarted_server_is_not_noticed(
+    postgres_world: World, action: Callable[[World], object]
+) -> None:
+    """Connections that a restart has cut are replaced; nothing fails, and nothing is done twice."""
+    postgres_world.upload("a")
+    _copy(postgres_world)
+    postgres_world.delete(postgres_world.at("b"))
+    for _ in range(3):
+        _cut_all(postgres_world)
+        assert action(postgres_world)
+
+
+def test_a_cut_in_the_middle_begins_again(postgres_world: World) -> None:
+    """What ran before the cut is gone with its transaction, and runs once more."""
+    postgres_world.upload("a")
+    tries: list[int] = []
+
+    def work(transaction: Transaction) -> None:
+        tries.append(1)
+        transaction.rows(PROJECT_LIMITS, {"project": postgres_world.project_id})
+        transaction._connection.execute(
+            "UPDATE projects SET limit_bytes = coalesce(limit_bytes, 0) + 1"
+        )
+        if len(tries) == 1:
+            _cut_all(postgres_world)
+        transaction.rows(PROJECT_LIMITS, {"project": postgres_world.project_id})
+
+    postgres_world.database.write(work)
+    assert len(tries) == 2
+    rows = postgres_world.table("projects")
+    assert [row[4] for row in rows] == [1]
+
+
+def test_a_cut_during_commit_is_said(postgres_world: World) -> None:
+    """Whether it was committed is not known, so it is not simply done again."""
+    tries: list[int] = []
+
+    def work(transaction: Transaction) -> None:
+        tries.append(1)
+        transaction.rows(PROJECT_LIMITS, {"project": postgres_world.project_id})
+        _cut_all(postgres_world)
+
+    with pytest.raises(Unavailable, match="may be done or not"):
+        postgres_world.database.write(work)
+    assert len(tries) == 1
+    postgres_world.upload("a")
+
+
+def test_without_leave_for_temporary_things(postgres: PostgresServer, clock: Clock) -> None:
+    """Where a user may not make procedures, copies go the long way."""
+    url = postgres.database()
+    owner = Database.open(url, clock=clock)
+    migrate(owner)
+    name = url.split("@/", 1)[1].split("?", 1)[0]
+    with owner.engine.begin() as session:
+        session.execute(text(f'REVOKE ALL ON DATABASE "{name}" FROM PUBLIC'))
+        session.execute(text(f"CREATE ROLE r_{name} LOGIN"))
+        session.execute(text(f'GRANT CONNECT ON DATABASE "{name}" TO r_{name}'))
+        session.execute(
+            text(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO r_{name}")
+        )
+    restricted = Database.open(url.replace("postgres@/", f"r_{name}@/"), clock=clock)
+    world = World(restricted, clock)
+    world.upload("a")
+    for number in range(3):
+        world.copy(world.at("a"), world.at(f"b{number}"))
+    assert world.download(world.at("b2")) == world.download(world.at("a"))
+    assert fsck(restricted) == []
+    restricted.close()
+    owner.close()
+    postgres.drop(url)
+
+
+@pytest.fixture
+def connection(postgres_world: World) -> Iterator[Any]:
+    """A connection as the metabase drives it."""
+    with postgres_world.database._connection() as driven:
+        yield driven
+
+
+VALUES = [
+    None,
+    b"",
+    bytes(range(256)),
+    b"x" * 5_000_000,
+    "",
+    "ünïcode 日本 \U0001f600",
+    0,
+    -1,
+    2**63 - 1,
+    -(2**63),
+    True,
+    False,
+]
+
+
+def test_values_come_back_as_they_went(connection: Any) -> None:
+    """Each type that a metabase has, at its limits, and more than a socket takes at once."""
+    kinds = {bytes: "bytea", str: "text", int: "bigint", bool: "boolean", type(None): "bytea"}
+    casts = ", ".join(f"${n}::{kinds[type(value)]}" for n, value in enumerate(VALUES, 1))
+    for _ in range(2):
+        assert one_trip(connection, f"SELECT {casts}", VALUES) == [tuple(VALUES)]
+    assert one_trip(connection, "SELECT 1::integer, 2::smallint, 'w'::varchar", []) == [(1, 2, "w")]
+    assert one_trip(connection, "SELECT 1 WHERE false", []) == []
+
+
+def test_a_refused_statement_leaves_the_connection_usable(connection: Any) -> None:
+    """What the server says is raised with its SQLSTATE, when preparing and when executing."""
+    for text_, state in [("SELECT nonsense", "42703"), ("SELECT 1 / $1::bigint", "22012")]:
+        with pytest.raises(psycopg.Error) as caught:
+            one_trip(connection, text_, [0] if "$1" in text_ else [])
+        assert caught.value.sqlstate == state
+        assert one_trip(connection, "SELECT 7::bigint", []) == [(7,)]
+
+
+def test_ctrl_c_ends_a_wait(postgres_world: World) -> None:
+    """Whoever waits for an answer is interrupted at once, and the answer reaches nobody else."""
+    begun = time.monotonic()
+    main = threading.main_thread().ident or 0
+    threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt), postgres_world.database._connection() as connection:
+        one_trip(connection, "SELECT pg_sleep(60)::text, 'late'", [])
+    assert time.monotonic() - begun < 20
+    with postgres_world.database._connection() as connection:
+        assert one_trip(connection, "SELECT 'mine'::text", []) == [("mine",)]
+
+
+def test_refusals_do_not_forget_plans(postgres_world: World) -> None:
+    """A rollback keeps what the connection has prepared."""
+    postgres_world.upload("a")
+    postgres_world.copy(postgres_world.at("a"), postgres_world.at("b"))
+
+    def prepared() -> int:
+        with postgres_world.database._connection() as connection:
+            return int(
+                one_trip(connection, "SELECT count(*) FROM pg_prepared_statements", [])[0][0]
+            )
+
+    before = prepared()
+    with pytest.raises(NotFound):
+        postgres_world.copy(postgres_world.at("a"), postgres_world.at("b", "nowhere"))
+
+    def refused(transaction: Transaction) -> None:
+        transaction.rows(PROJECT_LIMITS, {"project": postgres_world.project_id})
+        raise IntegrityError("on purpose")
+
+    with pytest.raises(IntegrityError):
+        postgres_world.database.write(refused)
+    assert prepared() >= before > 5
