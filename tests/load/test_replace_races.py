@@ -15,7 +15,7 @@ from tests.load.world import assert_settled, write_file
 def _meanwhile(
     monkeypatch: pytest.MonkeyPatch, step: str, others: Callable[[], None], *, who: str = ""
 ) -> None:
-    """Once, when this thread (or the one called ``who``) comes to ``step``, ``others`` are first."""
+    """Once, when this thread (or the one called ``who``) comes to ``step``, ``others`` go first."""
     plain, done = faults.point, []
     name = who or threading.current_thread().name
 
