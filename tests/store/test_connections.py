@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that break, are interrupted, or may do less than ours."""
+"""Connections: too few for all, broken, interrupted, or allowed less than ours."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import psycopg
@@ -13,15 +14,17 @@ import pytest
 from sqlalchemy import text
 
 from calque.errors import IntegrityError, NotFound, Unavailable
+from calque.store.metabase import connections
 from calque.store.metabase.begin_copy import BeginCopy, begin_copy
 from calque.store.metabase.database import Database
+from calque.store.metabase.engines import POOL_SIZE
 from calque.store.metabase.fsck import fsck
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.quota import PROJECT_LIMITS
 from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.trip import one_trip
 from calque.testing.postgres import PostgresServer
-from tests.store.world import Clock, World
+from tests.store.world import Clock, World, in_parallel
 
 OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
 
@@ -61,6 +64,10 @@ def _upload(world: World) -> object:
 
 def _read(world: World) -> object:
     return world.download(world.at("a"))
+
+
+def _look_at_nothing(world: World) -> object:
+    return world.database.read(lambda transaction: None)
 
 
 def _look(world: World) -> object:
@@ -114,6 +121,31 @@ def test_a_cut_during_commit_is_said(postgres_world: World) -> None:
         postgres_world.database.write(work)
     assert len(tries) == 1
     postgres_world.upload("a")
+
+
+def test_more_callers_than_connections(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes when all are lent waits for the next one that is given back."""
+    monkeypatch.setattr(connections, "PATIENCE", 20.0)
+    world.upload("a")
+
+    def caller() -> None:
+        for _ in range(20):
+            _look(world)
+            world.database.read(lambda transaction: time.sleep(0.001))
+
+    done = in_parallel([caller] * (3 * POOL_SIZE), threads=3 * POOL_SIZE)
+    assert done == [None] * (3 * POOL_SIZE)
+
+
+def test_all_connections_busy_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for ever; when one is given back the next is served."""
+    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    with ExitStack() as lent:
+        for _ in range(POOL_SIZE):
+            lent.enter_context(world.database._connection())
+        with pytest.raises(Unavailable, match="connections to the metabase were busy"):
+            _look_at_nothing(world)
+    world.upload("a")
 
 
 def test_without_leave_for_temporary_things(postgres: PostgresServer, clock: Clock) -> None:

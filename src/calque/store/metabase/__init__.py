@@ -20,7 +20,8 @@ does, its *ancestor*.
 **Map.** One operation a file, each with a frozen request that checks itself:
 
 ==========================================  ==================================================
-``database`` ``transaction`` ``engines``    transactions and retries; executing; connections
+``database`` ``transaction``                transactions and retries; executing
+``engines`` ``connections``                 opening connections, and lending them
 ``statement`` ``procedure`` ``trip``        compiled SQL, several statements or one in a trip
 ``faults``                                  what a database's errors mean
 ``shared_commits``                          writers of SQLite that commit together

@@ -18,17 +18,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import PoolProxiedConnection
-from sqlalchemy.exc import DBAPIError
 
 from calque.errors import Unavailable
-from calque.store.metabase.engines import Engines, open_engines
+from calque.store.metabase.connections import Connections
+from calque.store.metabase.engines import POOL_SIZE, Engines, open_engines
 from calque.store.metabase.faults import (
     Disturbed,
-    database_error,
     is_cut,
     is_forbidden,
     meaning,
@@ -60,7 +59,7 @@ class Database:
         self.dialect = engines.sessions.dialect.name
         self.clock = clock
         self._driven = engines.driven
-        self._idle: list[PoolProxiedConnection] = []
+        self._connections = Connections(engines.driven, POOL_SIZE)
         self._has_calls = self.dialect == POSTGRES
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
 
@@ -71,8 +70,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection that nobody uses."""
-        for idle in self._emptied():
-            idle.close()
+        self._connections.close()
         self.engine.dispose()
         self._driven.dispose()
 
@@ -129,7 +127,7 @@ class Database:
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         """A driver connection of one's own; rolled back and mapped on the way out of an error."""
-        pooled = self._taken()
+        pooled = self._connections.take()
         connection: Any = pooled.driver_connection
         try:
             yield connection
@@ -139,50 +137,25 @@ class Database:
             if found is error:
                 raise
             raise (Disturbed("the connection broke") if lost else found) from error
-        except BaseException:
-            self._give_up(pooled)
+        except BaseException as error:
+            self._give_up(pooled, error)
             raise
-        self._idle.append(pooled)
+        self._connections.give_back(pooled)
 
-    def _taken(self) -> PoolProxiedConnection:
-        """The connection last used, if it is free: its caches are warm. Else one of the pool.
-
-        The pool's own way of lending costs a tenth of a small copy, so connections that went
-        well do not go back to it before the end.
-        """
-        try:
-            return self._idle.pop()
-        except IndexError:
-            pass
-        try:
-            return self._driven.raw_connection()
-        except DBAPIError as error:
-            raise database_error(error.orig or error) from error
-        except Exception as error:
-            raise database_error(error) from error
-
-    def _give_up(self, pooled: PoolProxiedConnection, error: BaseException | None = None) -> bool:
+    def _give_up(self, pooled: PoolProxiedConnection, error: BaseException) -> bool:
         """Roll back and part with the connection; whether it is lost, and not just the work."""
         connection: Any = pooled.driver_connection
-        lost = error is not None and is_cut(error, connection)
+        lost = is_cut(error, connection)
         if not lost:
             try:
                 connection.rollback() if self.dialect == SQLITE else roll_back(connection)
             except Exception:
                 lost = True
         if lost:
-            pooled.invalidate()
-            for idle in self._emptied():  # a server that stopped has dropped these as well
-                idle.invalidate()
+            self._connections.lose(pooled)
         else:
-            pooled.close()
+            self._connections.give_back(pooled)
         return lost
-
-    def _emptied(self) -> Iterator[PoolProxiedConnection]:
-        """The idle connections, each taken so that no other thread has it."""
-        with suppress(IndexError):
-            while True:
-                yield self._idle.pop()
 
 
 def _commit(connection: Any) -> None:

@@ -18,7 +18,6 @@ from calque.store.metabase.statement import POSTGRES, SQLITE
 BUSY_TIMEOUT_MS = 10_000
 BUSY_TRIES = 12
 POOL_SIZE = 16
-OVERFLOW = 4
 BEGIN_MODE = "sqlite_begin_mode"
 """Execution option of a session's connection: how its transactions begin on SQLite."""
 
@@ -59,9 +58,7 @@ def _postgres_sessions(url: URL) -> Engine:
 
 def _postgres_driven(url: URL) -> Engine:
     # Whoever takes a connection leaves it idle or closed, so there is nothing to reset.
-    engine = create_engine(
-        url, pool_size=POOL_SIZE, max_overflow=OVERFLOW, pool_reset_on_return=None
-    )
+    engine = create_engine(url, pool_size=POOL_SIZE, pool_reset_on_return=None)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
