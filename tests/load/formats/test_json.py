@@ -104,6 +104,16 @@ def test_malformed(read: Read, line: bytes, code: Code, character: int | None) -
     assert (error.code, error.line, error.character) == (code, 2, character)
 
 
+@pytest.mark.parametrize("data", ["null", "null\n{good}", "{good}\nnull\n{good}", "x\n null\n{good}"])
+def test_null_is_no_object(read: Read, data: str) -> None:
+    """A line that is null is refused, wherever it stands; pyarrow crashes on it, or makes a row."""
+    lines = data.replace("{good}", '{"a":1}').split("\n")
+    result = read("\n".join(lines).encode(), JsonFormat(), AB, **NAME)
+    assert result.rows == [{"a": 1, "b": None}] * lines.count('{"a":1}')
+    wrong = [number for number, line in enumerate(lines, 1) if line != '{"a":1}']
+    assert [error.line for error in result.errors] == wrong
+
+
 def test_missing_field_is_an_error_when_told(read: Read) -> None:
     """MISSING_FIELD_AS = ERROR refuses an object without the field; null is no missing field."""
     data = b'{"a":1,"b":null}\n{"a":2}\n'

@@ -89,6 +89,10 @@ class QuickParser:
             return None
         if not dialect.is_plain:
             return self._plain_copy(data[:end])
+        if data.endswith(dialect.delimiter, 0, end) and dialect.quote is not None:
+            # pyarrow takes the empty field before the end of the text for a quoted one if the
+            # field before it was.
+            return pa.py_buffer(data[:end] + dialect.record_delimiter)
         return pa.py_buffer(data).slice(0, end)
 
     def _line_ends_are_sound(self, data: bytes, end: int) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,9 @@ from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaped, Shaper
 from calque.load.work import JsonFormat
+
+_NULL_FIRST = re.compile(rb"(?:\xef\xbb\xbf|\s)*null")
+_NULL_LINE = re.compile(rb"[\n}]\s*null")
 
 
 class QuickJson:
@@ -69,14 +74,20 @@ class QuickJson:
 
     def read(self, data: pa.Buffer) -> pa.Table:
         """Lines as columns; raises ArrowInvalid, which may tell the row and the column."""
+        if _NULL_FIRST.match(data):
+            raise pa.ArrowInvalid("null is no object (pyarrow would crash) in row 0")
         extra = "infer" if self._insensitive else "ignore"
-        return arrow_json.read_json(
+        table = arrow_json.read_json(
             pa.BufferReader(data),
             read_options=arrow_json.ReadOptions(use_threads=False, block_size=data.size + 1),
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=self._schema, unexpected_field_behavior=extra
             ),
         )
+        row = _first_null(table.select(self._schema.names))
+        if row is not None and _NULL_LINE.search(data):
+            raise pa.ArrowInvalid(f"null is no object (pyarrow makes a row of it) in row {row}")
+        return table
 
     def shaped(self, table: pa.Table, lines: int) -> Shaped | None:
         """Rows and misfits; None where what was read cannot be trusted."""
@@ -122,6 +133,15 @@ class QuickJson:
         except UnicodeDecodeError:
             return False
         return True
+
+
+def _first_null(table: pa.Table) -> int | None:
+    """The first row without any value; nearly always some column has no NULL, and this is free."""
+    if not all(column.null_count for column in table.columns):
+        return None
+    empty = reduce(pc.and_, (pc.is_null(column) for column in table.columns))
+    row: int = pc.index(empty, True).as_py()
+    return None if row < 0 else row
 
 
 def _quick_type(kind: pa.DataType) -> pa.DataType:

@@ -14,6 +14,9 @@ from functools import cached_property
 from calque.load.formats.reject import Code
 from calque.load.work import CsvFormat
 
+_ESCAPED = rb"(?:\r\n|.)"
+"""What an escape takes its meaning from: one character, or a line end of two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -244,8 +247,8 @@ def _unrolled(
     passes = [kept] if kept else []
     if escape:
         first += _first(escape)
-        passes.append(re.escape(escape) + rb".")
-        stops = [*stops, re.escape(escape) + rb"."]
+        passes.append(re.escape(escape) + _ESCAPED)
+        stops = [*stops, re.escape(escape) + _ESCAPED]
     passes.append(rb"(?!" + rb"|".join(stops) + rb")[" + first + rb"]")
     run = rb"[^" + first + rb"]*"
     return run + rb"(?:(?:" + rb"|".join(passes) + rb")" + run + rb")*"
