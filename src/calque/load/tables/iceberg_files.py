@@ -49,9 +49,9 @@ def _bounds(kind: PrimitiveType, column: ColumnStats) -> tuple[str, str] | None:
     if low is None or high is None or isinstance(kind, BinaryType | FixedType | UUIDType):
         return None
     if isinstance(kind, StringType):
-        if not isinstance(low, str) or (top := text_above(high)) is None:
+        if not isinstance(low, str):
             return None
-        low, high = low[:PREFIX], top
+        low, high = low[:PREFIX], text_above(high)
     try:
         return to_bytes(kind, low).hex(), to_bytes(kind, high).hex()
     except (TypeError, ValueError, OverflowError, AttributeError):

@@ -15,6 +15,8 @@ from calque.load.manifest import ColumnStats, DataFile
 
 PREFIX = 32
 """Characters kept of a string bound."""
+_LAST = "\U0010ffff"
+_LAST_MILLISECOND = datetime.max.replace(microsecond=999_000)
 
 
 def delta_stats(file: DataFile, schema: pa.Schema) -> str:
@@ -30,68 +32,62 @@ def delta_stats(file: DataFile, schema: pa.Schema) -> str:
         bounds = _delta_bounds(column)
         if bounds is not None:
             low[name], high[name] = bounds
-    stats: Mapping[str, Any] = {
-        "numRecords": file.rows,
-        "minValues": low,
-        "maxValues": high,
-        "nullCount": nulls,
-    }
-    return json.dumps(stats, ensure_ascii=False, separators=(",", ":"))
+    return _object(
+        {
+            "numRecords": str(file.rows),
+            "minValues": _object({name: _number(value) for name, value in low.items()}),
+            "maxValues": _object({name: _number(value) for name, value in high.items()}),
+            "nullCount": _object({name: str(count) for name, count in nulls.items()}),
+        }
+    )
+
+
+def _object(members: Mapping[str, str]) -> str:
+    """A JSON object of members that are JSON already."""
+    pairs = (f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in members.items())
+    return "{" + ",".join(pairs) + "}"
+
+
+def _number(bound: Any) -> str:
+    """A bound as JSON; a decimal with all its digits, which readers take as they are."""
+    return f"{bound:f}" if isinstance(bound, Decimal) else json.dumps(bound, ensure_ascii=False)
 
 
 def _delta_bounds(column: ColumnStats) -> tuple[Any, Any] | None:
     low, high = column.low, column.high
-    if low is None or high is None or isinstance(low, bool | bytes):
+    if low is None or high is None or isinstance(low, bytes):
         return None
     if isinstance(low, float):
         return (low, high) if math.isfinite(low) and math.isfinite(high) else None
-    if isinstance(low, Decimal):
-        return _decimal_bounds(low, high)
     if isinstance(low, datetime):
-        return _stamp_bounds(low, high)
+        return _stamp(low, up=False), _stamp(high, up=True)
     if isinstance(low, date):
         return low.isoformat(), high.isoformat()
     if isinstance(low, str):
-        return _text_bounds(low, high)
-    return (low, high) if isinstance(low, int) else None
-
-
-def _decimal_bounds(low: Decimal, high: Decimal) -> tuple[Any, Any] | None:
-    """As JSON numbers, only where a reader's float holds them exactly."""
-    if Decimal(float(low)) != low or Decimal(float(high)) != high:
-        return None
-    return float(low), float(high)
-
-
-def _stamp_bounds(low: datetime, high: datetime) -> tuple[str, str] | None:
-    try:
-        return _stamp(low, up=False), _stamp(high, up=True)
-    except OverflowError:  # no millisecond follows the last one of the year 9999
-        return None
+        return low[:PREFIX], text_above(high)
+    return (low, high) if isinstance(low, int | Decimal) else None
 
 
 def _stamp(moment: datetime, *, up: bool) -> str:
     """Milliseconds, as every reader expects; an upper bound is rounded up."""
+    moment = moment if moment.tzinfo is None else moment.astimezone(UTC)
     rest = timedelta(microseconds=moment.microsecond % 1000)
-    moment = moment - rest
-    if up and rest:
-        moment += timedelta(milliseconds=1)
-    if moment.tzinfo is None:
-        return moment.isoformat(timespec="milliseconds")
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    precision = "milliseconds"
+    if not up:
+        moment -= rest
+    elif rest and moment - rest == _LAST_MILLISECOND.replace(tzinfo=moment.tzinfo):
+        precision = "microseconds"  # none follows
+    elif rest:
+        moment += timedelta(milliseconds=1) - rest
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def _text_bounds(low: str, high: str) -> tuple[str, str] | None:
-    top = text_above(high)
-    return None if top is None else (low[:PREFIX], top)
-
-
-def text_above(text: str) -> str | None:
-    """A short string that is not below ``text``; None where there is none."""
+def text_above(text: str) -> str:
+    """A string that is not below ``text``: a short one, if there is one."""
     if len(text) <= PREFIX:
         return text
     for index in range(PREFIX - 1, -1, -1):
-        following = ord(text[index]) + 1
-        if following <= 0x10FFFF and not 0xD800 <= following <= 0xDFFF:
-            return text[:index] + chr(following)
-    return None
+        if text[index] < _LAST:
+            following = ord(text[index]) + 1
+            return text[:index] + chr(0xE000 if following == 0xD800 else following)  # no halves
+    return text
