@@ -98,6 +98,65 @@ def test_zone_rule(read: Read) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "target", "kept"),
+    [
+        (
+            pa.list_(pa.float64()),
+            [[1.5], None, [0.1], [1e300]],
+            pa.list_(pa.float32()),
+            [[1.5], None],
+        ),
+        (pa.list_(pa.float64()), [[1.5], [2.0]], pa.list_(pa.decimal128(9, 0)), [[2]]),
+        (pa.list_(pa.timestamp("us")), [[1], []], pa.list_(pa.timestamp("us", "UTC")), [[]]),
+        (
+            pa.struct([("x", pa.int64()), ("y", pa.bool_())]),
+            [{"x": 1, "y": None}, {"x": 2**40, "y": None}, {"x": 1, "y": True}, None],
+            pa.struct([("y", pa.int8()), ("x", pa.int32())]),
+            [{"y": None, "x": 1}, None],
+        ),
+        (
+            pa.map_(pa.string(), pa.int64()),
+            [[("k", 2**40)], None, [("k", 5), ("l", None)]],
+            pa.map_(pa.string(), pa.int32()),
+            [None, [("k", 5), ("l", None)]],
+        ),
+    ],
+)
+def test_nested_casts_are_strict(
+    read: Read, kind: pa.DataType, values: list[object], target: pa.DataType, kept: list[object]
+) -> None:
+    """Inside lists, structs and maps nothing is rounded, cut or given a zone."""
+    data = parquet(pa.table({"a": pa.array(values, kind)}))
+    result = read(data, ParquetFormat(), [("a", target)], match="name")
+    assert [row["a"] for row in result.rows] == kept
+    assert result.rejected == len(values) - len(kept)
+
+
+def test_one_name_twice(read: Read) -> None:
+    """A file with two columns of one name is refused in words."""
+    table = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
+    with pytest.raises(FileRefused, match="two columns are named 'a'"):
+        read(parquet(table), ParquetFormat(), AB)
+
+
+def test_avro_named_types(read: Read) -> None:
+    """A type that is told by its name is what it was defined as: bytes stay the bytes they are."""
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": "a", "type": {"type": "fixed", "name": "hash", "size": 2}},
+            {"name": "b", "type": ["null", "hash"]},
+        ],
+    }
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [{"a": b"\xff\0", "b": b"\xff\0"}])
+    fields = [("a", pa.binary()), ("b", pa.binary())]
+    result = read(out.getvalue(), AvroFormat(), fields, match="name")
+    assert result.rows == [{"a": b"\xff\0", "b": b"\xff\0"}]
+
+
 def test_avro_logical_types(read: Read) -> None:
     """Decimals, dates, instants and nested values come as what they mean."""
     schema = {

@@ -104,7 +104,9 @@ def test_malformed(read: Read, line: bytes, code: Code, character: int | None) -
     assert (error.code, error.line, error.character) == (code, 2, character)
 
 
-@pytest.mark.parametrize("data", ["null", "null\n{good}", "{good}\nnull\n{good}", "x\n null\n{good}"])
+@pytest.mark.parametrize(
+    "data", ["null", "null\n{good}", "{good}\nnull\n{good}", "x\n null\n{good}"]
+)
 def test_null_is_no_object(read: Read, data: str) -> None:
     """A line that is null is refused, wherever it stands; pyarrow crashes on it, or makes a row."""
     lines = data.replace("{good}", '{"a":1}').split("\n")

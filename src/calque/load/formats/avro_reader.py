@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
+from fastavro.schema import expand_schema
 
 from calque.load.formats.columnar import row_errors
 from calque.load.formats.mapping import map_columns, refuse_missing, require, with_extra
@@ -131,7 +132,8 @@ def _type(avro: Any) -> pa.DataType:
 
 def _record(schema: Any, location: str) -> dict[str, Any]:
     if isinstance(schema, dict) and schema.get("type") == "record":
-        return cast(dict[str, Any], schema)
+        # A type that was named is told by its name from then on: everywhere its own definition.
+        return cast(dict[str, Any], expand_schema(schema))
     raise FileRefused.at(location, Code.NOT_THIS_FORMAT, "the Avro file holds no records")
 
 

@@ -73,7 +73,7 @@ def _cast_for(
     if pa.types.is_date(source) and pa.types.is_timestamp(target):
         return _date_to_timestamp(target, rules)
     if pa.types.is_nested(source) and pa.types.is_nested(target):
-        return lambda values: pc.cast(values, target, safe=True)
+        return lambda values: _nested(values, target, rules)
     temporal = pa.types.is_temporal(source) and pa.types.is_temporal(target)
     binary = _is_bytes(source) and _is_bytes(target)
     return (lambda values: _there_and_back(values, target)) if temporal or binary else None
@@ -95,6 +95,35 @@ def _there_and_back(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pc.all(same, skip_nulls=True).as_py() is False:
         raise pa.ArrowInvalid("the value would be changed")
     return there
+
+
+def _nested(values: pa.Array, target: pa.DataType, rules: CastRules) -> pa.Array:
+    """A list, map or struct whose parts are cast as strictly as columns are."""
+
+    def part(inner: pa.Array, kind: pa.DataType) -> pa.Array:
+        cells = cast_column(inner, kind, rules)
+        if cells.refused:
+            raise pa.ArrowInvalid("a part of the value would be changed")
+        return cells.values
+
+    source, absent = values.type, values.is_null()
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        inner = dict(zip([field.name for field in source], values.flatten(), strict=True))
+        parts = [part(inner.get(field.name, pa.nulls(len(values))), field.type) for field in target]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=absent)
+    if pa.types.is_map(source) and pa.types.is_map(target):
+        values = values.take(
+            pa.array(range(len(values)), pa.int64())
+        )  # a slice would show all keys
+        keys, items = part(values.keys, target.key_type), part(values.items, target.item_type)
+        return pa.MapArray.from_arrays(values.offsets, keys, items, type=target, mask=absent)
+    if not (_is_list(source) and pa.types.is_list(target)):
+        return pc.cast(values, target, safe=True)
+    counts = pc.fill_null(pc.list_value_length(values), 0)
+    ends = pc.cumulative_sum(pc.cast(counts, pa.int32()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    inner = part(values.flatten(), target.value_type)
+    return pa.ListArray.from_arrays(offsets, inner, type=target, mask=absent)
 
 
 def _timestamp_cast(
@@ -138,6 +167,11 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    fixed = pa.types.is_fixed_size_list(kind)
+    return bool(fixed or pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -23,6 +23,9 @@ class Columnar:
     ) -> None:
         self._file = file
         self._names = found.names
+        twice = next((name for name in found.names if found.names.count(name) > 1), None)
+        if twice is not None:
+            raise FileRefused.at(file, Code.NOT_THIS_FORMAT, f"two columns are named {twice!r}")
         self._mapped = map_columns(spec.schema, found.names, spec.match, spec.columns, file)
         extra: tuple[str, ...] = ()
         if spec.rescue is not None:
