@@ -56,7 +56,8 @@ class Joiner:
 def _meet(pieces: Sequence[PieceOutcome]) -> bool:
     """Every piece ends where the next begins; so all cuts fell between records."""
     return all(
-        left.extent.end == right.extent.start or left.extent.end >= right.file_size
+        left.extent.end == right.extent.start
+        or (left.extent.end >= right.file_size and not right.extent.records)
         for left, right in pairwise(piece.share for piece in pieces)
     )
 

@@ -68,6 +68,17 @@ def test_cut_inside_quotes(world: World, cutting: Engine) -> None:
     assert [row["b"] for row in world.rows(results) if row["a"]] == [text.decode()] * 6
 
 
+def test_cut_inside_the_last_record(world: World) -> None:
+    """What follows a cut is no row of its own where the last record runs over it to the end."""
+    line = b"1," + b"a" * 29 + b"\n"
+    begin = 2 * SIZE // len(line) - 1
+    data = line * begin + b'7,"' + b"b" * (2 * SIZE - len(line) * begin - 3) + b'\n8,x"\n'
+    results = list(LocalEngine(2, task_bytes=SIZE).run(world.plan([world.put("f.csv", data)])))
+    told = outcomes(results)["f.csv"]
+    assert (told.rows_loaded, told.error_count) == (begin + 1, 0)
+    assert {row["a"] for row in world.rows(results)} == {1, 7}
+
+
 def test_skip_file_over_pieces(world: World) -> None:
     """One bad row in one piece leaves out the rows of every piece."""
     data, _, _ = big()
