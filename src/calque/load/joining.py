@@ -57,7 +57,6 @@ def _meet(pieces: Sequence[PieceOutcome]) -> bool:
     """Every piece ends where the next begins; so all cuts fell between records."""
     return all(
         left.extent.end == right.extent.start
-        or (left.extent.end >= right.file_size and not right.extent.records)
         for left, right in pairwise(piece.share for piece in pieces)
     )
 

@@ -34,12 +34,11 @@ class Share:
     """What a piece of a cut file tells for joining it with the others."""
 
     offset: int
-    file_size: int
     extent: Extent
     hashes: tuple[bytes, ...] | None = None
 
 
-WHOLE = Share(0, 0, Extent())
+WHOLE = Share(0, Extent())
 """Of a file that was not cut: one value for all, since a load may have a hundred thousand."""
 
 
@@ -268,8 +267,8 @@ def _unread(piece: Piece) -> PieceOutcome:
     outcome = FileOutcome(
         piece.file.location, Status.FAILED, message="not read: the load was given up before"
     )
-    return PieceOutcome(outcome, Share(piece.offset, piece.file.identity.size, Extent()))
+    return PieceOutcome(outcome, Share(piece.offset, Extent()))
 
 
 def _share(source: Source, extent: Extent, hashes: tuple[bytes, ...] | None = None) -> Share:
-    return WHOLE if source.is_whole else Share(source.start, source.size, extent, hashes)
+    return WHOLE if source.is_whole else Share(source.start, extent, hashes)

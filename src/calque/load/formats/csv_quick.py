@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -80,6 +81,8 @@ class QuickParser:
     def _readable(self, block: Block) -> pa.Buffer | None:
         """The block as pyarrow may have it; None where it would read it otherwise than we do."""
         data, end, dialect = block.data, block.end, self._dialect
+        if data.startswith(BOM_UTF8):  # text, where it does not begin the file; pyarrow drops it
+            return None
         if not (data.isascii() or _is_utf8(data[:end])):
             return None
         marks = [mark for mark in (dialect.escape, dialect.comment) if mark is not None]

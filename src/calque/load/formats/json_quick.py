@@ -17,7 +17,7 @@ from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaped, Shaper
 from calque.load.work import JsonFormat
 
-_NULL_FIRST = re.compile(rb"(?:\xef\xbb\xbf|\s)*null")
+_NO_OBJECT = re.compile(rb"\s*(?:\xef\xbb\xbf|null)")
 _NULL_LINE = re.compile(rb"[\n}]\s*null")
 
 
@@ -74,8 +74,8 @@ class QuickJson:
 
     def read(self, data: pa.Buffer) -> pa.Table:
         """Lines as columns; raises ArrowInvalid, which may tell the row and the column."""
-        if _NULL_FIRST.match(data):
-            raise pa.ArrowInvalid("null is no object (pyarrow would crash) in row 0")
+        if _NO_OBJECT.match(data):
+            raise pa.ArrowInvalid("no object (pyarrow crashes on null, drops the mark) in row 0")
         extra = "infer" if self._insensitive else "ignore"
         table = arrow_json.read_json(
             pa.BufferReader(data),
