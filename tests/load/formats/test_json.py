@@ -116,6 +116,20 @@ def test_null_is_no_object(read: Read, data: str) -> None:
     assert [error.line for error in result.errors] == wrong
 
 
+@pytest.mark.parametrize("beside", ["", '{"a":"x"}\n'])
+def test_doubled_keys(read: Read, beside: str) -> None:
+    """A key twice is an error where it fills a column, whatever line stands beside it."""
+    lines = ['{"a":1,"z":1,"z":{"q":1,"q":2}}', '{"a":1,"a":1}', '{"a":1,"b":{"q":1,"q":2}}']
+    result = read((beside + "\n".join(lines)).encode(), JsonFormat(), AB, **NAME)
+    assert result.rows == [{"a": 1, "b": None}]
+    assert [error.message for error in result.errors][-2:] == [
+        "the key 'a' stands there twice",
+        "the key 'q' stands there twice",
+    ]
+    rescued = read(lines[0].encode(), JsonFormat(), AB, rescue="r", **NAME)
+    assert (rescued.rows, rescued.rejected) == ([], 1)
+
+
 def test_missing_field_is_an_error_when_told(read: Read) -> None:
     """MISSING_FIELD_AS = ERROR refuses an object without the field; null is no missing field."""
     data = b'{"a":1,"b":null}\n{"a":2}\n'

@@ -111,7 +111,7 @@ class ArrayParser:
         errors: dict[int, RowError | None] = {}
         for index, place in enumerate(batch):
             try:
-                objects.append(self._lines.row(load_object(place[2])))
+                objects.append(self._lines.row(load_object(place[2], self._lines.fills)))
             except Malformed as wrong:
                 described = len(errors) < self._room
                 record = extent.records + index

@@ -86,7 +86,7 @@ class LineParser:
         errors: dict[int, RowError | None] = {}
         for at, (index, place) in enumerate(zip(origin, places, strict=True)):
             try:
-                objects.append(self.row(load_object(place[2])))
+                objects.append(self.row(load_object(place[2], self.fills)))
                 sound.append(at)
             except Malformed as wrong:
                 described = len(errors) < room
@@ -100,6 +100,10 @@ class LineParser:
             errors,
             room,
         )
+
+    def fills(self, key: str) -> bool:
+        """Whether a field is of use: of others nothing is looked at, as the quick parser does."""
+        return self._spec.rescue is not None or self._keys.get(self._fold(key)) in self._wanted
 
     def row(self, found: dict[str, Any]) -> Row:
         """An object with the table's own names; null markers are None."""
@@ -187,15 +191,29 @@ class LineParser:
         return self.shaped([], [], [], before.records, 1, errors, 1)
 
 
-def load_object(raw: bytes) -> dict[str, Any]:
-    """One JSON object; numbers with a point stay exact. Malformed says what is wrong and where."""
+def load_object(raw: bytes, fills: Callable[[str], bool] = lambda key: True) -> dict[str, Any]:
+    """One JSON object; numbers with a point stay exact. Malformed says what is wrong and where.
+
+    A key that stands there twice is wrong where it fills something.
+    """
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         good = raw[: error.start].decode()
         raise Malformed("is not UTF-8", len(good) + 1, Code.INVALID_ENCODING) from error
+    doubled: list[int] = []
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            doubled.append(len(pairs))
+        return made
+
     try:
-        found = json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
+        found = json.loads(text, parse_float=Decimal, object_pairs_hook=once)
+        if doubled and isinstance(found, dict):
+            pairs = json.loads(text, parse_float=Decimal, object_pairs_hook=_Pairs)
+            _refuse_doubled(_Pairs(pair for pair in pairs if fills(pair[0])))
     except json.JSONDecodeError as error:
         raise Malformed(f"is no JSON: {error.msg}", error.pos + 1) from error
     except RecursionError as error:
@@ -224,13 +242,21 @@ def _stripped(value: Any) -> Any:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it is written, doubled keys and all."""
+
+
+def _refuse_doubled(value: Any) -> None:
+    if isinstance(value, _Pairs):
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise Malformed(f"the key {twice!r} stands there twice", None)
-    return found
+        for key, one in value:
+            if key in seen:
+                raise Malformed(f"the key {key!r} stands there twice", None)
+            seen.add(key)
+            _refuse_doubled(one)
+    elif isinstance(value, list):
+        for one in value:
+            _refuse_doubled(one)
 
 
 def _character(raw: bytes, column: str) -> int | None:
