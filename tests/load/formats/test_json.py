@@ -116,6 +116,21 @@ def test_null_is_no_object(read: Read, data: str) -> None:
     assert [error.line for error in result.errors] == wrong
 
 
+@pytest.mark.parametrize(
+    ("line", "character"),
+    [
+        ('{"a":"x"}', 2),
+        (' { "b" : "a" , "a" :"x"}', 16),
+        ('{"z":{"a":1},"b":"é","A":"x"}', 22),
+        ('{"z":[{"a":"}"}],"\\u0061":"x"}', 18),
+    ],
+)
+def test_character_is_that_of_the_field(read: Read, line: str, character: int) -> None:
+    """The place of a misfit is where its own field is named, not a value or an inner key."""
+    result = read(line.encode(), JsonFormat(), AB, match="name_insensitive", name="f.json")
+    assert [error.character for error in result.errors] == [character]
+
+
 @pytest.mark.parametrize("beside", ["", '{"a":"x"}\n'])
 def test_doubled_keys(read: Read, beside: str) -> None:
     """A key twice is an error where it fills a column, whatever line stands beside it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +21,8 @@ from calque.load.formats.shape import Shaper
 from calque.load.manifest import RowError
 from calque.load.work import JsonFormat
 
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"\s*[{:,]?\s*")
 Place = tuple[int, int, bytes]
 """Where a record stands: its line, its offset in the stream, its bytes."""
 
@@ -174,7 +177,7 @@ class LineParser:
             line=line,
             record=record + 1,
             column=misfit.column,
-            character=_character(raw, misfit.column),
+            character=_character(raw, lambda key: self._keys.get(self._fold(key)) == misfit.column),
             target_type=misfit.target_type,
             value=cut(misfit.value),
             code=misfit.code,
@@ -259,8 +262,23 @@ def _refuse_doubled(value: Any) -> None:
             _refuse_doubled(one)
 
 
-def _character(raw: bytes, column: str) -> int | None:
-    """Where the field is named in its line, in characters from 1; None for a line of many."""
+def _character(raw: bytes, is_key: Callable[[str], bool]) -> int | None:
+    """Where the field is named in its object, in characters from 1; None if that cannot be told."""
     text = raw.decode("utf-8", "replace")
-    at = text.find(json.dumps(column, ensure_ascii=False))
-    return at + 1 if at >= 0 else None
+    end = 0
+    try:
+        while text[at := _past(text, end)] == '"':
+            key, end = _DECODER.raw_decode(text, at)
+            if is_key(key):
+                return at + 1
+            _, end = _DECODER.raw_decode(text, _past(text, end))
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return None
+
+
+def _past(text: str, at: int) -> int:
+    """What follows a mark between two values."""
+    found = _BETWEEN.match(text, at)
+    assert found is not None, "it may be empty"
+    return found.end()
