@@ -137,7 +137,7 @@ class QuickJson:
 
 def _first_null(table: pa.Table) -> int | None:
     """The first row without any value; nearly always some column has no NULL, and this is free."""
-    if not all(column.null_count for column in table.columns):
+    if not table.columns or not all(column.null_count for column in table.columns):
         return None
     empty = reduce(pc.and_, (pc.is_null(column) for column in table.columns))
     row: int = pc.index(empty, True).as_py()
