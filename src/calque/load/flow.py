@@ -132,15 +132,15 @@ class Statement:
             )
 
     def _stage(self, snapshot: Snapshot | None) -> Stage:
-        # A table inside its own stage must not be loaded into itself.
-        own = self.lake.root.rstrip("/") + "/" if snapshot is not None else None
-        return Stage(
+        stage = Stage(
             self.request.stage,
             self._settings,
             files=self.request.files,
             pattern=self.request.pattern,
-            exclude=own,
         )
+        if snapshot is not None:
+            stage.leave_out(self.lake.place)
+        return stage
 
     def _table(self, snapshot: Snapshot) -> TableRow | None:
         key = self.lake.key(snapshot)
@@ -227,6 +227,7 @@ class Statement:
             size = sum(file.identity.size for file in files)
             engine = self._engine_for(size)
             snapshot = self._ready(stage, snapshot, engine, files, format)
+            stage.leave_out(self.lake.place)  # the listing goes on while the table fills
             table = table or self._table(snapshot)
             assert table is not None, "a table that is there is registered"
             batch = Batch(
