@@ -93,7 +93,7 @@ def _open(connection: Connection, ledger: Ledger, table: TableRow, start: LoadSt
             last=False,
             state="WRITING",
             owner=start.owner,
-            lease_until=ledger.lease_now(now) + int(start.lease_seconds * 1e6),
+            lease_until=ledger.lease_now(connection) + int(start.lease_seconds * 1e6),
             started_at=now,
             base_version=start.base_version,
             who=start.who,

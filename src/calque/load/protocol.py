@@ -111,7 +111,8 @@ class LoadRun:
         """Steps 4 and 5; the table's version. Raises Aborted if another aborted the load.
 
         An error that leaves the outcome open ends in an abort by marker, so that nothing is left
-        half-way; if even that fails, whoever comes next recovers the load.
+        half-way; it is no error if the table then says that the load was committed. If even that
+        fails, whoever comes next recovers the load.
         """
         try:
             return commit(
@@ -131,7 +132,11 @@ class LoadRun:
                 self.start.base_version,
                 self.table.number,
             )
-            abort(self.ledger, self.lake, self.table, load, manifest, error.message)
+            mark, version = abort(
+                self.ledger, self.lake, self.table, load, manifest, error.message
+            )
+            if mark is Mark.COMMITTED:
+                return version
             raise
 
     def give_up(self, message: str, manifest: Manifest) -> None:
@@ -160,8 +165,8 @@ class LoadRun:
     def _keep(self) -> None:
         pause = self.start.lease_seconds / 4
         while not self._stop.wait(pause):
-            # An unreachable ledger is no reason to stop: the lease may be renewed next time.
-            with suppress(Unavailable):
+            # A ledger that fails is no reason to stop: the lease may be renewed next time.
+            with suppress(CalqueError):
                 if not renew_lease(
                     self.ledger, self.load_id, self.start.owner, self.start.lease_seconds
                 ):
@@ -202,7 +207,7 @@ def abort(
     load: OpenLoad,
     manifest: Manifest | None,
     message: str,
-) -> Mark:
+) -> tuple[Mark, int]:
     """Abort a load that others might still commit: by a marker. It may turn out committed."""
     change = Change(load_id=load.load_id, mark=Mark.ABORTED)
     mark, version = _settle(ledger, lake, table, load.base_version, change)
@@ -212,7 +217,7 @@ def abort(
         _finish(ledger, lake, load.load_id, version, manifest)
     else:
         finalise(ledger, load.load_id, version)
-    return mark
+    return mark, version
 
 
 def recover(
@@ -230,10 +235,10 @@ def recover(
 def _recover(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad) -> Mark:
     manifest = manifest_of(ledger, load.load_id)
     if manifest is None or load.state == "WRITING":
-        return abort(ledger, lake, table, load, manifest, "its loader died while writing")
+        return abort(ledger, lake, table, load, manifest, "its loader died while writing")[0]
     marker = _open(lake, table).marker(load.load_id, load.base_version)
     if marker is None and not data_files_exist(lake, manifest):
-        return abort(ledger, lake, table, load, manifest, "its data files were cleaned away")
+        return abort(ledger, lake, table, load, manifest, "its data files were cleaned away")[0]
     try:
         commit(ledger, lake, table, load.load_id, load.base_version, manifest)
     except Aborted:
