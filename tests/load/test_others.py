@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,13 +13,21 @@ from deltalake import DeltaTable, write_deltalake
 from sqlalchemy import select
 
 from calque.config import Settings
-from calque.errors import Aborted, CalqueError, IntegrityError, Unavailable, Unsupported
+from calque.errors import (
+    Aborted,
+    AlreadyExists,
+    CalqueError,
+    IntegrityError,
+    Unavailable,
+    Unsupported,
+)
 from calque.ledger import open_ledger
 from calque.ledger.schema import claims, purges
 from calque.ledger.tables import register_table
 from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted
+from calque.load.tables import Snapshot
 from calque.load.truncate import truncate_table
 from tests.load.loader import Place, ended, report, run, start
 from tests.load.meddling import Meddling
@@ -381,6 +390,23 @@ def test_label_of_an_aborted_load_can_be_used_again(simple: Place) -> None:
     told = simple.load(label="once")
     assert told.load_ids == ["once~2"]
     assert simple.load(label="once").replayed
+
+
+def test_a_label_that_another_ends_meanwhile(simple: Place) -> None:
+    """Of two that run a labelled statement at once one loads, even if the other comes too late."""
+    expected = write_files(simple.stage, 2)
+    late = simple.statement(label="once", force=True)
+    begin = late._made
+
+    def overtaken(*known: Any) -> Snapshot:
+        simple.load(label="once", force=True)
+        return begin(*known)
+
+    late._made = overtaken  # type: ignore[method-assign]
+    with pytest.raises(AlreadyExists, match="run it again"):
+        late.run()
+    assert ids(simple) == Counter(expected)
+    assert simple.load(label="once", force=True).replayed
 
 
 def test_labelled_statement_killed_between_batches(simple: Place) -> None:

@@ -19,13 +19,13 @@ from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
-from calque.load.label import done_by_label, new_load_id, replay
+from calque.load.label import done_by_label, new_load_id, replay, uses_of_label
 from calque.load.manifest import StagedFile, Status
 from calque.load.plan import choose_format, choose_match
 from calque.load.preview import preview
 from calque.load.protocol import recover
 from calque.load.purge import purge_sources
-from calque.load.rebuild import rebuild
+from calque.load.rebuild import ledger_to_look, rebuild
 from calque.load.render import render
 from calque.load.report import Report
 from calque.load.stage import Stage
@@ -67,6 +67,7 @@ class Statement:
         self._engine: Engine | None = None
         self._progress = progress
         self._archive: str | None = None
+        self._labelled = 0
         self.report = Report(
             self.lake.display,
             forced=request.force,
@@ -88,6 +89,13 @@ class Statement:
 
     def _run(self) -> None:
         snapshot = self._find()
+        if snapshot is None or not self._look_only:
+            self._run_on(snapshot)
+            return
+        with ledger_to_look(self.ledger, self.lake, snapshot) as self.ledger:
+            self._run_on(snapshot)
+
+    def _run_on(self, snapshot: Snapshot | None) -> None:
         stage = self._stage(snapshot)
         if self.request.archive is not None:
             root = self.lake.root if snapshot is not None else None
@@ -95,6 +103,7 @@ class Statement:
         table = self._table(snapshot) if snapshot is not None else None
         if table is not None and not self._look_only:
             self._put_in_order(table, stage)
+        self._labelled = uses_of_label(self.ledger, table, self.request)
         if table is not None and replay(self.ledger, table, self.request, self.report):
             return
         decisions = self._decisions(stage, table)
@@ -243,6 +252,7 @@ class Statement:
                 advance=self._advance(len(files), size),
             )
             start = self._start(table, snapshot, engine)
+            self._labelled += 1
             batch.run(start, snapshot, chunk, last=last)
             self._purge(table, stage)
             snapshot = self.lake.open()
@@ -300,7 +310,7 @@ class Statement:
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
         return LoadStart(
-            load_id=new_load_id(self.ledger, table, self.request.label),
+            load_id=new_load_id(self.ledger, table, self.request.label, self._labelled),
             owner=self._owner,
             lease_seconds=self.request.lease_seconds,
             base_version=snapshot.version,
