@@ -367,6 +367,27 @@ def test_straggler_of_a_forgotten_load_is_refused(tmp_path: Path) -> None:
     assert snapshot.marker("a-new-load", snapshot.version) is None
 
 
+@pytest.mark.parametrize("step", ["write.after", "prepare.after", "commit.after"])
+def test_dead_load_older_than_the_oldest_snapshot(tmp_path: Path, step: str) -> None:
+    """On Iceberg a load that died before snapshots expired is ended, and hinders no other."""
+    place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
+    expected = write_files(place.stage, 1)
+    place.load()
+    expected += write_files(place.stage, 1, first=1)
+    assert run(place, "victim", f"{step}:kill") < 0
+    for _ in range(2):
+        table = iceberg(place)
+        table.append(table.scan().to_arrow().slice(0, 0))
+    table = iceberg(place)
+    last = table.current_snapshot()
+    assert last is not None
+    old = [one.snapshot_id for one in table.snapshots() if one.snapshot_id != last.snapshot_id]
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+    place.load()
+    assert ids(place) == Counter(expected)
+    assert place.load().files.counts == {"SKIPPED_LOADED": 2}
+
+
 def test_label_makes_a_statement_idempotent(place: Place) -> None:
     """A label that was loaded gives its report again and loads nothing, even with FORCE."""
     expected = write_files(place.stage, 2)

@@ -26,7 +26,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from calque import faults
-from calque.errors import Aborted, CalqueError, ConditionNotMatch, NotFound, Unavailable
+from calque.errors import (
+    Aborted,
+    CalqueError,
+    ConditionNotMatch,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import Claimed, LoadStart, Wanted
 from calque.ledger.claim import claim as claim_files
@@ -35,9 +42,10 @@ from calque.ledger.finish import abort as abort_in_ledger
 from calque.ledger.finish import prepare as prepare_in_ledger
 from calque.ledger.history import find_load
 from calque.ledger.lease import OpenLoad, dead_loads, renew_lease, take_over
+from calque.ledger.schema import OPEN
 from calque.load.orphans import data_files_exist, remove_orphans
 from calque.load.sidecar import Sidecars
-from calque.load.tables import Change, Lake, Mark, Snapshot
+from calque.load.tables import Change, Lake, Mark, Marker, Snapshot
 
 STEPS = (
     "claim.before",
@@ -236,7 +244,7 @@ def _recover(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad) -> Mar
     manifest = manifest_of(ledger, load.load_id)
     if manifest is None or load.state == "WRITING":
         return abort(ledger, lake, table, load, manifest, "its loader died while writing")[0]
-    marker = _open(lake, table).marker(load.load_id, load.base_version)
+    marker = _marker(ledger, lake, _open(lake, table), load.load_id, load.base_version)
     if marker is None and not data_files_exist(lake, manifest):
         return abort(ledger, lake, table, load, manifest, "its data files were cleaned away")[0]
     try:
@@ -254,7 +262,7 @@ def _settle(
     wait = 0.01
     while True:
         snapshot = _open(lake, table)
-        found = snapshot.marker(change.load_id, base_version)
+        found = _marker(ledger, lake, snapshot, change.load_id, base_version)
         if found is not None:
             return found.mark, _version(lake, change.load_id, found.version, snapshot)
         faults.point("commit.before")
@@ -271,6 +279,25 @@ def _settle(
                 raise
         time.sleep(wait * random.random())
         wait = min(wait * 2, 2.0)
+
+
+def _marker(
+    ledger: Ledger, lake: Lake, snapshot: Snapshot, load_id: str, base_version: int
+) -> Marker | None:
+    """The load's marker; where the table's past is cut, what sidecar and ledger tell of it.
+
+    A marker that is kept beside the log is dropped only once its load is over in the ledger. So a
+    load that is open there, asked after the snapshot was read, was not committed before it.
+    """
+    try:
+        return snapshot.marker(load_id, base_version)
+    except Unsupported:
+        noted = dict(Sidecars(lake.place).loads()).get(load_id)
+        if noted is not None:
+            return Marker(Mark.COMMITTED, noted)
+        if find_load(ledger, load_id).state in OPEN:
+            return None
+        raise
 
 
 def _version(lake: Lake, load_id: str, version: int | None, snapshot: Snapshot) -> int:
