@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,41 @@ def test_restored_table_loads_again_what_it_lost(place: Place) -> None:
     }
     assert ids(place) == Counter(expected + later)
     assert place.load().count(Status.SKIPPED_LOADED) == 2
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["known", "lost"])
+@pytest.mark.parametrize("undone", ["force", "truncate"])
+def test_restored_rows_are_not_loaded_again(simple: Place, undone: str, lost: bool) -> None:
+    """A restore brings back what the ledger had put aside: those files are known again."""
+    expected = write_files(simple.stage, 2)
+    version = simple.load().table_version
+    assert version is not None
+    if undone == "force":
+        simple.load(force=True)
+    else:
+        with open_ledger(simple.ledger) as ledger:
+            truncate_table(simple.table, Settings(), ledger)
+    restore(simple, version)
+    assert ids(simple) == Counter(expected)
+    place = replace(simple, ledger=str(simple.folder / "new.db")) if lost else simple
+    for _ in range(2):
+        assert place.load().files.counts == {"SKIPPED_LOADED": 2}
+    assert ids(place) == Counter(expected)
+
+
+def test_a_restore_that_is_taken_back(delta: Place) -> None:
+    """A Delta table restored to an early version and then to a late one knows what it has."""
+    expected = write_files(delta.stage, 1)
+    early = delta.load().table_version
+    expected += write_files(delta.stage, 1, first=1)
+    late = delta.load().table_version
+    assert early is not None
+    assert late is not None
+    restore(delta, early)
+    delta.load(files=("f00000.csv",))
+    restore(delta, late)
+    assert delta.load().files.counts == {"SKIPPED_LOADED": 2}
+    assert ids(delta) == Counter(expected)
 
 
 def restore(place: Place, version: int) -> None:

@@ -14,7 +14,7 @@ from calque.errors import DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.lease import this_process
-from calque.ledger.tables import find_table, register_table, void_records
+from calque.ledger.tables import find_table, note_restore, register_table, void_records
 from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
@@ -156,6 +156,12 @@ class Statement:
         if self._look_only:
             return find_table(self.ledger, key)
         table = register_table(self.ledger, key)
+        ranges = [] if table.unchecked else snapshot.restored(table.checked_version)
+        if ranges and note_restore(self.ledger, table, ranges):
+            self.report.notes.append(
+                "the table was restored to an earlier version: files that it lost count as new"
+            )
+            table = register_table(self.ledger, key)
         if table.unchecked:
             faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
@@ -165,13 +171,7 @@ class Statement:
                     "taken over from the table itself"
                 )
         else:
-            void = void_records(
-                self.ledger, table, snapshot.restored(table.checked_version), snapshot.version
-            )
-            if void:
-                self.report.notes.append(
-                    f"the table was restored to an earlier version: {void} files count as new"
-                )
+            void_records(self.ledger, table, [], snapshot.version)
         return register_table(self.ledger, key)
 
     def _put_in_order(self, table: TableRow, stage: Stage) -> None:

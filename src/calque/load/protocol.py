@@ -140,9 +140,7 @@ class LoadRun:
                 self.start.base_version,
                 self.table.number,
             )
-            mark, version = abort(
-                self.ledger, self.lake, self.table, load, manifest, error.message
-            )
+            mark, version = abort(self.ledger, self.lake, self.table, load, manifest, error.message)
             if mark is Mark.COMMITTED:
                 return version
             raise

@@ -18,7 +18,8 @@ from calque.load.tables import Lake, Mark, Snapshot
 def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> list[str]:
     """Take in every committed load the ledger does not know; the ids, oldest first.
 
-    A load counts as committed if its sidecar was marked done or the table has its marker. The
+    A load counts as committed if its sidecar was marked done or the table has its marker, and no
+    restore has taken it back; what a restore brought back is recorded again. The
     table is noted as read at the very end, so whoever comes after one that failed or was killed
     midway does it again; doing it twice, or two at once, is harmless.
     """
@@ -29,12 +30,15 @@ def rebuild(ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot) -> 
             version = _committed_at(snapshot, load_id)
         if version is not None:
             found.append((version, load_id))
+    restored = snapshot.restored(0)
     adopted = []
     for version, load_id in sorted(found):
+        if any(low < version <= high for low, high in restored):
+            continue
         listed = sidecars.read(load_id, snapshot.table_id)
         if listed is not None and adopt(ledger, table, load_id, version, listed):
             adopted.append(load_id)
-    void_records(ledger, table, snapshot.restored(0), snapshot.version)
+    void_records(ledger, table, restored, snapshot.version)
     return adopted
 
 
