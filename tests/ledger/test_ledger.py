@@ -171,8 +171,9 @@ def test_prepare_needs_the_lease_holder(ledger: Ledger, table: TableRow, clock: 
     clock.now += 2_000_000
     (dead,) = dead_loads(ledger, table)
     assert take_over(ledger, dead, "new/2/2", 60) is not None
-    with pytest.raises(Aborted, match="taken over"):
+    with pytest.raises(Aborted, match="taken over") as told:
         prepare(ledger, "A", OWNER, Manifest())
+    assert told.value.retryable  # so that a watch goes on
     assert manifest_of(ledger, "A") is None
 
 

@@ -148,6 +148,7 @@ def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> Non
         raise Aborted(
             f"load {load_id} was taken over by another loader while it was writing",
             hint="Nothing was loaded by this run; run the statement again.",
+            retryable=True,
         )
 
 

@@ -201,6 +201,7 @@ def commit(
         raise Aborted(
             f"load {load_id} was aborted by another loader, which took it for dead",
             hint="Nothing was loaded by this run; run the statement again.",
+            retryable=True,
         )
     _finish(ledger, lake, load_id, version, manifest)
     return version
@@ -332,6 +333,7 @@ def _open(lake: Lake, table: TableRow) -> Snapshot:
         raise TableGone(
             f"table {lake.display} was dropped and made again meanwhile",
             hint="Nothing was loaded by this run; run the statement again.",
+            retryable=True,
         )
     return snapshot
 
