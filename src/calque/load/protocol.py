@@ -340,11 +340,13 @@ def _open(lake: Lake, table: TableRow) -> Snapshot:
 
 def _finish(ledger: Ledger, lake: Lake, load_id: str, version: int, manifest: Manifest) -> None:
     faults.point("finalise.before")
+    # Noted first: once the load is over in the ledger its marker may go, and if nobody came back to
+    # write the note, a ledger that is lost then could not be rebuilt.
+    Sidecars(lake.place).finish(load_id, version)
     finalise(ledger, load_id, version, manifest)
     faults.point("finalise.after")
     # The manifest is the caller's: the ledger's own copy is gone by now, and cleaning with an
     # empty list of what to keep would remove what was just committed.
-    Sidecars(lake.place).finish(load_id, version)
     kept = [action["add"] for action in manifest.actions if "add" in action]
     remove_orphans(lake, load_id, keep=kept)
 
