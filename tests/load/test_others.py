@@ -32,7 +32,7 @@ from calque.load.tables import Snapshot
 from calque.load.truncate import truncate_table
 from tests.load.loader import Place, ended, report, run, start
 from tests.load.meddling import Meddling
-from tests.load.world import assert_settled, iceberg, ids, write_files
+from tests.load.world import assert_settled, iceberg, ids, write_file, write_files
 
 
 def test_source_changed_before_it_is_read(place: Place) -> None:
@@ -268,6 +268,20 @@ def test_compacted_table(delta: Place) -> None:
     assert row.status == Status.FAILED
     assert "rewritten" in (row.message or "")
     assert ids(delta) == Counter(expected)
+
+
+def test_compacted_before_a_dead_load_is_finished(delta: Place) -> None:
+    """A dead load whose rows to replace were moved is aborted, and hinders no other."""
+    kept = write_file(delta.stage, 0)
+    write_file(delta.stage, 1)
+    delta.load(batch_files=1)
+    new = write_file(delta.stage, 1, generation=1)
+    assert run(delta, "victim", "prepare.after:kill", on_changed="replace") < 0
+    old = [one for one in ids(delta) if one not in kept]
+    delta.delta_table().optimize.compact()
+    told = delta.load()
+    assert [one.rpartition(" ")[2] for one in told.recovered] == ["aborted"]
+    assert ids(delta) == Counter([*kept, *old, *new])
 
 
 def test_truncate_through_us_forgets(place: Place) -> None:

@@ -30,6 +30,7 @@ from calque.errors import (
     Aborted,
     CalqueError,
     ConditionNotMatch,
+    DataError,
     NotFound,
     Unavailable,
     Unsupported,
@@ -250,6 +251,10 @@ def _recover(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad) -> Mar
         commit(ledger, lake, table, load.load_id, load.base_version, manifest)
     except Aborted:
         return Mark.ABORTED
+    except (DataError, Unsupported) as error:
+        # The rows it replaces were moved, or must stay by now: it would fail for ever, and all
+        # loads of the table with it.
+        return abort(ledger, lake, table, load, manifest, error.message)[0]
     return Mark.COMMITTED
 
 
