@@ -303,6 +303,19 @@ def test_a_new_table_in_its_stage_does_not_feed_itself(delta: Place) -> None:
     assert replaced_rows(str(delta.stage / "t")) == [1, 1, 1]
 
 
+@pytest.mark.parametrize("made", [False, True])
+def test_stage_and_archive_in_the_table(delta: Place, made: bool) -> None:
+    """Staged or archived files in the table's folder, which its cleaner empties, are refused."""
+    write_files(delta.stage, 1)
+    if made:
+        delta.load()
+    write_files(Path(delta.table) / "in", 1, first=1)
+    for options in ({"stage": f"{delta.table}/in/"}, {"archive": f"{delta.table}/done"}):
+        with pytest.raises(StatementInvalid, match="table's own folder"):
+            delta.load(**options)
+    assert (delta.stage / "f00000.csv").exists()
+
+
 def replaced_rows(table: str) -> list[int]:
     return list(DeltaTable(table).to_pyarrow_table().column("id").to_pylist())
 

@@ -98,7 +98,7 @@ class Statement:
     def _run_on(self, snapshot: Snapshot | None) -> None:
         stage = self._stage(snapshot)
         if self.request.archive is not None:
-            root = self.lake.root if snapshot is not None else None
+            root = self.lake.root if self._has_place(snapshot) else None
             self._archive = checked_archive(self.request.archive, self._settings, stage, root)
         table = self._table(snapshot) if snapshot is not None else None
         if table is not None and not self._look_only:
@@ -147,9 +147,13 @@ class Statement:
             files=self.request.files,
             pattern=self.request.pattern,
         )
-        if snapshot is not None:
+        if self._has_place(snapshot):
             stage.leave_out(self.lake.place)
         return stage
+
+    def _has_place(self, snapshot: Snapshot | None) -> bool:
+        """Whether it is known where the table lies: a catalog says so once it is made."""
+        return snapshot is not None or self.lake.kind == "delta"
 
     def _table(self, snapshot: Snapshot) -> TableRow | None:
         key = self.lake.key(snapshot)

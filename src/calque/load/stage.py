@@ -101,6 +101,11 @@ class Stage:
         """
         root = table.operator.location(table.base).rstrip("/") + "/"
         self._own = (root, _real(root))
+        if self.prefix.startswith(root) or _real(self.prefix).startswith(_real(root)):
+            raise StatementInvalid(
+                f"the stage {self.prefix} lies in the table's own folder",
+                hint="Nothing in there is taken for staged files: keep the stage apart.",
+            )
         stage, inside = self.base + self._path, _real(root).removeprefix(_real(self.prefix))
         if inside != _real(root):
             self._own += (stage + inside,)
