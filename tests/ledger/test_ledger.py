@@ -22,7 +22,7 @@ from calque.ledger import Ledger, TableRow, open_ledger
 from calque.ledger.claim import LoadStart, Wanted, claim
 from calque.ledger.database import DEFAULT_LIFE, ERRORS, map_error
 from calque.ledger.expire import expire
-from calque.ledger.files import after_prefix, forget, mget, renew, scan
+from calque.ledger.files import after_prefix, forget, mget, parts_of, renew, scan
 from calque.ledger.finish import Manifest, abort, finalise, manifest_of, prepare
 from calque.ledger.history import errors_of, find_load, history, records_of
 from calque.ledger.identity import DAY
@@ -171,8 +171,9 @@ def test_prepare_needs_the_lease_holder(ledger: Ledger, table: TableRow, clock: 
     clock.now += 2_000_000
     (dead,) = dead_loads(ledger, table)
     assert take_over(ledger, dead, "new/2/2", 60) is not None
-    with pytest.raises(Aborted, match="taken over"):
+    with pytest.raises(Aborted, match="taken over") as told:
         prepare(ledger, "A", OWNER, Manifest())
+    assert told.value.retryable  # so that a watch goes on
     assert manifest_of(ledger, "A") is None
 
 
@@ -221,6 +222,19 @@ def test_truncate_clears_only_what_came_before(ledger: Ledger, table: TableRow) 
     finalise(ledger, "T", 3)
     finalise(ledger, "late", 2)
     assert [one.location for one in scan(ledger, table)] == ["c"]
+
+
+def test_a_late_finalise_moves_no_newer_rows(ledger: Ledger, table: TableRow) -> None:
+    """Rows that a load moved are those of earlier loads: a newer record keeps its own places."""
+    load(ledger, table, "A", ["a", "b", "c"], version=1)
+    begin(ledger, table, "late", ["a"], force=True)
+    moved = dict.fromkeys("bc", (("kept.parquet", 0, 3),))
+    prepare(ledger, "late", OWNER, replace(manifest(ledger, ["a"]), moved=moved))
+    load(ledger, table, "B", ["b"], version=3)
+    finalise(ledger, "late", 2)
+    parts = parts_of(ledger, table, ["b", "c"])
+    assert "kept.parquet" not in str(parts["b"])
+    assert "kept.parquet" in str(parts["c"])
 
 
 def test_restore_voids_records(ledger: Ledger, table: TableRow) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,13 +15,16 @@ from sqlalchemy import event, insert
 from calque.errors import Unavailable
 from calque.ledger import Ledger, TableRow, database, open_ledger
 from calque.ledger.claim import ENDED
-from calque.ledger.files import mget, renew
+from calque.ledger.files import mget, renew, scan
 from calque.ledger.finish import Manifest, abort, adopt, finalise, prepare
-from calque.ledger.lease import dead_loads
+from calque.ledger.lease import dead_loads, renew_lease
 from calque.ledger.schema import claims
 from calque.ledger.tables import register_table
 from tests.ledger.conftest import KEY
 from tests.ledger.filling import OWNER, begin, load, manifest
+
+CONNECTIONS = 15
+"""As many as a ledger has at once."""
 
 pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 
@@ -104,6 +108,47 @@ def test_a_machine_with_a_wrong_clock(url: str, monkeypatch: pytest.MonkeyPatch)
             begin(wrong, table, "B", ["b"], lease=0)
         monkeypatch.undo()
         assert [one.load_id for one in dead_loads(right, table)] == ["B"]
+
+
+def test_a_clock_that_is_set_meanwhile(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loader whose machine's clock jumps holds its lease, and takes nobody for dead."""
+    with open_ledger(url) as steady, open_ledger(url) as jumping:
+        table = register_table(steady, KEY)
+        begin(jumping, table, "A", ["a"])
+        begin(steady, table, "B", ["b"])
+        true = time.time_ns
+        for hours in (-1, 1):
+            shift = hours * 3600 * 10**9
+            monkeypatch.setattr(database.time, "time_ns", lambda shift=shift: true() + shift)
+            assert renew_lease(jumping, "A", OWNER, 60)
+            assert dead_loads(jumping, table) == []
+            monkeypatch.undo()
+            assert dead_loads(steady, table) == []
+
+
+def test_more_readers_than_connections(ledger: Ledger, table: TableRow) -> None:
+    """Whoever compares a stage and loads meanwhile keeps no connection that others wait for."""
+    load(ledger, table, "A", ["a", "b"])
+    scans = [scan(ledger, table) for _ in range(CONNECTIONS + 1)]
+    assert [next(one).location for one in scans] == ["a"] * len(scans)
+    begin(ledger, table, "B", ["c"])
+
+
+def test_all_claim_with_the_last_connections(url: str) -> None:
+    """Claims by more threads than there are connections wait, and need one connection each."""
+    with open_ledger(url) as ledger, ThreadPoolExecutor(2 * CONNECTIONS) as pool:
+        table = register_table(ledger, KEY)
+        together = threading.Barrier(CONNECTIONS)
+        event.listen(ledger.engine, "begin", lambda _c: wait_for(together))
+        names = [f"load{number}" for number in range(CONNECTIONS)]
+        claimed = pool.map(lambda name: begin(ledger, table, name, [name]), names)
+        assert [one.granted for one in claimed] == [(name,) for name in names]
+
+
+def wait_for(others: threading.Barrier) -> None:
+    with suppress(threading.BrokenBarrierError):
+        others.wait(timeout=5)
+        others.abort()
 
 
 def test_renewal_waits_for_nobody(url: str, ledger: Ledger, table: TableRow) -> None:

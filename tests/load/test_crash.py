@@ -139,9 +139,12 @@ def test_killed_beside_another(place: Place, step: str) -> None:
 @each_kind
 @each_ledger
 def test_failed_then_run_again(place: Place, step: str) -> None:
-    """An error at any step is reported, and the next run puts everything right."""
+    """An error at any step is reported, and the next run puts everything right.
+
+    Right after the commit it is none: the next look at the table finds the load there.
+    """
     _, expected, code = _alone(place, step, "error")
-    assert code == 1
+    assert code == (0 if step == "commit.after" else 1)
     assert_settled(place, expected)
 
 
@@ -149,9 +152,9 @@ def test_failed_then_run_again(place: Place, step: str) -> None:
 @each_kind
 @each_ledger
 def test_failed_once(place: Place, step: str) -> None:
-    """An error that does not come back on the way out harms nothing either."""
+    """An error that does not come back harms nothing, and is none once the table has the rows."""
     _, expected, code = _alone(place, f"{step}@1", "error")
-    assert code == 1
+    assert code == (0 if step in ("commit.after", "finalise.before", "finalise.after") else 1)
     assert_settled(place, expected)
 
 

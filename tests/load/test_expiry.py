@@ -36,6 +36,16 @@ def test_a_staged_file_keeps_its_record_alive(place: Place) -> None:
         assert report.count(Status.SKIPPED_LOADED) == 1
 
 
+def test_a_limited_load_keeps_records_alive(simple: Place) -> None:
+    """A load that stops at its limit has renewed the records of the files it met before."""
+    write_files(simple.stage, 1)
+    simple.load()
+    write_files(simple.stage, 2, first=1)
+    assert simple.load(clock=lambda: later(60), max_files=1).files_loaded == 1
+    report = simple.load(clock=lambda: later(66), files=("f00000.csv",))
+    assert report.count(Status.SKIPPED_LOADED) == 1
+
+
 def test_a_dry_run_renews_nothing(simple: Place) -> None:
     """A dry run only looks: the record expires as if nobody had asked."""
     write_files(simple.stage, 1)

@@ -7,7 +7,10 @@ import time
 from collections import Counter
 
 import pytest
+from sqlalchemy import select
 
+from calque.ledger import open_ledger
+from calque.ledger.schema import tables
 from tests.load.loader import LEASE, Place, ended, report, run, start
 from tests.load.world import assert_settled, ids, write_files
 
@@ -52,6 +55,19 @@ def test_many_rebuild_at_once(lost: tuple[Place, list[int]]) -> None:
     for name, loader in zip(names, loaders, strict=True):
         assert ended(place, name, loader) == 0, report(place, name)
     assert_settled(place, expected)
+
+
+def test_a_dry_run_knows_what_the_table_tells(lost: tuple[Place, list[int]]) -> None:
+    """A dry run with an empty ledger tells what a load would do, and writes nothing."""
+    place, _ = lost
+    write_files(place.stage, 1, first=7)
+    before = place.files()
+    told = place.load(dry_run=True)
+    assert told.files.counts == {"SKIPPED_LOADED": 3, "PLANNED": 1}
+    assert place.files() == before
+    with open_ledger(place.ledger) as ledger, ledger.read() as connection:
+        assert connection.execute(select(tables)).all() == []
+    assert place.load().files_loaded == 1
 
 
 def test_two_tables_with_one_label(simple: Place) -> None:

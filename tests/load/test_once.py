@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -279,6 +281,39 @@ def test_table_inside_its_stage_is_not_loaded_into_itself(delta: Place) -> None:
     for _ in range(2):
         delta.load(into=table)
     assert sorted(replaced_rows(table)) == expected
+
+
+def test_a_table_in_a_stage_that_links_lead_to(delta: Place) -> None:
+    """Named through a link, a table in its stage is still not taken for staged files."""
+    expected = write_files(delta.stage, 1)
+    link = delta.folder / "link"
+    link.symlink_to(delta.stage)
+    for folder in (link, delta.stage, link):
+        delta.load(stage=f"{link}/", into=f"{folder}/table")
+    assert sorted(replaced_rows(f"{link}/table")) == expected
+
+
+def test_a_new_table_in_its_stage_does_not_feed_itself(delta: Place) -> None:
+    """A table that is made in the stage while it is listed is not loaded into itself."""
+    delta.stage.mkdir()
+    for name in "abx":
+        pq.write_table(pa.table({"id": [1]}), delta.stage / f"{name}.parquet")
+    (delta.stage / "t").mkdir()
+    delta.load(into=str(delta.stage / "t"), batch_files=1)
+    assert replaced_rows(str(delta.stage / "t")) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_stage_and_archive_in_the_table(delta: Place, made: bool) -> None:
+    """Staged or archived files in the table's folder, which its cleaner empties, are refused."""
+    write_files(delta.stage, 1)
+    if made:
+        delta.load()
+    write_files(Path(delta.table) / "in", 1, first=1)
+    for options in ({"stage": f"{delta.table}/in/"}, {"archive": f"{delta.table}/done"}):
+        with pytest.raises(StatementInvalid, match="table's own folder"):
+            delta.load(**options)
+    assert (delta.stage / "f00000.csv").exists()
 
 
 def replaced_rows(table: str) -> list[int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,17 +14,25 @@ from deltalake import DeltaTable, write_deltalake
 from sqlalchemy import select
 
 from calque.config import Settings
-from calque.errors import Aborted, CalqueError, IntegrityError, Unavailable, Unsupported
+from calque.errors import (
+    Aborted,
+    AlreadyExists,
+    CalqueError,
+    IntegrityError,
+    Unavailable,
+    Unsupported,
+)
 from calque.ledger import open_ledger
 from calque.ledger.schema import claims, purges
 from calque.ledger.tables import register_table
 from calque.load.manifest import Status
 from calque.load.options import on_error
 from calque.load.report import LoadAborted
+from calque.load.tables import Snapshot
 from calque.load.truncate import truncate_table
 from tests.load.loader import Place, ended, report, run, start
 from tests.load.meddling import Meddling
-from tests.load.world import assert_settled, iceberg, ids, write_files
+from tests.load.world import assert_settled, iceberg, ids, write_file, write_files
 
 
 def test_source_changed_before_it_is_read(place: Place) -> None:
@@ -174,8 +184,9 @@ def test_table_made_again_during_a_load(simple: Place) -> None:
     write_files(simple.stage, 1)
     simple.load()
     write_files(simple.stage, 1, first=3)
-    with pytest.raises(Aborted, match="made again"):
+    with pytest.raises(Aborted, match="made again") as told:
         simple.load(engine=Meddling(after=lambda: remake(simple)))
+    assert told.value.retryable  # so that a watch goes on
     assert ids(simple) == Counter()
     assert simple.load().files_loaded == 2
     with open_ledger(simple.ledger) as ledger, ledger.read() as connection:
@@ -197,6 +208,41 @@ def test_restored_table_loads_again_what_it_lost(place: Place) -> None:
     }
     assert ids(place) == Counter(expected + later)
     assert place.load().count(Status.SKIPPED_LOADED) == 2
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["known", "lost"])
+@pytest.mark.parametrize("undone", ["force", "truncate"])
+def test_restored_rows_are_not_loaded_again(simple: Place, undone: str, lost: bool) -> None:
+    """A restore brings back what the ledger had put aside: those files are known again."""
+    expected = write_files(simple.stage, 2)
+    version = simple.load().table_version
+    assert version is not None
+    if undone == "force":
+        simple.load(force=True)
+    else:
+        with open_ledger(simple.ledger) as ledger:
+            truncate_table(simple.table, Settings(), ledger)
+    restore(simple, version)
+    assert ids(simple) == Counter(expected)
+    place = replace(simple, ledger=str(simple.folder / "new.db")) if lost else simple
+    for _ in range(2):
+        assert place.load().files.counts == {"SKIPPED_LOADED": 2}
+    assert ids(place) == Counter(expected)
+
+
+def test_a_restore_that_is_taken_back(delta: Place) -> None:
+    """A Delta table restored to an early version and then to a late one knows what it has."""
+    expected = write_files(delta.stage, 1)
+    early = delta.load().table_version
+    expected += write_files(delta.stage, 1, first=1)
+    late = delta.load().table_version
+    assert early is not None
+    assert late is not None
+    restore(delta, early)
+    delta.load(files=("f00000.csv",))
+    restore(delta, late)
+    assert delta.load().files.counts == {"SKIPPED_LOADED": 2}
+    assert ids(delta) == Counter(expected)
 
 
 def restore(place: Place, version: int) -> None:
@@ -222,6 +268,20 @@ def test_compacted_table(delta: Place) -> None:
     assert row.status == Status.FAILED
     assert "rewritten" in (row.message or "")
     assert ids(delta) == Counter(expected)
+
+
+def test_compacted_before_a_dead_load_is_finished(delta: Place) -> None:
+    """A dead load whose rows to replace were moved is aborted, and hinders no other."""
+    kept = write_file(delta.stage, 0)
+    write_file(delta.stage, 1)
+    delta.load(batch_files=1)
+    new = write_file(delta.stage, 1, generation=1)
+    assert run(delta, "victim", "prepare.after:kill", on_changed="replace") < 0
+    old = [one for one in ids(delta) if one not in kept]
+    delta.delta_table().optimize.compact()
+    told = delta.load()
+    assert [one.rpartition(" ")[2] for one in told.recovered] == ["aborted"]
+    assert ids(delta) == Counter([*kept, *old, *new])
 
 
 def test_truncate_through_us_forgets(place: Place) -> None:
@@ -347,15 +407,52 @@ def test_straggler_of_a_forgotten_load_is_refused(tmp_path: Path) -> None:
     for number in range(1, 4):
         write_files(place.stage, 1, first=number)
         place.load()
+    expire_snapshots(place)
+    snapshot = place.statement().lake.open()
+    with pytest.raises(Unsupported, match="cannot be told"):
+        snapshot.marker("some-old-load", base)
+    assert snapshot.marker("a-new-load", snapshot.version) is None
+
+
+@pytest.mark.parametrize("step", ["write.after", "prepare.after", "commit.after"])
+def test_dead_load_older_than_the_oldest_snapshot(tmp_path: Path, step: str) -> None:
+    """On Iceberg a load that died before snapshots expired is ended, and hinders no other."""
+    place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
+    expected = write_files(place.stage, 1)
+    place.load()
+    expected += write_files(place.stage, 1, first=1)
+    assert run(place, "victim", f"{step}:kill") < 0
+    for _ in range(2):
+        table = iceberg(place)
+        table.append(table.scan().to_arrow().slice(0, 0))
+    expire_snapshots(place)
+    place.load()
+    assert ids(place) == Counter(expected)
+    assert place.load().files.counts == {"SKIPPED_LOADED": 2}
+
+
+def test_killed_then_expired_then_ledger_lost(tmp_path: Path) -> None:
+    """On Iceberg a load killed at its very end is known to the table when all else forgot it."""
+    place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
+    expected = write_files(place.stage, 1)
+    place.load()
+    expected += write_files(place.stage, 1, first=1)
+    assert run(place, "victim", "finalise.after:kill") < 0
+    expected += write_files(place.stage, 1, first=2)
+    place.load()
+    expire_snapshots(place)
+    again = replace(place, ledger=str(tmp_path / "new.db"))
+    assert again.load().files.counts == {"SKIPPED_LOADED": 3}
+    assert ids(place) == Counter(expected)
+
+
+def expire_snapshots(place: Place) -> None:
+    """Let an Iceberg table forget every snapshot but the last."""
     table = iceberg(place)
     last = table.current_snapshot()
     assert last is not None
     old = [one.snapshot_id for one in table.snapshots() if one.snapshot_id != last.snapshot_id]
     table.maintenance.expire_snapshots().by_ids(old).commit()
-    snapshot = place.statement().lake.open()
-    with pytest.raises(Unsupported, match="cannot be told"):
-        snapshot.marker("some-old-load", base)
-    assert snapshot.marker("a-new-load", snapshot.version) is None
 
 
 def test_label_makes_a_statement_idempotent(place: Place) -> None:
@@ -381,6 +478,23 @@ def test_label_of_an_aborted_load_can_be_used_again(simple: Place) -> None:
     told = simple.load(label="once")
     assert told.load_ids == ["once~2"]
     assert simple.load(label="once").replayed
+
+
+def test_a_label_that_another_ends_meanwhile(simple: Place) -> None:
+    """Of two that run a labelled statement at once one loads, even if the other comes too late."""
+    expected = write_files(simple.stage, 2)
+    late = simple.statement(label="once", force=True)
+    begin = late._made
+
+    def overtaken(*known: Any) -> Snapshot:
+        simple.load(label="once", force=True)
+        return begin(*known)
+
+    late._made = overtaken  # type: ignore[method-assign]
+    with pytest.raises(AlreadyExists, match="run it again"):
+        late.run()
+    assert ids(simple) == Counter(expected)
+    assert simple.load(label="once", force=True).replayed
 
 
 def test_labelled_statement_killed_between_batches(simple: Place) -> None:

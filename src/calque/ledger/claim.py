@@ -83,7 +83,13 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
 
 def _open(connection: Connection, ledger: Ledger, table: TableRow, start: LoadStart) -> None:
     if connection.execute(select(loads.c.load_id).where(loads.c.load_id == start.load_id)).first():
-        raise AlreadyExists(f"load {start.load_id} is in the ledger already")
+        raise AlreadyExists(
+            f"load {start.load_id} is in the ledger already",
+            hint="Another process runs, or ran just now, a statement with this label: run it again "
+            "to see what that one did."
+            if start.label
+            else None,
+        )
     now = ledger.now()
     connection.execute(
         insert(loads).values(
@@ -93,7 +99,7 @@ def _open(connection: Connection, ledger: Ledger, table: TableRow, start: LoadSt
             last=False,
             state="WRITING",
             owner=start.owner,
-            lease_until=ledger.lease_now(now) + int(start.lease_seconds * 1e6),
+            lease_until=ledger.lease_now(connection) + int(start.lease_seconds * 1e6),
             started_at=now,
             base_version=start.base_version,
             who=start.who,

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,21 +57,18 @@ class Ledger:
         """Microseconds since the epoch, by this machine: what files' time stamps compare with."""
         return self._clock() if self._clock else time.time_ns() // 1000
 
-    def lease_now(self, now: int | None = None) -> int:
-        """The time by which leases are told: the same for every machine that shares the ledger."""
-        return (self.now() if now is None else now) + self._ahead
+    def lease_now(self, connection: Connection) -> int:
+        """The time by which leases are told: the same for every machine that shares the ledger.
 
-    @cached_property
-    def _ahead(self) -> int:
-        """How far the database's clock is before this machine's; asked once."""
+        Asked each time, of the caller's own connection: a clock that was wrong, and is set while a
+        loader runs for days, must not let it take others for dead, nor seem dead to them.
+        """
         if self._clock or self.engine.dialect.name != "postgresql":
-            return 0
-        with self.read() as connection:
-            asked = self.now()
-            told = connection.exec_driver_sql(
-                "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-            ).scalar_one()
-            return int(told) - (asked + self.now()) // 2
+            return self.now()
+        told = connection.exec_driver_sql(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        )
+        return int(told.scalar_one())
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -178,7 +174,7 @@ def _postgres(text: str) -> Engine:
 
 def _begin_postgres(connection: Connection) -> None:
     # A loader that froze inside a transaction loses it, and with it the locks others wait for.
-    # Reads are left alone: they follow the listing of a stage, which may be slow.
+    # Reads hold no lock that a writer waits for, so they are left alone.
     if connection.get_execution_options().get("calque_write"):
         connection.exec_driver_sql(
             f"SET LOCAL idle_in_transaction_session_timeout = '{BUSY_SECONDS}s'; "

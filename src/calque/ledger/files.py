@@ -32,19 +32,22 @@ KNOWN = (
 
 
 def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
-    """Live records under a location prefix in byte order, a page in memory at a time."""
-    query = _live(ledger, table)
-    if prefix:
-        query = query.where(files.c.location >= prefix)
-        end = after_prefix(prefix)
-        if end is not None:
-            query = query.where(files.c.location < end)
-    with ledger.read() as connection:
-        rows = connection.execution_options(yield_per=PAGE).execute(
-            query.order_by(files.c.location)
-        )
-        for page in rows.partitions():
-            yield from map(Known._make, page)
+    """Live records under a location prefix in byte order, a page in memory at a time.
+
+    No connection is held between pages: whole loads may run before the next one is asked for.
+    """
+    query = _live(ledger, table).order_by(files.c.location).limit(PAGE)
+    end = after_prefix(prefix)
+    if end is not None:
+        query = query.where(files.c.location < end)
+    following = files.c.location >= prefix
+    while True:
+        with ledger.read() as connection:
+            page = connection.execute(query.where(following)).all()
+        yield from map(Known._make, page)
+        if len(page) < PAGE:
+            return
+        following = files.c.location > page[-1][0]
 
 
 def mget(ledger: Ledger, table: TableRow, locations: Iterable[str]) -> dict[str, Known]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Executable, delete, insert, select, update
 
 from calque.errors import Aborted, Unexpected
 from calque.ledger.database import Ledger
+from calque.ledger.files import GET
 from calque.ledger.identity import micros
 from calque.ledger.schema import OPEN, claims, errors, files, loads, purges, results, tables
 from calque.ledger.tables import TableRow, upsert
@@ -147,6 +148,7 @@ def prepare(ledger: Ledger, load_id: str, owner: str, manifest: Manifest) -> Non
         raise Aborted(
             f"load {load_id} was taken over by another loader while it was writing",
             hint="Nothing was loaded by this run; run the statement again.",
+            retryable=True,
         )
 
 
@@ -206,7 +208,8 @@ def adopt(
     """Take a committed load that the ledger lost back in, as its sidecar tells it.
 
     An id that is taken by a load of another table (two ledgers may have given the same label) gets
-    this table's number behind it. False if the load is known.
+    this table's number behind it. False if the load is known; of a table that was restored it may
+    have lost its records, which it gets again.
     """
     with ledger.write() as connection:
         for name in (load_id, f"{load_id}~t{table.number}"):
@@ -215,10 +218,36 @@ def adopt(
                 rebuilt = "rebuilt from the table"
                 _close(connection, ledger, name, "COMMITTED", manifest, table_version, rebuilt)
                 return True
-            holder = select(loads.c.table_number).where(loads.c.load_id == name)
-            if connection.execute(holder).scalar() == table.number:
+            query = select(loads.c.table_number, loads.c.state).where(loads.c.load_id == name)
+            holder = connection.execute(query).first()
+            if holder is not None and holder.table_number == table.number:
+                if table.was_restored and holder.state == "COMMITTED":
+                    _revive(connection, ledger, table, name, table_version, manifest)
                 return False
     return False
+
+
+def _revive(
+    connection: Connection,
+    ledger: Ledger,
+    table: TableRow,
+    load_id: str,
+    table_version: int,
+    manifest: Manifest,
+) -> None:
+    """Record a known load's sources again where no record as new is there; or its truncation."""
+    places = [one.identity.location for one in manifest.sources]
+    held: set[str] = set()
+    for start in range(0, len(places), GET):
+        query = select(files.c.location).where(
+            files.c.table_number == table.number,
+            files.c.location.in_(places[start : start + GET]),
+            files.c.table_version >= table_version,
+        )
+        held.update(connection.execute(query).scalars())
+    missing = tuple(one for one in manifest.sources if one.identity.location not in held)
+    found = replace(manifest, sources=missing, moved={}, purge=False)
+    _record(connection, ledger, table.number, load_id, table_version, found)
 
 
 def _reopen(
@@ -279,7 +308,12 @@ def _record(
     for place, parts in manifest.moved.items():
         connection.execute(
             update(files)
-            .where(files.c.table_number == number, files.c.location == place)
+            .where(
+                files.c.table_number == number,
+                files.c.location == place,
+                # A late finalise must not touch what a newer commit recorded.
+                files.c.table_version < table_version,
+            )
             .values(parts=json.dumps(parts))
         )
     first = min((source.verified_at for source in manifest.sources), default=now)

@@ -33,17 +33,19 @@ class OpenLoad:
 def renew_lease(ledger: Ledger, load_id: str, owner: str, seconds: float) -> bool:
     """Hold the load for longer; False when it is over or somebody else's."""
     with ledger.write() as connection:
+        until = ledger.lease_now(connection) + int(seconds * 1e6)
         renewed = connection.execute(
             update(loads)
             .where(loads.c.load_id == load_id, loads.c.owner == owner, loads.c.state.in_(OPEN))
-            .values(lease_until=ledger.lease_now() + int(seconds * 1e6))
+            .values(lease_until=until)
         )
     return renewed.rowcount == 1
 
 
 def dead_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
     """Open loads of a table whose lease ran out, or whose process on this machine is gone."""
-    now = ledger.lease_now()
+    with ledger.read() as connection:
+        now = ledger.lease_now(connection)
     return [
         load
         for load in open_loads(ledger, table)
@@ -70,8 +72,8 @@ def open_loads(ledger: Ledger, table: TableRow) -> list[OpenLoad]:
 
 def take_over(ledger: Ledger, load: OpenLoad, owner: str, seconds: float) -> OpenLoad | None:
     """Make a dead load ours; None when it moved since we looked (another was quicker)."""
-    until = ledger.lease_now() + int(seconds * 1e6)
     with ledger.write() as connection:
+        until = ledger.lease_now(connection) + int(seconds * 1e6)
         taken = connection.execute(
             update(loads)
             .where(

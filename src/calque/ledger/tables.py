@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, delete, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, and_, delete, false, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.ledger.database import Ledger
 from calque.ledger.schema import OPEN, files, loads, tables
+
+RESTORED = -2
+"""In place of a checked version: a restore was seen, and what it brought back is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,11 @@ class TableRow:
     def unchecked(self) -> bool:
         """Nobody has compared the ledger with the table yet, or not to the end."""
         return self.checked_version < 0
+
+    @property
+    def was_restored(self) -> bool:
+        """Unchecked since a restore: loads that the ledger knows may be in the table again."""
+        return self.checked_version == RESTORED
 
 
 def find_table(ledger: Ledger, key: TableKey) -> TableRow | None:
@@ -108,6 +116,31 @@ def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
             TableRow(number, TableKey(*key), first, checked)
             for number, *key, first, checked in connection.execute(query)
         ]
+
+
+def note_restore(ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]]) -> bool:
+    """Whether a restore took back anything we had not seen taken back: versions ``(low, high]``.
+
+    Then the table is unchecked until it is read anew. A truncation may have been taken back too.
+    """
+    gone = or_(*(_between(files.c.table_version, *one) for one in ranges), false())
+    emptied = or_(*(_between(tables.c.truncated_version, *one) for one in ranges), false())
+    this = tables.c.number == table.number
+    with ledger.write() as connection:
+        dropped = connection.execute(
+            delete(files).where(files.c.table_number == table.number, gone)
+        ).rowcount
+        truncated = connection.execute(select(tables.c.number).where(this, emptied)).first()
+        if not (dropped or truncated or any(high > table.checked_version for _, high in ranges)):
+            return False
+        connection.execute(
+            update(tables).where(this).values(checked_version=RESTORED, truncated_version=-1)
+        )
+    return True
+
+
+def _between(column: Column[int], low: int, high: int) -> ColumnElement[bool]:
+    return and_(column > low, column <= high)
 
 
 def void_records(

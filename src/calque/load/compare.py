@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -65,8 +66,13 @@ class Comparison:
         self._refresh: list[tuple[Known, SourceIdentity]] = []
 
     def __iter__(self) -> Iterator[Decision]:
-        with ThreadPoolExecutor(8, thread_name_prefix="calque-hash") as pool:
-            yield from self._checked(self._first_look(), pool)
+        try:
+            with ThreadPoolExecutor(8, thread_name_prefix="calque-hash") as pool:
+                yield from self._checked(self._first_look(), pool)
+        except GeneratorExit:  # a limit was reached: what was met on the way is kept alive too
+            with suppress(CalqueError):
+                self._flush()
+            raise
         self._flush()
 
     def _first_look(self) -> Iterator[Decision | _Pair]:

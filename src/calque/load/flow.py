@@ -14,18 +14,18 @@ from calque.errors import DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.lease import this_process
-from calque.ledger.tables import find_table, register_table, void_records
+from calque.ledger.tables import find_table, note_restore, register_table, void_records
 from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
-from calque.load.label import done_by_label, new_load_id, replay
+from calque.load.label import done_by_label, new_load_id, replay, uses_of_label
 from calque.load.manifest import StagedFile, Status
 from calque.load.plan import choose_format, choose_match
 from calque.load.preview import preview
 from calque.load.protocol import recover
 from calque.load.purge import purge_sources
-from calque.load.rebuild import rebuild
+from calque.load.rebuild import ledger_to_look, rebuild
 from calque.load.render import render
 from calque.load.report import Report
 from calque.load.stage import Stage
@@ -67,6 +67,7 @@ class Statement:
         self._engine: Engine | None = None
         self._progress = progress
         self._archive: str | None = None
+        self._labelled = 0
         self.report = Report(
             self.lake.display,
             forced=request.force,
@@ -88,13 +89,21 @@ class Statement:
 
     def _run(self) -> None:
         snapshot = self._find()
+        if snapshot is None or not self._look_only:
+            self._run_on(snapshot)
+            return
+        with ledger_to_look(self.ledger, self.lake, snapshot) as self.ledger:
+            self._run_on(snapshot)
+
+    def _run_on(self, snapshot: Snapshot | None) -> None:
         stage = self._stage(snapshot)
         if self.request.archive is not None:
-            root = self.lake.root if snapshot is not None else None
+            root = self.lake.root if self._has_place(snapshot) else None
             self._archive = checked_archive(self.request.archive, self._settings, stage, root)
         table = self._table(snapshot) if snapshot is not None else None
         if table is not None and not self._look_only:
             self._put_in_order(table, stage)
+        self._labelled = uses_of_label(self.ledger, table, self.request)
         if table is not None and replay(self.ledger, table, self.request, self.report):
             return
         decisions = self._decisions(stage, table)
@@ -132,21 +141,31 @@ class Statement:
             )
 
     def _stage(self, snapshot: Snapshot | None) -> Stage:
-        # A table inside its own stage must not be loaded into itself.
-        own = self.lake.root.rstrip("/") + "/" if snapshot is not None else None
-        return Stage(
+        stage = Stage(
             self.request.stage,
             self._settings,
             files=self.request.files,
             pattern=self.request.pattern,
-            exclude=own,
         )
+        if self._has_place(snapshot):
+            stage.leave_out(self.lake.place)
+        return stage
+
+    def _has_place(self, snapshot: Snapshot | None) -> bool:
+        """Whether it is known where the table lies: a catalog says so once it is made."""
+        return snapshot is not None or self.lake.kind == "delta"
 
     def _table(self, snapshot: Snapshot) -> TableRow | None:
         key = self.lake.key(snapshot)
         if self._look_only:
             return find_table(self.ledger, key)
         table = register_table(self.ledger, key)
+        ranges = [] if table.unchecked else snapshot.restored(table.checked_version)
+        if ranges and note_restore(self.ledger, table, ranges):
+            self.report.notes.append(
+                "the table was restored to an earlier version: files that it lost count as new"
+            )
+            table = register_table(self.ledger, key)
         if table.unchecked:
             faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
@@ -156,13 +175,7 @@ class Statement:
                     "taken over from the table itself"
                 )
         else:
-            void = void_records(
-                self.ledger, table, snapshot.restored(table.checked_version), snapshot.version
-            )
-            if void:
-                self.report.notes.append(
-                    f"the table was restored to an earlier version: {void} files count as new"
-                )
+            void_records(self.ledger, table, [], snapshot.version)
         return register_table(self.ledger, key)
 
     def _put_in_order(self, table: TableRow, stage: Stage) -> None:
@@ -227,6 +240,7 @@ class Statement:
             size = sum(file.identity.size for file in files)
             engine = self._engine_for(size)
             snapshot = self._ready(stage, snapshot, engine, files, format)
+            stage.leave_out(self.lake.place)  # the listing goes on while the table fills
             table = table or self._table(snapshot)
             assert table is not None, "a table that is there is registered"
             batch = Batch(
@@ -242,6 +256,7 @@ class Statement:
                 advance=self._advance(len(files), size),
             )
             start = self._start(table, snapshot, engine)
+            self._labelled += 1
             batch.run(start, snapshot, chunk, last=last)
             self._purge(table, stage)
             snapshot = self.lake.open()
@@ -299,7 +314,7 @@ class Statement:
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
         return LoadStart(
-            load_id=new_load_id(self.ledger, table, self.request.label),
+            load_id=new_load_id(self.ledger, table, self.request.label, self._labelled),
             owner=self._owner,
             lease_seconds=self.request.lease_seconds,
             base_version=snapshot.version,

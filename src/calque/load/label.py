@@ -47,13 +47,20 @@ def done_by_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) 
     }
 
 
-def new_load_id(ledger: Ledger, table: TableRow, label: str | None) -> str:
-    """The label itself where it is new; else one that no load has had."""
+def uses_of_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> int:
+    """How many loads of the table have had the label, whatever became of them."""
+    if table is None or request.label is None:
+        return 0
+    return len(loads_of_label(ledger, table.number, request.label))
+
+
+def new_load_id(ledger: Ledger, table: TableRow, label: str | None, used: int) -> str:
+    """The label itself where it is new; else one that no load of those ``used`` has had."""
     if label is None:
         return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
-    # No chance in it: of two that run a labelled statement at once the second must be refused.
+    # No chance in it, and nothing that was not known when the statement began: of two that run a
+    # labelled statement at once the second must be refused, even if the first is over by then.
     # A tilde is in no label, so that no other label makes the same id.
-    used = len(loads_of_label(ledger, table.number, label))
     named = f"{label}~{used + 1}" if used else label
     with suppress(NotFound):
         if find_load(ledger, named).table_number != table.number:

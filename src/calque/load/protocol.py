@@ -26,7 +26,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from calque import faults
-from calque.errors import Aborted, CalqueError, ConditionNotMatch, NotFound, Unavailable
+from calque.errors import (
+    Aborted,
+    CalqueError,
+    ConditionNotMatch,
+    DataError,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import Claimed, LoadStart, Wanted
 from calque.ledger.claim import claim as claim_files
@@ -35,9 +43,10 @@ from calque.ledger.finish import abort as abort_in_ledger
 from calque.ledger.finish import prepare as prepare_in_ledger
 from calque.ledger.history import find_load
 from calque.ledger.lease import OpenLoad, dead_loads, renew_lease, take_over
+from calque.ledger.schema import OPEN
 from calque.load.orphans import data_files_exist, remove_orphans
 from calque.load.sidecar import Sidecars
-from calque.load.tables import Change, Lake, Mark, Snapshot
+from calque.load.tables import Change, Lake, Mark, Marker, Snapshot
 
 STEPS = (
     "claim.before",
@@ -111,7 +120,8 @@ class LoadRun:
         """Steps 4 and 5; the table's version. Raises Aborted if another aborted the load.
 
         An error that leaves the outcome open ends in an abort by marker, so that nothing is left
-        half-way; if even that fails, whoever comes next recovers the load.
+        half-way; it is no error if the table then says that the load was committed. If even that
+        fails, whoever comes next recovers the load.
         """
         try:
             return commit(
@@ -131,7 +141,9 @@ class LoadRun:
                 self.start.base_version,
                 self.table.number,
             )
-            abort(self.ledger, self.lake, self.table, load, manifest, error.message)
+            mark, version = abort(self.ledger, self.lake, self.table, load, manifest, error.message)
+            if mark is Mark.COMMITTED:
+                return version
             raise
 
     def give_up(self, message: str, manifest: Manifest) -> None:
@@ -160,8 +172,8 @@ class LoadRun:
     def _keep(self) -> None:
         pause = self.start.lease_seconds / 4
         while not self._stop.wait(pause):
-            # An unreachable ledger is no reason to stop: the lease may be renewed next time.
-            with suppress(Unavailable):
+            # A ledger that fails is no reason to stop: the lease may be renewed next time.
+            with suppress(CalqueError):
                 if not renew_lease(
                     self.ledger, self.load_id, self.start.owner, self.start.lease_seconds
                 ):
@@ -190,6 +202,7 @@ def commit(
         raise Aborted(
             f"load {load_id} was aborted by another loader, which took it for dead",
             hint="Nothing was loaded by this run; run the statement again.",
+            retryable=True,
         )
     _finish(ledger, lake, load_id, version, manifest)
     return version
@@ -202,7 +215,7 @@ def abort(
     load: OpenLoad,
     manifest: Manifest | None,
     message: str,
-) -> Mark:
+) -> tuple[Mark, int]:
     """Abort a load that others might still commit: by a marker. It may turn out committed."""
     change = Change(load_id=load.load_id, mark=Mark.ABORTED)
     mark, version = _settle(ledger, lake, table, load.base_version, change)
@@ -212,7 +225,7 @@ def abort(
         _finish(ledger, lake, load.load_id, version, manifest)
     else:
         finalise(ledger, load.load_id, version)
-    return mark
+    return mark, version
 
 
 def recover(
@@ -230,14 +243,18 @@ def recover(
 def _recover(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad) -> Mark:
     manifest = manifest_of(ledger, load.load_id)
     if manifest is None or load.state == "WRITING":
-        return abort(ledger, lake, table, load, manifest, "its loader died while writing")
-    marker = _open(lake, table).marker(load.load_id, load.base_version)
+        return abort(ledger, lake, table, load, manifest, "its loader died while writing")[0]
+    marker = _marker(ledger, lake, _open(lake, table), load.load_id, load.base_version)
     if marker is None and not data_files_exist(lake, manifest):
-        return abort(ledger, lake, table, load, manifest, "its data files were cleaned away")
+        return abort(ledger, lake, table, load, manifest, "its data files were cleaned away")[0]
     try:
         commit(ledger, lake, table, load.load_id, load.base_version, manifest)
     except Aborted:
         return Mark.ABORTED
+    except (DataError, Unsupported) as error:
+        # The rows it replaces were moved, or must stay by now: it would fail for ever, and all
+        # loads of the table with it.
+        return abort(ledger, lake, table, load, manifest, error.message)[0]
     return Mark.COMMITTED
 
 
@@ -249,7 +266,7 @@ def _settle(
     wait = 0.01
     while True:
         snapshot = _open(lake, table)
-        found = snapshot.marker(change.load_id, base_version)
+        found = _marker(ledger, lake, snapshot, change.load_id, base_version)
         if found is not None:
             return found.mark, _version(lake, change.load_id, found.version, snapshot)
         faults.point("commit.before")
@@ -266,6 +283,25 @@ def _settle(
                 raise
         time.sleep(wait * random.random())
         wait = min(wait * 2, 2.0)
+
+
+def _marker(
+    ledger: Ledger, lake: Lake, snapshot: Snapshot, load_id: str, base_version: int
+) -> Marker | None:
+    """The load's marker; where the table's past is cut, what sidecar and ledger tell of it.
+
+    A marker that is kept beside the log is dropped only once its load is over in the ledger. So a
+    load that is open there, asked after the snapshot was read, was not committed before it.
+    """
+    try:
+        return snapshot.marker(load_id, base_version)
+    except Unsupported:
+        noted = dict(Sidecars(lake.place).loads()).get(load_id)
+        if noted is not None:
+            return Marker(Mark.COMMITTED, noted)
+        if find_load(ledger, load_id).state in OPEN:
+            return None
+        raise
 
 
 def _version(lake: Lake, load_id: str, version: int | None, snapshot: Snapshot) -> int:
@@ -302,17 +338,20 @@ def _open(lake: Lake, table: TableRow) -> Snapshot:
         raise TableGone(
             f"table {lake.display} was dropped and made again meanwhile",
             hint="Nothing was loaded by this run; run the statement again.",
+            retryable=True,
         )
     return snapshot
 
 
 def _finish(ledger: Ledger, lake: Lake, load_id: str, version: int, manifest: Manifest) -> None:
     faults.point("finalise.before")
+    # Noted first: once the load is over in the ledger its marker may go, and if nobody came back to
+    # write the note, a ledger that is lost then could not be rebuilt.
+    Sidecars(lake.place).finish(load_id, version)
     finalise(ledger, load_id, version, manifest)
     faults.point("finalise.after")
     # The manifest is the caller's: the ledger's own copy is gone by now, and cleaning with an
     # empty list of what to keep would remove what was just committed.
-    Sidecars(lake.place).finish(load_id, version)
     kept = [action["add"] for action in manifest.actions if "add" in action]
     remove_orphans(lake, load_id, keep=kept)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from calque.config import Settings
 from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvalid
 from calque.load.manifest import StagedFile
 from calque.load.places import service_options
+from calque.load.writing.root import TableRoot
 from calque.operator import Operator
 from calque.values import Metadata, SourceIdentity
 
@@ -42,7 +44,6 @@ class Stage:
         *,
         files: Sequence[str] = (),
         pattern: str | None = None,
-        exclude: str | None = None,
     ) -> None:
         place, options = resolve(location, settings)
         base, glob = split_glob(place)
@@ -51,7 +52,7 @@ class Stage:
         self._glob = re.compile(glob_regex(glob)) if glob else None
         self._pattern = re.compile(pattern) if pattern is not None else None
         self._files = tuple(files)
-        self._exclude = exclude
+        self._own: tuple[str, ...] = ()
         self._single: Metadata | None = None
         self.ignored = 0
         self.unnamed: list[Missing] = []
@@ -93,6 +94,22 @@ class Stage:
         """The path by which the stage's operator knows a file."""
         return file.location.removeprefix(self.base)
 
+    def leave_out(self, table: TableRoot) -> None:
+        """The files of this table, which may lie in the stage, are no staged files.
+
+        Links may lead to the stage, to the table or to both, so all spellings are left out.
+        """
+        root = table.operator.location(table.base).rstrip("/") + "/"
+        self._own = (root, _real(root))
+        if self.prefix.startswith(root) or _real(self.prefix).startswith(_real(root)):
+            raise StatementInvalid(
+                f"the stage {self.prefix} lies in the table's own folder",
+                hint="Nothing in there is taken for staged files: keep the stage apart.",
+            )
+        stage, inside = self.base + self._path, _real(root).removeprefix(_real(self.prefix))
+        if inside != _real(root):
+            self._own += (stage + inside,)
+
     @property
     def named(self) -> bool:
         """The files are named one by one, so records are better fetched than scanned."""
@@ -120,7 +137,7 @@ class Stage:
                 self.unnamed.append(self._unnamed(name))
                 continue
             staged = self._staged(found, name)
-            if self._exclude is not None and staged.location.startswith(self._exclude):
+            if staged.location.startswith(self._own):
                 continue
             yield staged
 
@@ -150,6 +167,13 @@ class Stage:
     def _staged(self, found: Metadata, name: str) -> StagedFile:
         location = self.operator.location(found.path)
         return StagedFile(location, name, SourceIdentity.of(location, found))
+
+
+def _real(folder: str) -> str:
+    """The folder that a local one is when links are followed; any other as it is."""
+    if not folder.startswith("file://"):
+        return folder
+    return "file://" + os.path.realpath(folder.removeprefix("file://")).rstrip("/") + "/"
 
 
 def _is_utf8(name: str) -> bool:

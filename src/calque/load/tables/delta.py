@@ -242,10 +242,14 @@ class DeltaSnapshot:
         with mapped(DELTA, self._display):
             entries = self._table.history(self.version - since)
         ranges = []
-        for entry in entries:
-            if entry.get("operation") != "RESTORE" or entry["version"] <= since:
+        at = self.version
+        for entry in sorted(entries, key=lambda one: int(one["version"]), reverse=True):
+            number = int(entry["version"])
+            # A restore that was itself taken back counts no more.
+            if entry.get("operation") != "RESTORE" or not since < number <= at:
                 continue
-            ranges.append((self._restored_to(entry), int(entry["version"])))
+            at = self._restored_to(entry)
+            ranges.append((at, number))
         return ranges
 
     def _restored_to(self, entry: Mapping[str, Any]) -> int:
