@@ -311,3 +311,23 @@ def test_refusals_do_not_forget_plans(postgres_world: World) -> None:
     with pytest.raises(IntegrityError):
         postgres_world.database.write(refused)
     assert prepared() >= before > 5
+
+
+@pytest.mark.parametrize(("said", "expected"), [("", "30"), ("&keepalives_idle=7", "7")])
+def test_a_silent_server_is_noticed_by_tcp(
+    postgres: PostgresServer, said: str, expected: str
+) -> None:
+    """Connections ask whether the server is still there, as often as the URL says or by default."""
+    url = postgres.database()
+    database = Database.open(url + said)
+    try:
+        with database._connection() as connection:
+            given = connection.info.get_parameters()
+            assert given["keepalives_idle"] == expected
+            assert given["tcp_user_timeout"] == "60000"
+        with database.engine.connect() as session:
+            driver: Any = session.connection.driver_connection
+            assert driver.info.get_parameters()["keepalives_idle"] == expected
+    finally:
+        database.close()
+        postgres.drop(url)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from calque.errors import Unavailable
+from calque.store import serve
 from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo import liveness
 from calque.store.metainfo.server import DEFAULT_THREADS
@@ -108,3 +109,19 @@ def test_a_peer_that_is_gone_without_a_word_is_noticed(
             slow.go_on.set()
         with pytest.raises(Unavailable):
             upload.result(30)
+
+
+def test_a_failed_sweep_is_not_the_last(
+    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong in one sweep, the next one comes."""
+    sweeps = threading.Semaphore(0)
+
+    def failing(_: EmbeddedStore) -> None:
+        sweeps.release()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(serve, "sweep_store", failing)
+    with serve_store(store, sweep_every=0.01):
+        for _ in range(3):
+            assert sweeps.acquire(timeout=30)

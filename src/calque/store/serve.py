@@ -80,6 +80,8 @@ def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:
             sweep_store(store)
         except CalqueError as error:  # the next time may be better
             _log.warning("a sweep failed: %s", error)
+        except Exception:  # a mistake of ours must not end all sweeps to come
+            _log.exception("a sweep failed")
 
 
 def _authorize(store: EmbeddedStore, api_key: bytes, right: Right) -> None:
