@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,15 @@ import pytest
 from calque.errors import Unavailable
 from calque.store import serve
 from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.delete_batch import BATCH
+from calque.store.metabase.values import now_us
 from calque.store.metainfo import liveness
 from calque.store.metainfo.server import DEFAULT_THREADS
 from calque.store.nodes.relay import PieceRelay
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
+from calque.store.sweep import sweep_store
 from calque.testing.cutting import CuttingProxy
 
 
@@ -117,7 +121,7 @@ def test_a_failed_sweep_is_not_the_last(
     """Whatever goes wrong in one sweep, the next one comes."""
     sweeps = threading.Semaphore(0)
 
-    def failing(_: EmbeddedStore) -> None:
+    def failing(*_: object) -> None:
         sweeps.release()
         raise ZeroDivisionError
 
@@ -125,3 +129,19 @@ def test_a_failed_sweep_is_not_the_last(
     with serve_store(store, sweep_every=0.01):
         for _ in range(3):
             assert sweeps.acquire(timeout=30)
+
+
+def test_a_long_sweep_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """Who stops a server waits for a batch, not for all that expired; the rest goes later."""
+    clock = [now_us()]
+    store = EmbeddedStore.create(tmp_path / "store", clock=lambda: clock[0])
+    with open_project(tmp_path / "store") as project:
+        project.create_bucket("bucket")
+        for number in range(BATCH + 10):
+            project.upload(
+                "bucket", f"{number}", b"x", expires=datetime.now(UTC) + timedelta(hours=1)
+            )
+    clock[0] += 2 * 3600 * 1_000_000
+    assert sweep_store(store, lambda: True).expired_objects == BATCH
+    assert sweep_store(store).expired_objects == 10
+    store.close()
