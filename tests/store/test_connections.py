@@ -137,6 +137,68 @@ def test_more_callers_than_connections(world: World, monkeypatch: pytest.MonkeyP
     assert done == [None] * (3 * POOL_SIZE)
 
 
+def test_whoever_waits_for_a_connection_is_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that give back and take again at once leave room for those who came before them."""
+    monkeypatch.setattr(connections, "PATIENCE", 5.0)
+    world.upload("a")
+    over = threading.Event()
+
+    def greedy() -> None:
+        while not over.is_set():
+            _look(world)
+
+    def modest() -> None:
+        try:
+            for _ in range(20):
+                _look(world)
+        finally:
+            over.set()
+
+    callers = [greedy] * POOL_SIZE + [modest] * 2
+    assert in_parallel(callers, threads=len(callers)) == [None] * len(callers)
+
+
+def test_a_place_in_the_line_that_is_given_up_costs_no_connection(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was served while leaving passes on what it got: a connection, or leave to open one."""
+    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    pool = world.database._connections
+    monkeypatch.setattr(connections, "_Place", _Interrupted)
+    for _ in range(2 * POOL_SIZE):
+        with pytest.raises(KeyboardInterrupt):
+            pool._waited_for()
+    monkeypatch.undo()
+    with ExitStack() as lent:
+        for _ in range(POOL_SIZE):
+            lent.enter_context(world.database._connection())
+    world.upload("a")
+
+
+class _Interrupted(connections._Place):
+    """Whoever waits here is interrupted the moment it is served."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = _InterruptedGate(self.gate)  # type: ignore[assignment]
+
+
+class _InterruptedGate:
+    def __init__(self, gate: threading.Lock) -> None:
+        self._gate = gate
+
+    def release(self) -> None:
+        self._gate.release()
+
+    def acquire(self, timeout: float) -> bool:
+        assert self._gate.acquire(timeout=timeout)
+        raise KeyboardInterrupt
+
+
 def test_all_connections_busy_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for ever; when one is given back the next is served."""
     monkeypatch.setattr(connections, "PATIENCE", 0.2)
@@ -249,3 +311,23 @@ def test_refusals_do_not_forget_plans(postgres_world: World) -> None:
     with pytest.raises(IntegrityError):
         postgres_world.database.write(refused)
     assert prepared() >= before > 5
+
+
+@pytest.mark.parametrize(("said", "expected"), [("", "30"), ("&keepalives_idle=7", "7")])
+def test_a_silent_server_is_noticed_by_tcp(
+    postgres: PostgresServer, said: str, expected: str
+) -> None:
+    """Connections ask whether the server is still there, as often as the URL says or by default."""
+    url = postgres.database()
+    database = Database.open(url + said)
+    try:
+        with database._connection() as connection:
+            given = connection.info.get_parameters()
+            assert given["keepalives_idle"] == expected
+            assert given["tcp_user_timeout"] == "60000"
+        with database.engine.connect() as session:
+            driver: Any = session.connection.driver_connection
+            assert driver.info.get_parameters()["keepalives_idle"] == expected
+    finally:
+        database.close()
+        postgres.drop(url)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
 from calque.errors import NotFound, ResourceExhausted
+from calque.store.metabase import shared_commits
 from calque.store.metabase.create_bucket import INSERT_BUCKET
 from calque.store.metabase.database import Database
 from calque.store.metabase.faults import Disturbed
@@ -56,6 +60,11 @@ def _line(database: Database) -> SharedCommits:
     return database._shared
 
 
+def _waiting(database: Database) -> int:
+    """How many stand behind the leader."""
+    return len(_line(database)._line) - 1
+
+
 def _until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not true():
@@ -89,7 +98,7 @@ def _lined_up(database: Database, works: list[Work]) -> Iterator[list[Future[Any
         waiting = []
         for number, work in enumerate(works, 1):
             waiting.append(pool.submit(database.write, work))
-            _until(lambda number=number: len(_line(database)._waiting) == number)  # type: ignore[misc]
+            _until(lambda number=number: _waiting(database) == number)  # type: ignore[misc]
         yield waiting
 
 
@@ -192,11 +201,11 @@ def test_an_interrupted_writer_leaves_the_line(database: Database) -> None:
     with ThreadPoolExecutor(2) as pool, _led(database) as go_on:
 
         def behind() -> None:
-            _until(lambda: len(_line(database)._waiting) == 1)
+            _until(lambda: _waiting(database) == 1)
             late = pool.submit(database.write, _insert("behind"))
-            _until(lambda: len(_line(database)._waiting) == 2)
+            _until(lambda: _waiting(database) == 2)
             signal.pthread_kill(waiter, signal.SIGINT)
-            _until(lambda: len(_line(database)._waiting) == 1)
+            _until(lambda: _waiting(database) == 1)
             go_on()
             late.result(30)
 
@@ -229,3 +238,139 @@ def test_an_interrupted_leader_lets_the_others_go_on(database: Database) -> None
         True,
         True,
     ]
+
+
+class _Interruption:
+    """Ctrl-C in this thread, at the n-th line that it executes in the module of the line."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+        self._file = shared_commits.__file__
+        self._text = inspect.getsource(shared_commits).splitlines()
+
+    @property
+    def came(self) -> bool:
+        return self._left <= 0
+
+    def __enter__(self) -> _Interruption:
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != self._file:
+            return None
+        # Python lets no signal in between a block and the release of its lock.
+        if event == "line" and "with " not in self._text[frame.f_lineno - 1]:
+            self._left -= 1
+            if self._left == 0:
+                raise KeyboardInterrupt
+        return self._trace
+
+
+def _interrupted(database: Database, at: int, work: Work) -> bool:
+    """Write, interrupted at one line; False when there are not so many lines."""
+    interruption = _Interruption(at)
+    try:
+        with interruption:
+            database.write(work)
+    except KeyboardInterrupt:
+        assert interruption.came
+    return interruption.came
+
+
+def test_a_leader_interrupted_anywhere_stops_nobody(database: Database) -> None:
+    """Whatever line Ctrl-C strikes, those who wait behind and those who come later go on."""
+    at = 0
+    came = True
+    with ThreadPoolExecutor(3) as pool:
+        while came:
+            at += 1
+            behind: list[Future[Any]] = []
+
+            def leading(_: Transaction, at: int = at, behind: list[Future[Any]] = behind) -> None:
+                if not behind:
+                    behind.append(pool.submit(database.write, _insert(f"behind{at}")))
+                    behind.append(pool.submit(database.write, _insert(f"also{at}")))
+                    _until(lambda: _waiting(database) == 2)
+
+            came = _interrupted(database, at, leading)
+            behind.append(pool.submit(database.write, _insert(f"after{at}")))
+            for each in behind:
+                each.result(30)
+            assert not _line(database)._line
+    assert at > 20
+
+
+def test_a_waiter_interrupted_anywhere_stops_nobody(database: Database) -> None:
+    """Nor does one that waits, or that was just made to lead; others are answered once."""
+    at = 0
+    came = True
+    with ThreadPoolExecutor(3) as pool:
+        while came:
+            at += 1
+            done = threading.Event()
+            with _led(database) as go_on:
+
+                def others(
+                    at: int = at, go_on: Callable[[], None] = go_on, done: threading.Event = done
+                ) -> Future[Any]:
+                    _until(lambda: _waiting(database) == 1 or done.is_set())
+                    late = pool.submit(database.write, _insert(f"late{at}"))
+                    _until(lambda: _waiting(database) == 2 or done.is_set())
+                    go_on()
+                    return late
+
+                coming = pool.submit(others)
+                came = _interrupted(database, at, _insert(f"waiter{at}"))
+                done.set()
+            coming.result(30).result(30)
+            pool.submit(database.write, _insert(f"after{at}")).result(30)
+            assert not _line(database)._line
+    assert at > 15
+
+
+def test_an_interrupt_during_the_commit_repeats_nothing(tmp_path: Path) -> None:
+    """Ctrl-C is seen when the disk has answered: what is committed is not done again."""
+    opened = Database.open(f"sqlite:///{tmp_path / 'meta.db'}")
+    migrate(opened)
+    strikes = [False]
+
+    @contextmanager
+    def connect() -> Iterator[Any]:
+        with opened._connection() as connection:
+            yield _Struck(connection, strikes)
+
+    opened._shared = SharedCommits(connect, opened.clock)
+    with _lined_up(opened, [_insert("leading"), _insert("other")]) as waiting:
+        strikes[0] = True
+    assert isinstance(waiting[0].exception(), KeyboardInterrupt)
+    waiting[1].result()
+    assert _has(opened, "leading")
+    assert _has(opened, "other")
+    opened.close()
+
+
+class _Struck:
+    """A connection whose commit is followed by Ctrl-C, when more than one shares it."""
+
+    def __init__(self, connection: Any, strikes: list[bool]) -> None:
+        self._connection = connection
+        self._strikes = strikes
+        self._shared = False
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self._connection.in_transaction)
+
+    def execute(self, text: str, *parameters: Any) -> Any:
+        self._shared = self._shared or text.startswith("SAVEPOINT")
+        return self._connection.execute(text, *parameters)
+
+    def commit(self) -> None:
+        self._connection.commit()
+        if self._shared and self._strikes[0]:
+            self._strikes[0] = False
+            raise KeyboardInterrupt

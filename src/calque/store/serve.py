@@ -54,8 +54,8 @@ def serve_store(
     try:
         yield Served(f"{scheme}://{server.address}")
     finally:
-        server.stop()
         over.set()
+        server.stop()
         sweeper.join()
 
 
@@ -77,9 +77,11 @@ def serve_metrics(store: EmbeddedStore, port: int) -> Iterator[str]:
 def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:
     while not over.wait(every):
         try:
-            sweep_store(store)
+            sweep_store(store, over.is_set)
         except CalqueError as error:  # the next time may be better
             _log.warning("a sweep failed: %s", error)
+        except Exception:  # a mistake of ours must not end all sweeps to come
+            _log.exception("a sweep failed")
 
 
 def _authorize(store: EmbeddedStore, api_key: bytes, right: Right) -> None:

@@ -13,7 +13,8 @@ class CuttingProxy:
     """Passes bytes between clients and ``upstream`` (``host:port``) until :meth:`cut`.
 
     Use it as a context manager; clients connect to ``address``. After a cut new connections are
-    served as before.
+    served as before. A connection that is silenced stays open and carries nothing: so it is when
+    a machine loses its power.
     """
 
     def __init__(self, upstream: str) -> None:
@@ -21,6 +22,7 @@ class CuttingProxy:
         self._upstream = (host, int(port))
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
+        self._silent: set[socket.socket] = set()
         self._listener = socket.create_server((HOST, 0))
         self.accepted = 0
         """Connections that clients have made."""
@@ -36,6 +38,11 @@ class CuttingProxy:
             broken, self._open = self._open, set()
         for each in broken:
             _close(each)
+
+    def silence(self) -> None:
+        """Pass nothing on any more, in either direction, on the connections there are."""
+        with self._lock:
+            self._silent |= self._open
 
     def __enter__(self) -> CuttingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -61,7 +68,8 @@ class CuttingProxy:
     def _pass(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                target.sendall(data)
+                if source not in self._silent:
+                    target.sendall(data)
         for each in (source, target):
             with self._lock:
                 self._open.discard(each)

@@ -1,14 +1,15 @@
 """The connections that a metabase drives: lent to one transaction at a time, and kept open.
 
 The engine's own way of lending costs a tenth of a small copy, so what it opens stays here, and
-the one last used goes out first: its caches are warm. Whoever comes when all are lent waits for
-the next one that is given back.
+the one last used goes out first: its caches are warm. Whoever comes when all are lent waits in a
+line, and what is given back goes to the first in it: a thread that gives back and takes again at
+once would otherwise always be quicker than those who wait.
 """
 
 from __future__ import annotations
 
 import threading
-import time
+from collections import deque
 
 from sqlalchemy import Engine, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
@@ -27,9 +28,9 @@ class Connections:
         self._engine = engine
         self._most = most
         self._idle: list[PoolProxiedConnection] = []
-        self._room = threading.Condition()
+        self._door = threading.Lock()
+        self._line: deque[_Place] = deque()
         self._open = 0
-        self._waiting = 0
 
     def take(self) -> PoolProxiedConnection:
         """A connection of one's own: to be given back, or lost."""
@@ -41,9 +42,9 @@ class Connections:
     def give_back(self, pooled: PoolProxiedConnection) -> None:
         """For the next one, with no transaction open."""
         self._idle.append(pooled)
-        if self._waiting:
-            with self._room:
-                self._room.notify()
+        # Whoever lines up looks at the idle ones after it: one of us sees the other.
+        if self._line:
+            self._serve()
 
     def lose(self, pooled: PoolProxiedConnection) -> None:
         """Part with a broken connection, and with the idle ones: a server that stops drops all."""
@@ -61,23 +62,49 @@ class Connections:
 
     def _waited_for(self) -> PoolProxiedConnection | None:
         """One that was given back; ``None`` when there is room to open another."""
-        deadline = time.monotonic() + PATIENCE
-        with self._room:
-            # Whoever gives back looks at this after it: one of us sees the other.
-            self._waiting += 1
-            try:
-                while (idle := self._popped()) is None:
-                    if self._open < self._most:
-                        self._open += 1
-                        return None
-                    if not self._room.wait(deadline - time.monotonic()):
-                        raise Unavailable(
-                            f"all {self._most} connections to the metabase were busy for "
-                            f"{PATIENCE:.0f} seconds"
-                        )
-                return idle
-            finally:
-                self._waiting -= 1
+        place = _Place()
+        try:
+            self._line.append(place)
+            self._serve()
+            if place.gate.acquire(timeout=PATIENCE):
+                return place.lent
+        except BaseException:
+            if not self._left(place):
+                self._refuse(place)
+            raise
+        if not self._left(place):  # served at the last moment
+            return place.lent
+        raise Unavailable(
+            f"all {self._most} connections to the metabase were busy for {PATIENCE:.0f} seconds"
+        )
+
+    def _serve(self) -> None:
+        """Give what there is to those who wait, in the order in which they came."""
+        with self._door:
+            while self._line:
+                idle = self._popped()
+                if idle is None:
+                    if self._open >= self._most:
+                        return
+                    self._open += 1
+                place = self._line.popleft()
+                place.lent = idle
+                place.gate.release()
+
+    def _left(self, place: _Place) -> bool:
+        """Take ``place`` out of the line; False when it was served already."""
+        with self._door:
+            if place not in self._line:
+                return False
+            self._line.remove(place)
+            return True
+
+    def _refuse(self, place: _Place) -> None:
+        """Pass on what was given to somebody who has gone."""
+        if place.lent is None:
+            self._forget()
+        else:
+            self.give_back(place.lent)
 
     def _opened(self) -> PoolProxiedConnection:
         try:
@@ -96,6 +123,17 @@ class Connections:
             return None
 
     def _forget(self) -> None:
-        with self._room:
+        with self._door:
             self._open -= 1
-            self._room.notify()
+        self._serve()
+
+
+class _Place:
+    """One place in the line: ``lent`` is what it got, ``None`` for leave to open one."""
+
+    __slots__ = ("gate", "lent")
+
+    def __init__(self) -> None:
+        self.gate = threading.Lock()
+        self.gate.acquire()
+        self.lent: PoolProxiedConnection | None = None

@@ -18,6 +18,15 @@ from calque.store.metabase.statement import POSTGRES, SQLITE
 BUSY_TIMEOUT_MS = 10_000
 BUSY_TRIES = 12
 POOL_SIZE = 16
+POSTGRES_LIVENESS = {
+    "connect_timeout": "30",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""A server that loses its power or its network says no farewell; by default libpq would wait two
+hours for its answer, and all callers with it. What a URL says goes first."""
 BEGIN_MODE = "sqlite_begin_mode"
 """Execution option of a session's connection: how its transactions begin on SQLite."""
 
@@ -43,6 +52,7 @@ def open_engines(url: str) -> Engines:
         if parsed.get_backend_name() == SQLITE:
             engine = _sqlite(str(parsed.database or ""))
             return Engines(engine, engine)
+        parsed = parsed.set(query={**POSTGRES_LIVENESS, **parsed.query})
         return Engines(_postgres_sessions(parsed), _postgres_driven(parsed))
     except (ArgumentError, NoSuchModuleError) as error:
         raise ConfigInvalid("the metabase URL cannot be read") from error

@@ -5,6 +5,9 @@ transaction, each in a savepoint of its own, and commits once for all. Nobody is
 before that commit is on the disk. To each of them it is as if they had come one after the
 other: a work that fails takes back its own rows and no others, and sees what those before
 it did. Works run in the order in which they came, in the thread of whoever is first.
+
+Ctrl-C may strike a thread at any call, also between two steps of lining up or leaving. So there
+is no state but the line itself, its head leads, and leaving may be done twice.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
 from calque.store.metabase.faults import Disturbed, meaning
@@ -34,64 +38,49 @@ class SharedCommits:
         self._connect = connect
         self._clock = clock
         self._door = threading.Lock()
-        self._waiting: deque[_Turn[Any]] = deque()
-        self._led = False
+        self._line: deque[_Turn[Any]] = deque()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit it; raises what it raised, or what the commit did."""
         turn = _Turn(work)
-        if not self._is_first(turn):
-            self._wait(turn)
-        if not turn.over:
-            self._lead(turn)
+        try:
+            try:
+                if not self._is_first(turn):
+                    turn.gate.acquire()
+                if not turn.over:
+                    self._lead(turn)
+            finally:
+                self._leave(turn)
+        finally:
+            self._leave(turn)  # once more, for whoever was interrupted within the first
         return turn.outcome()
 
     def _is_first(self, turn: _Turn[Any]) -> bool:
-        """Whether nobody leads, so that ``turn`` does now; otherwise it waits in the line."""
+        """Line up; whether nobody is before ``turn``, so that it leads."""
         with self._door:
-            if self._led:
-                self._waiting.append(turn)
-                return False
-            self._led = True
-            return True
-
-    def _wait(self, turn: _Turn[Any]) -> None:
-        """Until a leader has brought ``turn`` to its end, or makes it lead."""
-        try:
-            turn.gate.acquire()
-        except BaseException:  # interrupted: nobody is there any more to be answered or to lead
-            with self._door:
-                if turn in self._waiting:
-                    self._waiting.remove(turn)
-                    raise
-            if turn.leads:
-                self._hand_over()
-            raise
+            self._line.append(turn)
+            return self._line[0] is turn
 
     def _lead(self, own: _Turn[Any]) -> None:
-        """Bring ``own`` to its end, and with it whoever waits; then let the next one lead."""
-        turns = [own]
-        try:
-            with self._door:
-                while self._waiting and len(turns) < MAX_SHARED:
-                    turns.append(self._waiting.popleft())
-            self._settle(turns)
-        finally:
-            self._hand_over()
-            for turn in turns:
-                if not turn.over:
-                    turn.fail(Disturbed("the writer that led this commit was interrupted"))
-                if turn is not own:
-                    turn.gate.release()
-
-    def _hand_over(self) -> None:
+        """Bring ``own`` to its end, and with it whoever waits."""
         with self._door:
-            if not self._waiting:
-                self._led = False
-                return
-            following = self._waiting.popleft()
-            following.leads = True
-        following.gate.release()
+            own.along = list(islice(self._line, MAX_SHARED))
+        self._settle(own.along)
+
+    def _leave(self, turn: _Turn[Any]) -> None:
+        """Out of the line, with all whom ``turn`` took along; the next one leads."""
+        if turn.over and not turn.along:
+            return
+        with self._door:
+            for each in (*turn.along, turn):
+                if not each.over:
+                    each.fail(Disturbed("the writer that led this commit was interrupted"))
+                if each in self._line:
+                    self._line.remove(each)
+                each.wake()
+            if self._line:
+                self._line[0].wake()
+            turn.along = []
 
     def _settle(self, turns: list[_Turn[Any]]) -> None:
         try:
@@ -118,24 +107,36 @@ class SharedCommits:
                     turn.result = turn.work(transaction)
                 else:
                     _run_apart(connection, turn, transaction)
-            connection.commit()
-        for turn in turns:
-            turn.over = True
+            try:
+                connection.commit()
+                _end(turns)
+            except Exception:
+                raise
+            except BaseException:  # Ctrl-C while the disk wrote is seen when it has written
+                if not connection.in_transaction:
+                    _end(turns)
+                raise
 
 
 class _Turn(Generic[T]):
     """One work in the line, and what became of it."""
 
-    __slots__ = ("error", "gate", "leads", "over", "result", "work")
+    __slots__ = ("along", "error", "gate", "over", "result", "work")
 
     def __init__(self, work: Callable[[Transaction], T]) -> None:
         self.work = work
         self.gate = threading.Lock()
         self.gate.acquire()
-        self.leads = False
+        self.along: list[_Turn[Any]] = []
+        """Whom it leads, itself among them."""
         self.over = False
         self.result: T | None = None
         self.error: Exception | None = None
+
+    def wake(self) -> None:
+        """Let its thread go on: it is over, or leads."""
+        if self.gate.locked():
+            self.gate.release()
 
     def fail(self, error: Exception) -> None:
         self.error = error
@@ -145,6 +146,11 @@ class _Turn(Generic[T]):
         if self.error is not None:
             raise self.error
         return cast(T, self.result)
+
+
+def _end(turns: list[_Turn[Any]]) -> None:
+    for turn in turns:
+        turn.over = True
 
 
 def _run_apart(connection: Any, turn: _Turn[Any], transaction: Transaction) -> None:

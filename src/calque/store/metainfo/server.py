@@ -10,6 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
+from calque.store.metainfo.liveness import liveness
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
 from calque.store.metainfo.status import abort_with
 
@@ -53,6 +54,7 @@ def serve_metainfo(
             ("grpc.max_receive_message_length", max_message_size + MESSAGE_OVERHEAD),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
+            *liveness(),
         ],
     )
     handlers = {name: _handler(satellite, call) for name, call in CALLS.items()}

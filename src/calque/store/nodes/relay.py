@@ -10,7 +10,9 @@ overwritten, and nothing can be deleted from outside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 import grpc
@@ -27,6 +29,9 @@ EXPIRES, OFFSET, LENGTH = "calque-expires", "calque-offset", "calque-length"
 _DIGITS = 19
 """Of any size that a file can have."""
 
+STREAMS = 64
+"""Pieces on their way at once; whoever comes then waits for one that ends."""
+
 Right = Literal["read", "write"]
 
 
@@ -38,10 +43,18 @@ class PieceRelay:
         self._authorize = authorize
 
     def handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
-        """What a gRPC server needs to serve the relay."""
+        """What a gRPC server needs to serve the relay.
+
+        A piece takes as long as its client likes. So pieces have threads of their own: in those
+        of the server a few slow uploads would keep everybody else from being answered.
+        """
+        put, get = partial(self._put), partial(self._get)
+        threads = ThreadPoolExecutor(STREAMS, thread_name_prefix="pieces")
+        put.experimental_thread_pool = threads  # type: ignore[attr-defined]
+        get.experimental_thread_pool = threads  # type: ignore[attr-defined]
         handlers = {
-            "Put": grpc.stream_unary_rpc_method_handler(self._put),
-            "Get": grpc.unary_stream_rpc_method_handler(self._get),
+            "Put": grpc.stream_unary_rpc_method_handler(put),
+            "Get": grpc.unary_stream_rpc_method_handler(get),
         }
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 

@@ -14,7 +14,7 @@ from calque.store.metabase.migrate import migrate
 from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metainfo.admin import Admin
 from calque.store.metainfo.endpoint import buckets, copies, objects, segments
-from calque.store.metainfo.endpoint.freeing import DeletePieces, keep_pieces
+from calque.store.metainfo.endpoint.freeing import DeletePieces, keep_pieces, never
 from calque.store.metainfo.endpoint.satellite import Satellite
 from calque.store.metainfo.limits import RateLimit
 from calque.store.metainfo.metrics import Metrics
@@ -112,12 +112,13 @@ class Endpoint(Metainfo):
         finally:
             self.metrics.called(name, time.perf_counter() - started)
 
-    def free_waiting(self, most: int | None = None) -> int:
+    def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never) -> int:
         """Delete pieces that are queued, of at most ``most`` segments; how many are gone.
 
-        A crash or a silent node puts deletions off: they are in the queue.
+        A crash or a silent node puts deletions off: they are in the queue. When ``over`` says so
+        the rest is left for another time.
         """
-        return self._satellite.freeing.free_waiting(most)
+        return self._satellite.freeing.free_waiting(most, over)
 
     def waiting_pieces(self) -> list[DeletedPieces]:
         """The pieces that are still to be deleted."""

@@ -28,6 +28,11 @@ SETTLE_AT = 100
 _log = logging.getLogger(__name__)
 
 
+def never() -> bool:
+    """For work that is brought to its end."""
+    return False
+
+
 def keep_pieces(freed: Sequence[DeletedPieces]) -> Sequence[DeletedPieces]:
     """Leave freed pieces on their nodes and in the queue, for another process to delete."""
     return freed
@@ -63,12 +68,15 @@ class Freeing:
             return 0
         return _count(doomed) - _count(left)
 
-    def free_waiting(self, most: int | None = None) -> int:
-        """Go once through the queue, or ``most`` segments of it; how many pieces are gone."""
+    def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never) -> int:
+        """Go once through the queue, or ``most`` segments of it; how many pieces are gone.
+
+        Ends early, between two pages, when ``over`` says so.
+        """
         self.settle()
         gone = seen = 0
         for page in freed_pages(self._database):
-            if most is not None and seen >= most:
+            if over() or (most is not None and seen >= most):
                 break
             gone += self.free(page)
             seen += len(page)
