@@ -16,6 +16,7 @@ from calque.load.manifest import ColumnStats, DataFile
 PREFIX = 32
 """Characters kept of a string bound."""
 _LAST = "\U0010ffff"
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _LAST_MILLISECOND = datetime.max.replace(microsecond=999_000)
 
 
@@ -44,13 +45,16 @@ def delta_stats(file: DataFile, schema: pa.Schema) -> str:
 
 def _object(members: Mapping[str, str]) -> str:
     """A JSON object of members that are JSON already."""
-    pairs = (f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in members.items())
-    return "{" + ",".join(pairs) + "}"
+    return "{" + ",".join([f"{_quoted(name)}:{text}" for name, text in members.items()]) + "}"
 
 
 def _number(bound: Any) -> str:
     """A bound as JSON; a decimal with all its digits, which readers take as they are."""
-    return f"{bound:f}" if isinstance(bound, Decimal) else json.dumps(bound, ensure_ascii=False)
+    if isinstance(bound, str):
+        return _quoted(bound)
+    if isinstance(bound, bool):
+        return "true" if bound else "false"
+    return f"{bound:f}" if isinstance(bound, Decimal) else repr(bound)
 
 
 def _delta_bounds(column: ColumnStats) -> tuple[Any, Any] | None:
