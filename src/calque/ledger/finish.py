@@ -289,8 +289,11 @@ def _record(
     manifest: Manifest,
 ) -> None:
     now = ledger.now()
+    # The table's row first, then those of files: so two that record at once never deadlock.
     row = connection.execute(
-        select(tables.c.truncated_version, tables.c.first_load_at).where(tables.c.number == number)
+        select(tables.c.truncated_version, tables.c.first_load_at)
+        .where(tables.c.number == number)
+        .with_for_update(key_share=True)
     ).one()
     if manifest.truncate:
         connection.execute(

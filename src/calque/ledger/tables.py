@@ -127,6 +127,7 @@ def note_restore(ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]])
     emptied = or_(*(_between(tables.c.truncated_version, *one) for one in ranges), false())
     this = tables.c.number == table.number
     with ledger.write() as connection:
+        _lock(connection, table)
         dropped = connection.execute(
             delete(files).where(files.c.table_number == table.number, gone)
         ).rowcount
@@ -137,6 +138,15 @@ def note_restore(ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]])
             update(tables).where(this).values(checked_version=RESTORED, truncated_version=-1)
         )
     return True
+
+
+def _lock(connection: Connection, table: TableRow) -> None:
+    """Before any file of the table is touched, as everybody does who records files."""
+    connection.execute(
+        select(tables.c.number)
+        .where(tables.c.number == table.number)
+        .with_for_update(key_share=True)
+    )
 
 
 def _between(column: Column[int], low: int, high: int) -> ColumnElement[bool]:
@@ -152,6 +162,7 @@ def void_records(
     """
     dropped = 0
     with ledger.write() as connection:
+        _lock(connection, table)
         open_loads = select(loads.c.load_id).where(
             loads.c.table_number == table.number, loads.c.state.in_(OPEN)
         )
