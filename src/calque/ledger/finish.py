@@ -16,7 +16,7 @@ from calque.ledger.database import Ledger
 from calque.ledger.files import GET
 from calque.ledger.identity import micros
 from calque.ledger.schema import OPEN, claims, errors, files, loads, purges, results, tables
-from calque.ledger.tables import TableRow, upsert
+from calque.ledger.tables import TableRow, lock_table, upsert
 from calque.values import SourceIdentity
 
 TOGETHER = 5000
@@ -212,6 +212,7 @@ def adopt(
     have lost its records, which it gets again.
     """
     with ledger.write() as connection:
+        lock_table(connection, table)
         for name in (load_id, f"{load_id}~t{table.number}"):
             if _reopen(connection, ledger, table, name, table_version, manifest):
                 _record(connection, ledger, table.number, name, table_version, manifest)

@@ -127,7 +127,7 @@ def note_restore(ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]])
     emptied = or_(*(_between(tables.c.truncated_version, *one) for one in ranges), false())
     this = tables.c.number == table.number
     with ledger.write() as connection:
-        _lock(connection, table)
+        lock_table(connection, table)
         dropped = connection.execute(
             delete(files).where(files.c.table_number == table.number, gone)
         ).rowcount
@@ -140,7 +140,7 @@ def note_restore(ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]])
     return True
 
 
-def _lock(connection: Connection, table: TableRow) -> None:
+def lock_table(connection: Connection, table: TableRow) -> None:
     """Before any file of the table is touched, as everybody does who records files."""
     connection.execute(
         select(tables.c.number)
@@ -162,7 +162,7 @@ def void_records(
     """
     dropped = 0
     with ledger.write() as connection:
-        _lock(connection, table)
+        lock_table(connection, table)
         open_loads = select(loads.c.load_id).where(
             loads.c.table_number == table.number, loads.c.state.in_(OPEN)
         )
