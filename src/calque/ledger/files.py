@@ -92,7 +92,8 @@ def refresh(ledger: Ledger, table: TableRow, seen: Sequence[tuple[Known, SourceI
     """
     now = ledger.now()
     with ledger.write() as connection:
-        for known, identity in seen:
+        # In key order: two that refresh the same records at once wait, and never deadlock.
+        for known, identity in sorted(seen, key=lambda one: one[0].location):
             connection.execute(
                 update(files)
                 .where(
