@@ -23,6 +23,9 @@ class Capability:
     delete_with_if_match: bool = False
     read_with_if_match: bool = False
     read_with_version: bool = False
+    read_goes_on: bool = False
+    """A read that is cut off goes on by itself, under one checksum: nobody else may ask for its
+    rest, which no checksum would cover."""
     copy: bool = False
     """A copy inside the service, without bytes passing through the client."""
     copy_with_if_not_exists: bool = False

@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
-from calque.operator.service import CopyDriver
+from calque.operator.service import CopyDriver, Interruptible
 from calque.values import Metadata, Progress
 
 Route = Literal["server-side", "through the client"]
@@ -32,7 +32,8 @@ class Copier(Iterator[int]):
     The copy is complete only when iteration ends: the target is committed then, and not before.
     After an error, iterating again raises that error again and :meth:`abort` clears what was left.
     As a context manager it aborts when it is left unfinished, by an exception or otherwise.
-    One thread drives it; :meth:`abort` from another waits for the step under way.
+    One thread drives it; :meth:`abort` from another waits for the step under way, which ends at once
+    where the bytes pass through this client.
     """
 
     def __init__(
@@ -165,6 +166,8 @@ class Copier(Iterator[int]):
         """
         # Told before the lock is had: a loop in another thread must not take one more step first.
         self._stopping = True
+        if isinstance(self._driver, Interruptible):
+            self._driver.interrupt()
         with self._lock:
             if self._state in (_State.DONE, _State.ABORTED, _State.PAUSED):
                 return

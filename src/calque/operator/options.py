@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypedDict, get_args
 
 from calque.errors import InvalidInput
-from calque.values import ByteRange
+from calque.values import ByteRange, Checksum
 from calque.values.metadata import EMPTY
 
 Verify = Literal["none", "size", "checksum"]
@@ -27,11 +27,17 @@ _COPY_FLAGS = ("carry_metadata", "carry_tags", "carry_class", "stream")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Which bytes of which version; ``if_match`` takes a :attr:`Metadata.pin`."""
+    """Which bytes of which version; ``if_match`` takes a :attr:`Metadata.pin`.
+
+    The bytes of a whole object are held against every checksum that the reply brings and against
+    ``checksums``, those that are known already; not so where ``verify`` is False.
+    """
 
     range: ByteRange = field(default_factory=ByteRange)
     if_match: str | None = None
     version: str | None = None
+    checksums: tuple[Checksum, ...] = ()
+    verify: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,11 @@ def steady(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]
     """The bytes of a range; where the connection breaks, it goes on from the last byte.
 
     Only a read that is pinned (by ``if_match`` or ``version``) may go on: without a pin the rest
-    could be another object's, so the error is raised.
+    could be another object's, so the error is raised. Services that go on by themselves have done
+    so already.
     """
     pinned = options.if_match is not None or options.version is not None
+    may_reopen = pinned and not service.capability.read_goes_on
     offset, length = options.range.offset, options.range.length
     idle = 0
     while True:
@@ -34,7 +36,7 @@ def steady(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]
             return
         except CalqueError as error:
             idle += 1
-            if not pinned or not error.retryable or idle > _REOPENED:
+            if not may_reopen or not error.retryable or idle > _REOPENED:
                 raise
         time.sleep(0.05 * 2**idle)
 

@@ -59,6 +59,14 @@ class CopyDriver(Protocol):
         """
 
 
+@runtime_checkable
+class Interruptible(Protocol):
+    """What a driver may supply besides, where a step may wait long for its peer."""
+
+    def interrupt(self) -> None:
+        """Let the step under way, on whatever thread, end soon by raising Aborted."""
+
+
 class Service(Protocol):
     """One storage system from one root; paths are relative to it and ``/``-separated."""
 

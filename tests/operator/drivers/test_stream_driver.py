@@ -76,6 +76,9 @@ def test_a_slow_reader_of_steps_holds_the_stream_back(pair: tuple[Operator, Oper
         def __getattr__(self, name: str) -> object:
             return getattr(one.service, name)
 
+        def layered(self, chain: object) -> object:
+            return self
+
         def read(self, path: str, options: object) -> Iterator[bytes]:
             for chunk in one.service.read(path, options):  # type: ignore[arg-type]
                 drawn.append(len(chunk))
@@ -97,6 +100,9 @@ def test_a_writer_that_reads_nothing_is_found_out(pair: tuple[Operator, Operator
 
         def __getattr__(self, name: str) -> object:
             return getattr(two.service, name)
+
+        def layered(self, chain: object) -> object:
+            return self
 
         def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
             return two.service.write(path, (), options)

@@ -10,6 +10,7 @@ from email.utils import formatdate
 import pytest
 
 from calque.errors import ConfigInvalid, InvalidInput, TimedOut, Unavailable
+from calque.operator.layers.chain import Call
 from calque.operator.services.wire import Wire, retry_after
 from calque.testing.gcs_fake import GcsFake
 from calque.testing.process import free_ports
@@ -87,7 +88,7 @@ def test_time_is_limited(proxy: FaultProxy) -> None:
     """A server that does not answer is TimedOut, not waited for for ever."""
     proxy.add(Fault(delay=2.0))
     with pytest.raises(TimedOut):
-        Wire(proxy.endpoint).exchange("GET", TARGET, {}, timeout=0.2)
+        Wire(proxy.endpoint).exchange("GET", TARGET, {}, call=Call("stat", "", timeout=0.2))
 
 
 def test_a_cut_body_is_an_error(proxy: FaultProxy) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
+from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.reading import pinned_to, steady
 from calque.operator.service import Service
 from calque.values import ByteRange, Metadata
+
+T = TypeVar("T")
 
 _AHEAD = 2
 """Chunks that may be read before the caller takes the step that reports them."""
@@ -117,6 +120,9 @@ class StreamDriver:
         self._reported += copied
         return copied
 
+    def interrupt(self) -> None:
+        self._pipe.stop()
+
     def abort(self) -> None:
         self._pipe.stop()
         if self._thread is not None:
@@ -135,6 +141,22 @@ class StreamDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class _Stopping:
+    """The layer by which an abort reaches a request that waits for its peer.
+
+    Only requests that carry bytes and commit nothing are given up: of others it must be known how
+    they ended, and cleaning up needs requests too.
+    """
+
+    pipe: _Pipe
+
+    def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T:
+        if call.verb not in ("read", "write_part"):
+            return proceed(call)
+        return proceed(replace(call, stopped=lambda: self.pipe.stopped))
+
+
+@dataclass(frozen=True, slots=True)
 class _Work:
     """The writing thread's share: read the source, write the target."""
 
@@ -147,7 +169,8 @@ class _Work:
     def run(self, pipe: _Pipe) -> None:
         try:
             options = write_options(self.source, self.options)
-            pipe.result = self.into.write(self.target, self._chunks(pipe), options)
+            into = self.into.layered(self.into.chain.around(_Stopping(pipe)))
+            pipe.result = into.write(self.target, self._chunks(pipe), options)
         except BaseException as error:
             pipe.error = error
         finally:
@@ -168,9 +191,15 @@ class _Work:
     def _read(self, pipe: _Pipe) -> Iterator[bytes]:
         if not self.source.size:
             return
-        span = ByteRange(0, self.source.size)
-        options = pinned_to(self.origin, self.source, span)
-        for chunk in steady(self.origin, self.source.path, options):
+        known = self.source.checksum
+        options = replace(
+            # The whole is asked for: services tell their checksums of no less.
+            pinned_to(self.origin, self.source, ByteRange()),
+            checksums=(known,) if known else (),
+            verify=self.options.verify == "checksum",
+        )
+        origin = self.origin.layered(self.origin.chain.around(_Stopping(pipe)))
+        for chunk in steady(origin, self.source.path, options):
             if pipe.stopped:
                 raise Aborted("the copy was aborted")
             yield chunk

@@ -30,10 +30,23 @@ class Call:
     """Seconds the transport may wait; set by the timeout layer, obeyed by the service."""
     deadline: float | None = None
     """When the whole must be over, by the layers' clock; no attempt begins after it."""
+    within: float | None = None
+    """Seconds in which all of the answer must have come, however lively it trickles."""
+    stopped: Callable[[], bool] | None = None
+    """Asked by the transport several times a second; once it is True the request is given up."""
 
-    def with_timeout(self, seconds: float | None) -> Call:
+    def with_timeout(self, seconds: float | None, within: float | None = None) -> Call:
         # spelled out: dataclasses.replace costs more than the rest of the chain together
-        return Call(self.verb, self.path, self.idempotent, self.slow, seconds, self.deadline)
+        return Call(
+            self.verb,
+            self.path,
+            self.idempotent,
+            self.slow,
+            seconds,
+            self.deadline,
+            within,
+            self.stopped,
+        )
 
 
 class Layer(Protocol):

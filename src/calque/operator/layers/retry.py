@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from calque.errors import CalqueError, InvalidInput
+from calque.errors import Aborted, CalqueError, InvalidInput
 from calque.operator.layers.chain import Call
 from calque.operator.layers.clock import SYSTEM, Clock
 
 T = TypeVar("T")
+
+_NAP = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +58,19 @@ class Retry:
                         spent = self.clock.now() - begun
                         error.add_note(f"{call.verb} was tried {attempt} times in {spent:.1f} s")
                     raise
-            self.clock.sleep(wait)
+            self._sleep(call, wait)
             attempt += 1
+
+    def _sleep(self, call: Call, seconds: float) -> None:
+        """Wait; in short naps where the call may be stopped meanwhile."""
+        if call.stopped is None:
+            self.clock.sleep(seconds)
+            return
+        end = self.clock.now() + seconds
+        while (left := end - self.clock.now()) > 0:
+            if call.stopped():
+                raise Aborted(f"{call.verb} of {call.path!r} was stopped")
+            self.clock.sleep(min(left, _NAP))
 
     def _end(self, call: Call, begun: float) -> float:
         end = begun + self.within

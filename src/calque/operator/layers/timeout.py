@@ -37,9 +37,11 @@ class Timeout:
         allowed = [self.slow if call.slow else self.step]
         if call.timeout is not None:
             allowed.append(call.timeout)
+        left: float | None = None
         if call.deadline is not None and not call.slow:
-            allowed.append(max(call.deadline - self.clock.now(), _SHORTEST))
-        return proceed(call.with_timeout(min(allowed)))
+            left = max(call.deadline - self.clock.now(), _SHORTEST)
+            allowed.append(left)
+        return proceed(call.with_timeout(min(allowed), left))
 
 
 @dataclass(frozen=True, slots=True)

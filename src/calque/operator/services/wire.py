@@ -18,7 +18,16 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from calque._version import __version__
-from calque.errors import CalqueError, ConfigInvalid, InvalidInput, TimedOut, Unavailable
+from calque.errors import (
+    Aborted,
+    CalqueError,
+    ConfigInvalid,
+    InvalidInput,
+    TimedOut,
+    Unavailable,
+    Unexpected,
+)
+from calque.operator.layers.chain import Call
 from calque.operator.services.s3.pool import Pool
 from calque.operator.services.s3.wire import Connection, Reply, Route, WireError
 from calque.values import KIB
@@ -28,6 +37,8 @@ ANSWER_SECONDS = 120.0
 READ_SIZE = 256 * KIB
 CONNECTIONS = 128
 _AGENT = f"calque/{__version__}"
+_UNBOUND = Call("exchange", "")
+"""No layer has set a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +76,10 @@ class Wire:
         headers: Mapping[str, str],
         body: bytes | None = None,
         *,
-        timeout: float | None = None,
+        call: Call = _UNBOUND,
     ) -> Answer:
         """Send one request and read the whole answer, whatever its status."""
-        connection, reply = self._send(method, target, headers, body or b"", timeout)
+        connection, reply = self._send(method, target, headers, body or b"", call)
         try:
             return Answer(reply.status, reply.headers, reply.read())
         except WireError as error:
@@ -77,13 +88,13 @@ class Wire:
             self._pool.release(connection)
 
     def open(
-        self, target: str, headers: Mapping[str, str], *, timeout: float | None = None
-    ) -> tuple[Answer, Iterator[bytes]]:
+        self, target: str, headers: Mapping[str, str], *, call: Call = _UNBOUND
+    ) -> tuple[Answer, Body]:
         """Send a GET and read its body as it comes; the body of a refusal is read at once."""
-        connection, reply = self._send("GET", target, headers, b"", timeout)
-        body = _Body(self, connection, reply)
+        connection, reply = self._send("GET", target, headers, b"", call)
+        body = Body(self, connection, reply)
         if reply.status >= 300:
-            return Answer(reply.status, reply.headers, b"".join(body)), iter(())
+            return Answer(reply.status, reply.headers, b"".join(body)), body
         return Answer(reply.status, reply.headers), body
 
     def _send(
@@ -92,17 +103,19 @@ class Wire:
         target: str,
         headers: Mapping[str, str],
         body: bytes,
-        timeout: float | None,
+        call: Call,
     ) -> tuple[Connection, Reply]:
         try:
             return self._pool.exchange(
                 self._head(method, target, headers, body),
                 body,
                 bodiless=method == "HEAD",
-                timeout=timeout if timeout is not None else ANSWER_SECONDS,
+                timeout=call.timeout if call.timeout is not None else ANSWER_SECONDS,
                 # A repeat that nobody hears of could meet its own work: writes are repeated by
                 # the retry layer alone.
                 repeatable=method in ("GET", "HEAD"),
+                within=call.within,
+                stopped=call.stopped,
             )
         except WireError as error:
             raise self._mapped(error) from error
@@ -128,6 +141,10 @@ class Wire:
                 f"the certificate of {self._server} cannot be trusted: {error}",
                 hint="Check the endpoint; SSL_CERT_FILE may name certificates to trust.",
             )
+        if error.stopped:
+            return Aborted(f"the request to {self._server} was stopped")
+        if error.nonsense:
+            return Unexpected(f"{self._server} answered what is no HTTP: {error}")
         if error.timed_out:
             return TimedOut(f"{self._server} did not answer in time")
         if not error.sent:
@@ -143,7 +160,7 @@ class Wire:
         self._pool.close()
 
 
-class _Body(Iterator[bytes]):
+class Body(Iterator[bytes]):
     """The body of an answer as it comes; its connection goes back when it is read or dropped."""
 
     def __init__(self, wire: Wire, connection: Connection, reply: Reply) -> None:

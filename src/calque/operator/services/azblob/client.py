@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
 from calque.operator.layers.chain import Call
 from calque.operator.services.azblob.config import AzblobConfig
 from calque.operator.services.azblob.credentials import Credentials
 from calque.operator.services.azblob.errors import refusal
-from calque.operator.services.wire import Answer, Wire
+from calque.operator.services.wire import Answer, Body, Wire
 
 API_VERSION = "2026-06-06"
 
@@ -41,14 +41,12 @@ class AzblobClient:
     ) -> Answer:
         """Send one request about a blob (None: the container); the answer may be a refusal."""
         target, signed = self._signed(method, blob, query or {}, headers or {}, body)
-        return self._wire.exchange(method, target, signed, body, timeout=call.timeout)
+        return self._wire.exchange(method, target, signed, body, call=call)
 
-    def open(
-        self, call: Call, blob: str, headers: Mapping[str, str]
-    ) -> tuple[Answer, Iterator[bytes]]:
+    def open(self, call: Call, blob: str, headers: Mapping[str, str]) -> tuple[Answer, Body]:
         """Ask for bytes; they are read as the iterator is."""
         target, signed = self._signed("GET", blob, {}, headers, None)
-        return self._wire.open(target, signed, timeout=call.timeout)
+        return self._wire.open(target, signed, call=call)
 
     def ask(
         self,

@@ -6,20 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from calque.errors import ConditionNotMatch, InvalidInput, NotFound, Unsupported
+from calque.errors import InvalidInput, NotFound, Unsupported
 from calque.operator.capability import Capability
-from calque.operator.layers.chain import Call, Chain
+from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
-from calque.operator.services.azblob import blocks, resource
+from calque.operator.services.azblob import blocks, reading, resource
 from calque.operator.services.azblob import copy as azblob_copy
 from calque.operator.services.azblob.client import AzblobClient
 from calque.operator.services.azblob.config import AzblobConfig
-from calque.operator.services.azblob.errors import ContainerMissing, code_of, refusal
+from calque.operator.services.azblob.errors import ContainerMissing
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.resource import Page
 from calque.operator.services.azblob.staging import Staging
 from calque.operator.services.azblob.upload import Upload
+from calque.operator.services.pages import Turning, borders
 from calque.values import Metadata
 
 WEEK = 7 * 24 * 3600.0
@@ -31,6 +32,7 @@ CAPABILITY = Capability(
     write_with_if_match=True,
     delete_with_if_match=True,
     read_with_if_match=True,
+    read_goes_on=True,
     copy=True,
     copy_with_if_not_exists=True,
     copy_with_if_match=True,
@@ -77,6 +79,7 @@ class AzblobService:
         self, prefix: str, *, start_after: str = "", recursive: bool = True
     ) -> Iterator[Metadata]:
         marker = ""
+        turning = Turning(self.location(prefix))
         while True:
             page = self._page(prefix, start_after, recursive, marker)
             for entry in page.entries:
@@ -85,6 +88,7 @@ class AzblobService:
             marker = page.marker
             if not marker:
                 return
+            turning.check(marker, borders([entry.path for entry in page.entries]))
 
     def _page(
         self,
@@ -118,32 +122,7 @@ class AzblobService:
 
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
         _refuse_version(options.version)
-        span = options.range
-        if span.length == 0:
-            return self._nothing(path, options.if_match)
-        headers = {}
-        if options.if_match is not None:
-            headers["If-Match"] = resource.quoted(options.if_match)
-        if span.offset or span.length is not None:
-            last = "" if span.length is None else str(span.last)
-            headers["x-ms-range"] = f"bytes={span.offset}-{last}"
-
-        def request(call: Call) -> Iterator[bytes]:
-            answer, pieces = self._client.open(call, self._requests.key(path), headers)
-            if answer.status == 416 or code_of(answer) == "InvalidRange":
-                return iter(())  # the range begins at the end or after it
-            if answer.status not in (200, 206):
-                raise refusal(answer, self.location(path), "read")
-            return pieces
-
-        return self._requests.chain.send("read", path, request)
-
-    def _nothing(self, path: str, if_match: str | None) -> Iterator[bytes]:
-        """No bytes, of a blob that must be there and be the one that is meant."""
-        found = resource.plain(self._requests.head(path).get("etag"))
-        if if_match is not None and resource.plain(if_match) != found:
-            raise ConditionNotMatch(f"{self.location(path)} was replaced by another blob")
-        return iter(())
+        return reading.read(self._requests, path, options)
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Upload(self._requests, path, options).send(chunks)
@@ -198,6 +177,7 @@ class AzblobService:
         them, and the service collects them within a week.
         """
         marker = ""
+        turning = Turning(self.location(prefix))
         while True:
             page = self._page(prefix, "", True, marker, include="uncommittedblobs")
             for entry in page.entries:
@@ -206,6 +186,7 @@ class AzblobService:
             marker = page.marker
             if not marker:
                 return
+            turning.check(marker, borders([entry.path for entry in page.entries]))
 
     def _left(self, path: str) -> Iterator[Leftover]:
         sizes: dict[str, int] = {}

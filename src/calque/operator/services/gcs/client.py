@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -12,7 +12,7 @@ from calque.operator.layers.chain import Call
 from calque.operator.services.gcs.config import GcsConfig
 from calque.operator.services.gcs.credentials import Credentials
 from calque.operator.services.gcs.errors import refusal
-from calque.operator.services.wire import Answer, Wire
+from calque.operator.services.wire import Answer, Body, Wire
 
 Query = Mapping[str, str | int | None]
 
@@ -50,15 +50,13 @@ class GcsClient:
         """Send one request; the answer may be a refusal."""
         signed = {"Accept": "application/json", **(headers or {})}
         self._credentials.sign(signed)
-        return self._wire.exchange(method, url, signed, body, timeout=call.timeout)
+        return self._wire.exchange(method, url, signed, body, call=call)
 
-    def open(
-        self, call: Call, url: str, headers: Mapping[str, str]
-    ) -> tuple[Answer, Iterator[bytes]]:
+    def open(self, call: Call, url: str, headers: Mapping[str, str]) -> tuple[Answer, Body]:
         """Ask for bytes; they are read as the iterator is."""
         signed = dict(headers)
         self._credentials.sign(signed)
-        return self._wire.open(url, signed, timeout=call.timeout)
+        return self._wire.open(url, signed, call=call)
 
     def ask(
         self,
@@ -84,7 +82,7 @@ def document(answer: Answer, location: str) -> dict[str, Any]:
     """The JSON object of an answer; a success that holds none is an error."""
     try:
         parsed = json.loads(answer.body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unexpected(
             f"GCS answered {answer.status} for {location} without a readable body",
             retryable=True,

@@ -188,7 +188,7 @@ def _reason(answer: Answer) -> tuple[str, str]:
         error = json.loads(answer.body)["error"]
         details = error.get("errors") or [{}]
         return str(details[0].get("reason", "")), first_line(str(error.get("message", "")))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         text = first_line(answer.body[:1000].decode("utf-8", "replace"))
         return "", "" if text.startswith("<") else text
 

@@ -7,18 +7,20 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from calque.errors import ConditionNotMatch, NotFound, Unsupported
+from calque.errors import NotFound, Unexpected, Unsupported
 from calque.operator.capability import Capability
-from calque.operator.layers.chain import Call, Chain
+from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.gcs import copy as gcs_copy
-from calque.operator.services.gcs.client import GcsClient, object_path
+from calque.operator.services.gcs import reading
+from calque.operator.services.gcs.client import GcsClient
 from calque.operator.services.gcs.config import GcsConfig
-from calque.operator.services.gcs.errors import BucketMissing, refusal
+from calque.operator.services.gcs.errors import BucketMissing
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import LISTED, metadata_of
 from calque.operator.services.gcs.upload import Upload
+from calque.operator.services.pages import Turning, borders
 from calque.values import Metadata
 
 WEEK = 7 * 24 * 3600.0
@@ -29,6 +31,7 @@ CAPABILITY = Capability(
     write_with_if_match=True,
     delete_with_if_match=True,
     read_with_if_match=True,
+    read_goes_on=True,
     copy=True,
     copy_with_if_not_exists=True,
     copy_with_if_match=True,
@@ -75,15 +78,18 @@ class GcsService:
         self, prefix: str, *, start_after: str = "", recursive: bool = True
     ) -> Iterator[Metadata]:
         token: str | None = None
+        turning = Turning(self.location(prefix))
         while True:
             page = self._page(prefix, start_after, recursive, token)
-            for entry in self._entries(page):
+            entries = self._entries(page)
+            for entry in entries:
                 # startOffset includes its own key, and a folder that begins before it.
                 if entry.path > start_after:
                     yield entry
             token = page.get("nextPageToken")
             if not token:
                 return
+            turning.check(str(token), borders([entry.path for entry in entries]))
 
     def _page(
         self, prefix: str, start_after: str, recursive: bool, token: str | None
@@ -103,46 +109,21 @@ class GcsService:
             "list", prefix, lambda call: self._client.ask(call, self.location(prefix), "GET", url)
         )
 
-    def _entries(self, page: Mapping[str, Any]) -> Iterator[Metadata]:
+    def _entries(self, page: Mapping[str, Any]) -> list[Metadata]:
         cut = len(self._config.root) + 1 if self._config.root else 0
-        found = [metadata_of(item, str(item.get("name"))[cut:]) for item in page.get("items", ())]
-        found += [Metadata(path=folder[cut:], is_dir=True) for folder in page.get("prefixes", ())]
+        try:
+            found = [metadata_of(item, str(item["name"])[cut:]) for item in page.get("items", ())]
+            folders = page.get("prefixes", ())
+            found += [Metadata(path=folder[cut:], is_dir=True) for folder in folders]
+        except (KeyError, TypeError) as error:
+            raise Unexpected(
+                f"GCS lists {self.location('')} in a way that cannot be read"
+            ) from error
         found.sort(key=lambda entry: entry.path)
-        return iter(found)
+        return found
 
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
-        requests, span = self._requests, options.range
-        generation = requests.generation_of(path, options.if_match)
-        if span.length == 0:
-            return self._nothing(path, options.version, generation)
-        query = {
-            "alt": "media",
-            "generation": options.version,
-            "ifGenerationMatch": generation,
-        }
-        url = self._client.url(object_path(requests.bucket, requests.key(path), "/download"), query)
-        # Taking gzip keeps the service from unpacking what is stored packed.
-        headers = {"Accept-Encoding": "gzip"}
-        if span.offset or span.length is not None:
-            last = "" if span.length is None else str(span.last)
-            headers["Range"] = f"bytes={span.offset}-{last}"
-
-        def request(call: Call) -> Iterator[bytes]:
-            answer, pieces = self._client.open(call, url, headers)
-            if answer.status == 416:  # the range begins at the end or after it
-                return iter(())
-            if answer.status not in (200, 206):
-                raise refusal(answer, self.location(path), "read")
-            return pieces
-
-        return requests.chain.send("read", path, request)
-
-    def _nothing(self, path: str, version: str | None, generation: str | None) -> Iterator[bytes]:
-        """No bytes, of an object that must be there and be the one that is meant."""
-        found = self._requests.stat(path, version)
-        if generation not in (None, found.version):
-            raise ConditionNotMatch(f"{self.location(path)} was replaced by another object")
-        return iter(())
+        return reading.read(self._requests, path, options)
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Upload(self._requests, path, options).send(chunks)

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from calque._version import __version__
-from calque.errors import CalqueError, InvalidInput, TimedOut, Unavailable
+from calque.errors import (
+    Aborted,
+    CalqueError,
+    InvalidInput,
+    TimedOut,
+    Unavailable,
+    Unexpected,
+)
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.s3.account import Account
 from calque.operator.services.s3.address import Endpoint, encode_query
@@ -194,6 +201,8 @@ class Client:
                 bodiless=request.method == "HEAD",
                 timeout=timeout,
                 repeatable=call.idempotent,
+                within=call.within,
+                stopped=call.stopped,
             )
         except WireError as error:
             raise lost(error, self.location(request.key), endpoint.origin) from error
@@ -236,6 +245,10 @@ def _is_error(body: bytes) -> bool:
 
 def lost(error: WireError, location: str, origin: str = "") -> CalqueError:
     """The error that a failed exchange becomes."""
+    if error.stopped:
+        return Aborted(f"{location}: the request was stopped")
+    if error.nonsense:
+        return Unexpected(f"{location}: the server answered what is no HTTP: {error}")
     if error.timed_out:
         return TimedOut(f"{location}: no reply in time ({error})")
     if not error.sent:

@@ -63,6 +63,9 @@ class S3Config:
     """Seconds without a byte before a reply counts as lost; the commit of parts may take longer."""
     checksum: Checksums = "crc32"
     """What guards the bytes of a write on their way."""
+    md5_etags: bool = True
+    """An ETag of 32 hexadecimal digits is the MD5 of the bytes, unless KMS or a customer's key
+    encrypts them; reads are held against it. False for a server that makes such ETags otherwise."""
     copy_if_not_exists: Conditions = "header"
     """How the server keeps ``if_not_exists`` of a copy atomic. Amazon and SeaweedFS: ``header``.
     ``multipart``: it only obeys the condition on CompleteMultipartUpload (Ceph). ``none``."""

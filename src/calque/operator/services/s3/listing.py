@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
 from calque.errors import Unexpected
+from calque.operator.services.pages import Turning, borders
 from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.replies import blocks, leaves, moment, plain
 from calque.values import Metadata
@@ -48,6 +49,7 @@ def list_keys(
     """
     token: str | None = None
     last = ""
+    turning = Turning(client.location(prefix))
     while True:
         query = [
             ("list-type", "2"),
@@ -62,7 +64,12 @@ def list_keys(
         elif after:
             query.append(("start-after", after))
         answer = client.send("list", path, Request("GET", None, query=query))
-        page = read_page(answer.body, named)
+        try:
+            page = read_page(answer.body, named)
+        except (ValueError, KeyError, ElementTree.ParseError) as error:
+            raise Unexpected(
+                f"{client.location(prefix)}: the server lists what cannot be read: {error}"
+            ) from error
         for entry in _entries(page, named, after):
             if ordered and entry.path <= last and last:
                 raise Unexpected(
@@ -75,6 +82,7 @@ def list_keys(
         token = page.token
         if token is None:
             return
+        turning.check(token, borders([*(entry.path for entry in page.objects), *page.folders]))
 
 
 def _entries(page: Page, named: Callable[[str], str], after: str) -> Iterator[Metadata]:

@@ -6,8 +6,9 @@ import http.client
 import os
 import threading
 import time
+from collections.abc import Callable
 
-from calque.operator.services.s3.wire import Connection, Reply, Route, WireError
+from calque.operator.services.s3.wire import Connection, Patience, Reply, Route, WireError
 
 _IDLE_SECONDS = 20.0
 """Servers close idle connections after 30 s or less; older ones than this are not tried."""
@@ -36,18 +37,24 @@ class Pool:
         bodiless: bool,
         timeout: float,
         repeatable: bool,
+        within: float | None = None,
+        stopped: Callable[[], bool] | None = None,
     ) -> tuple[Connection, Reply]:
         """Send a request over a connection that the caller gives back with :meth:`release`.
 
         A kept connection may have been closed by the server a moment ago. If it breaks before any
         of a reply came, the request goes out once more on a new one, where repeating does no harm.
+        ``timeout`` bounds each silence, ``within`` the whole, its body included; ``stopped`` calls
+        it off.
         """
         if self._pid != os.getpid():
             # A forked child must not speak on its parent's connections, nor wait for them.
             self._begin()
-        if not self._free.acquire(timeout=self._patience):
+        patience = Patience.of(timeout, within, stopped)
+        most = self._patience if within is None else min(self._patience, within)
+        if not self._free.acquire(timeout=most):
             raise WireError(
-                f"all {self._most} connections were busy for {self._patience:.0f} s",
+                f"all {self._most} connections were busy for {most:.0f} s",
                 sent=False,
                 answered=False,
                 timed_out=True,
@@ -56,14 +63,15 @@ class Pool:
             kept = self._kept()
             if kept is not None:
                 try:
-                    return kept, kept.exchange(head, body, bodiless=bodiless, timeout=timeout)
+                    return kept, kept.exchange(head, body, bodiless=bodiless, patience=patience)
                 except WireError as error:
                     kept.close()
-                    if error.answered or error.timed_out or not (repeatable or not error.sent):
+                    over = error.answered or error.timed_out or error.stopped
+                    if over or not (repeatable or not error.sent):
                         raise
-            fresh = self._opened()
+            fresh = self._opened(within)
             try:
-                return fresh, fresh.exchange(head, body, bodiless=bodiless, timeout=timeout)
+                return fresh, fresh.exchange(head, body, bodiless=bodiless, patience=patience)
             except WireError:
                 fresh.close()
                 raise
@@ -81,9 +89,9 @@ class Pool:
                 return connection
             connection.close()
 
-    def _opened(self) -> Connection:
+    def _opened(self, within: float | None) -> Connection:
         try:
-            return Connection(self.route.open())
+            return Connection(self.route.open(within))
         except (OSError, http.client.HTTPException) as error:
             raise WireError(str(error), sent=False, answered=False) from error
 

@@ -1,85 +1,113 @@
-"""Bytes of an object, resumed where a reply was cut off."""
+"""How S3 serves the bytes of an object."""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Iterator
-from contextlib import closing
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from calque.errors import CalqueError, IntegrityError, Unavailable
+from calque.errors import CalqueError, ConditionNotMatch
 from calque.operator.options import ReadOptions
-from calque.operator.services.s3.client import Client, Request, Stream, refusal_behind
-from calque.operator.services.s3.replies import bare_etag, quoted_etag
+from calque.operator.services import body
+from calque.operator.services.body import Opened
+from calque.operator.services.s3.client import Client, Request, refusal_behind
+from calque.operator.services.s3.replies import (
+    bare_etag,
+    checksums_of,
+    quoted_etag,
+    version_of,
+)
+from calque.values import Checksum
 
 _PIECE = 256 * 1024
-_RESUMED_AT_MOST = 5
-"""New requests in a row that bring nothing."""
+_MD5 = re.compile(r"[0-9a-fA-F]{32}")
+_ASK = {"x-amz-checksum-mode": "ENABLED"}
+_KEYED = "x-amz-server-side-encryption-customer-algorithm"
+_ENCRYPTED = "x-amz-server-side-encryption"
 
 
 def read(client: Client, path: str, key: str, options: ReadOptions) -> Iterator[bytes]:
-    """The bytes of a range. After a cut it goes on at the same offset of the same bytes."""
+    """The bytes of a range, held against what their reply says of them."""
+    source = _Object(client, path, key, options)
     if options.range.length == 0:
-        client.send("read", path, Request("HEAD", key, _query(options), _pins(options.if_match)))
-        return
-    end = None if options.range.length is None else options.range.offset + options.range.length
-    position, pin, idle = options.range.offset, options.if_match, 0
-    while end is None or position < end:
-        stream = _open(client, path, key, options, position, end, pin)
-        if stream is None:
-            return
-        with closing(stream):
-            pin = pin or bare_etag(stream.headers.get("etag"))
-            end = _end_of(stream, position, end)
-            try:
-                for piece in stream.pieces(_PIECE):
-                    position, idle = position + len(piece), 0
-                    yield piece
-            except Unavailable:
-                idle += 1
-                if pin is None or idle > _RESUMED_AT_MOST:
-                    raise
-                time.sleep(random.uniform(0.5, 1.0) * 0.05 * 2**idle)
-                continue
-        if end is None:
-            return
+        source.look()
+        return iter(())
+    return body.read(source, options)
 
 
-def _open(
-    client: Client,
-    path: str,
-    key: str,
-    options: ReadOptions,
-    position: int,
-    end: int | None,
-    pin: str | None,
-) -> Stream | None:
-    """The reply from a position; None where the object ends before it."""
-    headers = _pins(pin)
-    if position or end is not None:
-        headers["range"] = f"bytes={position}-{'' if end is None else end - 1}"
-    request = Request("GET", key, _query(options), headers, accepts=(200, 206))
-    try:
-        stream = client.open("read", path, request)
-    except CalqueError as error:
-        refusal = refusal_behind(error)
-        if refusal is not None and refusal.status == 416:
-            return None
-        raise
-    if position and stream.status != 206:
-        stream.close()
-        raise IntegrityError(f"{client.location(key)}: the server ignores ranges")
-    return stream
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """One object, or one version of it."""
+
+    client: Client
+    path: str
+    key: str
+    options: ReadOptions
+
+    @property
+    def location(self) -> str:
+        return self.client.location(self.key)
+
+    def look(self) -> None:
+        """No bytes, of an object that must be there and be the one that is meant."""
+        pin = self.options.if_match
+        answer = self.client.send(
+            "read", self.path, Request("HEAD", self.key, self._query, _pins(pin))
+        )
+        self._refuse_other_version(answer.headers)
+        if pin is not None and not self.is_pinned_by(pin, answer.headers):
+            raise ConditionNotMatch(f"{self.location} was replaced by another object")
+
+    def open(self, span: str | None, pin: str | None) -> Opened | None:
+        headers = {**_pins(pin), **(_ASK if span is None else {"range": span})}
+        request = Request("GET", self.key, self._query, headers, accepts=(200, 206))
+        try:
+            stream = self.client.open("read", self.path, request)
+        except CalqueError as error:
+            refusal = refusal_behind(error)
+            if span is not None and refusal is not None and refusal.status == 416:
+                return None
+            raise
+        try:
+            self._refuse_other_version(stream.headers)
+        except ConditionNotMatch:
+            stream.close()
+            raise
+        return Opened(stream.status, stream.headers, stream.pieces(_PIECE), stream.close)
+
+    @property
+    def _query(self) -> list[tuple[str, str]]:
+        return [("versionId", self.options.version)] if self.options.version else []
+
+    def _refuse_other_version(self, headers: Mapping[str, str]) -> None:
+        wanted, found = self.options.version, version_of(headers)
+        if wanted not in (None, "null", found):
+            raise ConditionNotMatch(
+                f"{self.location}: the server answered with version {found}, not {wanted}"
+            )
+
+    def is_pinned_by(self, pin: str, headers: Mapping[str, str]) -> bool:
+        return pin == "*" or _strong(pin) == _strong(headers.get("etag"))
+
+    def pin_of(self, headers: Mapping[str, str]) -> str | None:
+        return bare_etag(headers.get("etag"))
+
+    def checksums_of(self, headers: Mapping[str, str]) -> Iterable[Checksum]:
+        yield from checksums_of(headers)
+        etag = bare_etag(headers.get("etag")) or ""
+        if self.client.link.config.md5_etags and _MD5.fullmatch(etag) and not _has_own_key(headers):
+            yield Checksum("md5", base64.b64encode(bytes.fromhex(etag)).decode())
 
 
-def _end_of(stream: Stream, position: int, end: int | None) -> int | None:
-    """Where the bytes of this reply end: what a cut is measured by."""
-    length = stream.headers.get("content-length")
-    return end if length is None else position + int(length)
+def _strong(etag: str | None) -> str | None:
+    """An ETag as it is compared: some proxies mark those that pass them as weak."""
+    return bare_etag(etag.removeprefix("W/")) if etag else None
 
 
-def _query(options: ReadOptions) -> list[tuple[str, str]]:
-    return [("versionId", options.version)] if options.version else []
+def _has_own_key(headers: Mapping[str, str]) -> bool:
+    """Whether encryption by KMS or by a customer's key made the ETag something else than an MD5."""
+    return _KEYED in headers or headers.get(_ENCRYPTED, "").startswith("aws:kms")
 
 
 def _pins(pin: str | None) -> dict[str, str]:

@@ -76,13 +76,17 @@ def moment(text: str | None) -> datetime | None:
 
 
 def checksum_of(headers: Mapping[str, str]) -> Checksum | None:
-    """The checksum of the whole object; those made of parts' checksums say nothing of the bytes."""
+    """The first checksum of the whole object."""
+    return next(checksums_of(headers), None)
+
+
+def checksums_of(headers: Mapping[str, str]) -> Iterator[Checksum]:
+    """Every checksum of the whole object; those made of parts' checksums say nothing of bytes."""
     kind = headers.get("x-amz-checksum-type")
     for algorithm in _CHECKSUMS:
         value = headers.get(f"x-amz-checksum-{algorithm}")
         if value and "-" not in value and kind in (None, FULL_OBJECT):
-            return Checksum(algorithm, value)
-    return None
+            yield Checksum(algorithm, value)
 
 
 def checksum_in(fields: Mapping[str, str]) -> Checksum | None:

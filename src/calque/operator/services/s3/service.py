@@ -49,6 +49,7 @@ class S3Service:
             delete_with_if_match=True,
             read_with_if_match=True,
             read_with_version=self._config.versions,
+            read_goes_on=True,
             copy=True,
             copy_with_if_not_exists=conditions != "none",
             copy_with_if_match=conditions == "header",

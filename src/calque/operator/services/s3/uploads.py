@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from calque.errors import CalqueError, NotFound, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
+from calque.operator.services.pages import Turning
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.replies import (
@@ -113,13 +114,28 @@ class Uploads:
             if after:
                 query.append(("part-number-marker", str(after)))
             answer = self.client.send("list_parts", path, Request("GET", key, query=query))
-            count = 0
+            before = after
             for block in blocks(answer.body, "Part"):
-                part = _listed_part(leaves(block))
-                count, after = count + 1, max(after, part.number)
+                part = self._listed_part(key, leaves(block))
+                after = max(after, part.number)
                 yield part
-            if not count or b"<IsTruncated>true<" not in answer.body:
+            if b"<IsTruncated>true<" not in answer.body:
                 return
+            if after == before:
+                raise Unexpected(
+                    f"{self.client.location(key)}: the server lists parts that do not go on"
+                )
+
+    def _listed_part(self, key: str, fields: Mapping[str, str]) -> Part:
+        found = checksum_in(fields)
+        try:
+            number, size = int(fields.get("PartNumber", "0")), int(fields.get("Size", "0"))
+        except ValueError as error:
+            raise Unexpected(
+                f"{self.client.location(key)}: the server lists a part that cannot be read"
+            ) from error
+        etag = bare_etag(fields.get("ETag")) or ""
+        return Part(number, etag, size, found.value if found else None)
 
     def data_parts(self, path: str, key: str, upload: str) -> dict[int, Part]:
         """The parts that hold data."""
@@ -179,6 +195,7 @@ class Uploads:
     def begun(self, path: str, prefix: str) -> Iterator[Begun]:
         """The unfinished uploads under a prefix, anybody's."""
         markers: list[tuple[str, str]] = []
+        turning = Turning(self.client.location(prefix))
         while True:
             # No encoding-type: SeaweedFS says that it encodes the keys, and does not.
             query = [("uploads", ""), ("prefix", prefix), *markers]
@@ -194,6 +211,7 @@ class Uploads:
                 ("key-marker", head.get("NextKeyMarker", "")),
                 ("upload-id-marker", head.get("NextUploadIdMarker", "")),
             ]
+            turning.check(tuple(markers), ())
 
     def marked(self, path: str, begun: Begun) -> bool | None:
         """Whether an upload carries our marker; None when it holds no part at all."""
@@ -203,13 +221,3 @@ class Uploads:
         # Not every server understands where to begin: ask for the first page too.
         held = list(self.parts(path, begun.key, begun.upload))
         return any(marker.is_marker(part) for part in held) if held else None
-
-
-def _listed_part(fields: Mapping[str, str]) -> Part:
-    found = checksum_in(fields)
-    return Part(
-        int(fields.get("PartNumber", "0")),
-        bare_etag(fields.get("ETag")) or "",
-        int(fields.get("Size", "0")),
-        found.value if found else None,
-    )

@@ -8,29 +8,125 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
+import re
 import select
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
+
+T = TypeVar("T")
 
 _LONGEST_LINE = 65536
 _MOST_HEADERS = 256
 _BUFFER = 65536
 _SMALL_BODY = 65536
 """Bodies up to this travel in one segment with their head."""
+_SLICE = 0.2
+"""How long a wait that may be called off lasts before it is asked whether it was."""
+_SHORTEST = 0.001
+_PIECE = 256 * 1024
+_LONGEST_WHOLE = 256 * 1024 * 1024
+"""Of what is held in memory at once; the longest pages of listings are a tenth of it."""
+_BLANK = (b"\r\n", b"\n")
+_LENGTH = re.compile(r"[0-9]{1,19}")
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 
 
 class WireError(Exception):
-    """The exchange failed. ``answered``: some of a reply came; ``sent``: the request left us."""
+    """The exchange failed. ``answered``: some of a reply came; ``sent``: the request left us.
 
-    def __init__(self, why: str, *, sent: bool, answered: bool, timed_out: bool = False) -> None:
+    ``stopped``: our own side has called it off. ``nonsense``: the reply is no HTTP that could be
+    read, so the same request would meet the same again.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        sent: bool,
+        answered: bool,
+        timed_out: bool = False,
+        stopped: bool = False,
+        nonsense: bool = False,
+    ) -> None:
         super().__init__(why)
         self.sent = sent
         self.answered = answered
         self.timed_out = timed_out
+        self.stopped = stopped
+        self.nonsense = nonsense
+
+
+class CutOffError(WireError):
+    """The connection ended before the reply did."""
+
+
+class _CalledOffError(OSError):
+    """Our own side waits no longer."""
+
+
+class _NonsenseError(ValueError):
+    """What came is no HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an exchange waits: for the next byte, for the last one, and for whom."""
+
+    silence: float
+    until: float | None = None
+    """By the monotonic clock."""
+    stopped: Callable[[], bool] | None = None
+
+    @classmethod
+    def of(
+        cls, timeout: float, within: float | None, stopped: Callable[[], bool] | None
+    ) -> Patience:
+        return cls(timeout, None if within is None else time.monotonic() + within, stopped)
+
+    def wait(self, sock: socket.socket, act: Callable[[], T]) -> T:
+        """Do what may block, for as long as there is patience."""
+        silent = time.monotonic() + self.silence
+        while True:
+            sock.settimeout(self._slice(silent))
+            try:
+                return act()
+            except TimeoutError:
+                now = time.monotonic()
+                if now >= silent or (self.until is not None and now >= self.until):
+                    raise
+
+    def _slice(self, silent: float) -> float:
+        now = time.monotonic()
+        if self.stopped is not None and self.stopped():
+            raise _CalledOffError("it was stopped")
+        if self.until is not None and now >= self.until:
+            raise TimeoutError("the time for the whole is over")
+        ends = [silent - now]
+        if self.until is not None:
+            ends.append(self.until - now)
+        if self.stopped is not None:
+            ends.append(_SLICE)
+        return max(min(ends), _SHORTEST)
+
+
+class _Incoming(io.RawIOBase):
+    """What arrives at a socket, waited for as long as the exchange under way has patience."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self.patience = Patience(0.0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        return self.patience.wait(self._sock, lambda: self._sock.recv_into(buffer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +144,11 @@ class Route:
         """What stands before the path in the request line: the origin, for a plain proxy."""
         return f"http://{self.host}" if self.proxy and self.scheme == "http" else ""
 
-    def open(self) -> socket.socket:
+    def open(self, within: float | None = None) -> socket.socket:
         """A connected socket; OSError where the other side cannot be reached."""
         opened = self._opened()
+        if within is not None:
+            opened.timeout = min(within, self.connect_timeout)
         opened.connect()
         sock = opened.sock
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -87,11 +185,12 @@ def _proxy_proof(proxy: str) -> dict[str, str]:
 class Connection:
     """One socket, one exchange at a time."""
 
-    __slots__ = ("_reader", "_sock", "reusable", "used")
+    __slots__ = ("_incoming", "_reader", "_sock", "reusable", "used")
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._reader = cast(BinaryIO, sock.makefile("rb", _BUFFER))
+        self._incoming = _Incoming(sock)
+        self._reader = io.BufferedReader(self._incoming, _BUFFER)
         self.used = False
         self.reusable = True
 
@@ -99,41 +198,46 @@ class Connection:
         """Whether an idle connection has bytes waiting: it was closed, or speaks out of turn."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        return bool(select.select([self._sock], [], [], 0)[0])
+        # Not select: it knows no file beyond the first 1,024 of a process.
+        waiting = select.poll()
+        waiting.register(self._sock, select.POLLIN)
+        return bool(waiting.poll(0))
 
     def exchange(
-        self, head: bytes, body: bytes | memoryview, *, bodiless: bool, timeout: float
+        self, head: bytes, body: bytes | memoryview, *, bodiless: bool, patience: Patience
     ) -> Reply:
         """Send a request and read the head of its reply; ``bodiless`` for HEAD."""
         sent = False
         self.reusable = False
+        self._incoming.patience = patience
         try:
-            self._sock.settimeout(timeout)
-            broken = self._send(head, body)
+            broken = self._send(head, body, patience)
             sent = True
             status, headers = self._head(broken)
+            closing = headers.get("connection", "").lower() == "close" or broken is not None
+            empty = bodiless or status in (204, 304)
+            return Reply(self, self._reader, status, headers, empty=empty, closing=closing)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise WireError(
                 str(error) or type(error).__name__,
                 sent=sent,
                 answered=isinstance(error, ValueError),
                 timed_out=isinstance(error, TimeoutError),
+                stopped=isinstance(error, _CalledOffError),
+                nonsense=isinstance(error, _NonsenseError),
             ) from error
         finally:
             self.used = True
-        closing = headers.get("connection", "").lower() == "close" or broken is not None
-        empty = bodiless or status in (204, 304)
-        return Reply(self, self._reader, status, headers, empty=empty, closing=closing)
 
-    def _send(self, head: bytes, body: bytes | memoryview) -> OSError | None:
+    def _send(self, head: bytes, body: bytes | memoryview, patience: Patience) -> OSError | None:
         """Send everything; a server may refuse and hang up before it has read it all."""
         try:
             if len(body) <= _SMALL_BODY:
-                self._sock.sendall(head + body)
+                self._send_all(head + body, patience)
             else:
-                self._sock.sendall(head)
-                self._sock.sendall(body)
-        except TimeoutError:
+                self._send_all(head, patience)
+                self._send_all(body, patience)
+        except (TimeoutError, _CalledOffError):
             raise
         except OSError as error:
             if len(body) <= _SMALL_BODY:
@@ -141,34 +245,42 @@ class Connection:
             return error
         return None
 
+    def _send_all(self, data: bytes | memoryview, patience: Patience) -> None:
+        with memoryview(data) as view:
+            sent = 0
+            while sent < len(view):
+                rest = view[sent:]
+                sent += patience.wait(self._sock, lambda rest=rest: self._sock.send(rest))
+
     def _head(self, broken: OSError | None) -> tuple[int, dict[str, str]]:
-        while True:
+        for _ in range(_MOST_HEADERS):
             line = self._reader.readline(_LONGEST_LINE)
             if not line:
                 raise broken or ConnectionResetError("the connection was closed without a reply")
-            if not line.startswith(b"HTTP/1.") or len(line) < 12:
-                raise ValueError("the reply is not HTTP/1.1")
+            if not line.startswith(b"HTTP/1.") or not line[9:12].isdigit():
+                raise _NonsenseError("the reply is not HTTP/1.1")
             status = int(line[9:12])
             headers = self._headers()
             if line.startswith(b"HTTP/1.0"):
                 headers.setdefault("connection", "close")
             if status >= 200:
                 return status, headers
+        raise _NonsenseError("the reply never comes to its status")
 
     def _headers(self) -> dict[str, str]:
         headers: dict[str, str] = {}
         for _ in range(_MOST_HEADERS):
             line = self._reader.readline(_LONGEST_LINE)
-            if line in (b"\r\n", b"\n"):
+            if line in _BLANK:
                 return headers
             name, colon, value = line.partition(b":")
             if not colon or not line.endswith(b"\n"):
-                raise ValueError("a header of the reply cannot be read")
+                raise _NonsenseError("a header of the reply cannot be read")
             # S3 sends UTF-8 in user metadata where it was written so; other bytes stay readable.
             key = name.decode("latin-1").lower()
             text = value.strip().decode("utf-8", "surrogateescape")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        raise ValueError("the reply has too many headers")
+        raise _NonsenseError("the reply has too many headers")
 
     def close(self) -> None:
         self.reusable = False
@@ -184,7 +296,7 @@ class Reply:
     def __init__(
         self,
         connection: Connection,
-        reader: BinaryIO,
+        reader: io.BufferedReader,
         status: int,
         headers: Mapping[str, str],
         *,
@@ -195,60 +307,72 @@ class Reply:
         self.headers = headers
         self._connection = connection
         self._reader = reader
-        self._chunked = not empty and headers.get("transfer-encoding", "").lower() == "chunked"
-        length = headers.get("content-length")
-        self._left: int | None = 0 if empty else (int(length) if length else None)
+        self._chunked = _is_chunked(headers) and not empty
+        length = _stated_length(headers)
+        self._left: int | None = 0 if empty else length
         self._closing = closing or (self._left is None and not self._chunked)
-        if self._left == 0:
+        if self._left == 0 and not self._chunked:
             self._done()
 
     def _done(self) -> None:
         self._connection.reusable = not self._closing
 
-    def read(self, most: int = -1) -> bytes:
+    def read(self) -> bytes:
         """The whole body. WireError where the connection ends before it does."""
-        if self._left is not None and not self._chunked:
-            return self._exactly(self._left) if self._left else b""
-        return b"".join(self.pieces(_BUFFER))
+        pieces, size = [], 0
+        for piece in self.pieces(_PIECE):
+            size += len(piece)
+            if size > _LONGEST_WHOLE:
+                raise _nonsense(f"the reply has more than {_LONGEST_WHOLE} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """The body in pieces of at most ``size``."""
+        """The body in pieces of at most ``size``; what came before a cut is given out first."""
         if self._chunked:
             yield from self._chunks(size)
         elif self._left is None:
-            while piece := self._read(size):
-                yield piece
+            yield from self._until_closed(size)
+            return
         else:
-            while self._left:
-                yield self._exactly(min(size, self._left))
-
-    def _exactly(self, count: int) -> bytes:
-        data = self._read(count)
-        if len(data) != count:
-            raise WireError("the reply was cut off", sent=True, answered=True)
-        if self._left is not None and not self._chunked:
-            self._left -= count
-            if self._left == 0:
-                self._done()
-        return data
-
-    def _chunks(self, size: int) -> Iterator[bytes]:
-        while left := self._chunk_size():
-            while left:
-                piece = self._exactly(min(size, left))
-                left -= len(piece)
-                yield piece
-            self._line()
-        while self._line() not in (b"\r\n", b"\n"):
-            pass
+            yield from self._counted(self._left, size)
         self._chunked, self._left = False, 0
         self._done()
 
+    def _counted(self, count: int, size: int) -> Iterator[bytes]:
+        while count:
+            piece, broken = self._read(min(size, count))
+            count -= len(piece)
+            if piece:
+                yield piece
+            if broken is not None:
+                raise broken
+
+    def _until_closed(self, size: int) -> Iterator[bytes]:
+        while True:
+            piece, broken = self._read(size)
+            if piece:
+                yield piece
+            if isinstance(broken, CutOffError):
+                return
+            if broken is not None:
+                raise broken
+
+    def _chunks(self, size: int) -> Iterator[bytes]:
+        while left := self._chunk_size():
+            yield from self._counted(left, size)
+            if self._line() not in _BLANK:
+                raise _nonsense("a chunk of the reply does not end where it says")
+        for _ in range(_MOST_HEADERS):
+            if self._line() in _BLANK:
+                return
+        raise _nonsense("the reply has too many trailers")
+
     def _chunk_size(self) -> int:
-        try:
-            return int(self._line().partition(b";")[0], 16)
-        except ValueError as error:
-            raise WireError("a chunk of the reply has no size", sent=True, answered=True) from error
+        size = self._line().partition(b";")[0].strip()
+        if not _CHUNK_SIZE.fullmatch(size):
+            raise _nonsense("a chunk of the reply has no size")
+        return int(size, 16)
 
     def _line(self) -> bytes:
         try:
@@ -256,16 +380,58 @@ class Reply:
         except OSError as error:
             raise _lost(error) from error
         if not line:
-            raise WireError("the reply was cut off", sent=True, answered=True)
+            raise CutOffError("the reply was cut off", sent=True, answered=True)
         return line
 
-    def _read(self, count: int) -> bytes:
-        try:
-            return self._reader.read(count)
-        except OSError as error:
-            raise _lost(error) from error
+    def _read(self, count: int) -> tuple[bytes, WireError | None]:
+        """So many bytes; fewer only with the error that came instead of the rest."""
+        got: list[bytes] = []
+        while count:
+            try:
+                piece = self._reader.read1(count)
+            except OSError as error:
+                return b"".join(got), _lost(error)
+            if not piece:
+                cut = CutOffError("the reply was cut off", sent=True, answered=True)
+                return b"".join(got), cut
+            got.append(piece)
+            count -= len(piece)
+        return got[0] if len(got) == 1 else b"".join(got), None
+
+
+def _is_chunked(headers: Mapping[str, str]) -> bool:
+    """Whether the body comes in chunks; any other coding on the way was not asked for."""
+    coding = headers.get("transfer-encoding", "").strip().lower()
+    if coding in ("", "identity"):
+        return False
+    if coding != "chunked":
+        raise _NonsenseError(f"the reply is coded as {coding!r} on its way, which nobody asked for")
+    return True
+
+
+def _stated_length(headers: Mapping[str, str]) -> int | None:
+    stated = headers.get("content-length")
+    if stated is None:
+        return None
+    # A header that came twice is joined: equal ones are one, others are nobody's length.
+    each = {part.strip() for part in stated.split(",")}
+    length = each.pop()
+    if each or not _LENGTH.fullmatch(length):
+        raise _NonsenseError(f"the reply has a length that is no number: {stated!r}")
+    return int(length)
+
+
+def _nonsense(why: str) -> WireError:
+    return WireError(why, sent=True, answered=True, nonsense=True)
 
 
 def _lost(error: OSError) -> WireError:
-    timed_out = isinstance(error, TimeoutError)
-    return WireError(str(error), sent=True, answered=True, timed_out=timed_out)
+    lost = WireError(
+        str(error),
+        sent=True,
+        answered=True,
+        timed_out=isinstance(error, TimeoutError),
+        stopped=isinstance(error, _CalledOffError),
+    )
+    lost.__cause__ = error
+    return lost

@@ -1,0 +1,99 @@
+"""Checksums of bytes as they arrive, held against those that were promised for them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+from calque.errors import MissingExtra
+from calque.values import Checksum
+
+HASHES = frozenset({"md5", "sha1", "sha256", "sha512"})
+
+Extend = Callable[[bytes, int], int]
+
+
+class _Running(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
+
+
+class _Crc:
+    """A CRC as hashlib has its hashes: fed piece by piece, written highest byte first."""
+
+    def __init__(self, extend: Extend, width: int) -> None:
+        self._extend = extend
+        self._width = width
+        self._value = 0
+
+    def update(self, data: bytes, /) -> None:
+        self._value = self._extend(data, self._value)
+
+    def digest(self) -> bytes:
+        return self._value.to_bytes(self._width, "big")
+
+
+def _crc32c() -> _Crc:
+    """By whichever library the installed service brings."""
+    try:
+        import google_crc32c
+    except ImportError:
+        return _Crc(_amazons("crc32c"), 4)
+    return _Crc(lambda data, value: int(google_crc32c.extend(value, data)), 4)
+
+
+def _amazons(name: str) -> Extend:
+    try:
+        import awscrt.checksums
+    except ImportError as error:
+        raise MissingExtra.of("s3", f"a checksum of kind {name}") from error
+    extend: Extend = getattr(awscrt.checksums, name)
+    return extend
+
+
+_CRCS: Mapping[str, Callable[[], _Crc]] = MappingProxyType(
+    {
+        "crc32": lambda: _Crc(zlib.crc32, 4),
+        "crc32c": _crc32c,
+        "crc64nvme": lambda: _Crc(_amazons("crc64nvme"), 8),
+    }
+)
+
+
+class Digest:
+    """Hashes bytes by every algorithm that something is promised in.
+
+    Algorithms that nobody here knows are left out: a server may bring new ones.
+    """
+
+    def __init__(self, promised: Iterable[Checksum]) -> None:
+        self._promised = tuple(each for each in promised if _is_known(each.algorithm))
+        kinds = {each.algorithm for each in self._promised}
+        self._running: dict[str, _Running] = {kind: _begun(kind) for kind in kinds}
+
+    def update(self, data: bytes) -> None:
+        for running in self._running.values():
+            running.update(data)
+
+    def broken(self) -> tuple[Checksum, Checksum] | None:
+        """A promise that the bytes do not keep, and what they have instead; None: all are kept."""
+        for promised in self._promised:
+            value = base64.b64encode(self._running[promised.algorithm].digest()).decode()
+            if value != promised.value:
+                return promised, Checksum(promised.algorithm, value)
+        return None
+
+
+def _is_known(algorithm: str) -> bool:
+    return algorithm in HASHES or algorithm in _CRCS
+
+
+def _begun(algorithm: str) -> _Running:
+    if algorithm in HASHES:
+        return hashlib.new(algorithm, usedforsecurity=False)
+    return _CRCS[algorithm]()

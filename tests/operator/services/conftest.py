@@ -1,0 +1,26 @@
+"""One server of each cloud for the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from calque.testing.proxy import FaultProxy
+from tests.operator.services.clouds import NAMES, Cloud, running
+
+
+@pytest.fixture(scope="session", params=NAMES)
+def cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cloud]:
+    """Each cloud in its turn."""
+    with running(request.param, tmp_path_factory.mktemp("cloud")) as found:
+        yield found
+
+
+@pytest.fixture
+def between(cloud: Cloud) -> Iterator[FaultProxy]:
+    """A proxy before the cloud's server, without faults yet."""
+    with FaultProxy(cloud.endpoint) as found:
+        yield found

@@ -1,0 +1,245 @@
+"""Servers that are broken, slow without end, or speak no HTTP: our errors, in our time."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from calque.errors import Aborted, CalqueError, TimedOut, Unexpected
+from calque.operator import Operator
+from calque.operator.layers import Deadline, Retry, Timeout
+from tests.operator.services.clouds import NAMES, Cloud, answering, nowhere
+
+HEAD = {
+    "s3": 'HTTP/1.1 200 OK\r\nETag: "7"\r\n',
+    "gcs": "HTTP/1.1 200 OK\r\nx-goog-generation: 7\r\n",
+    "azblob": 'HTTP/1.1 200 OK\r\nETag: "7"\r\n',
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "Content-Length: ten\r\n\r\n0123456789",
+        "Content-Length: -1\r\n\r\n0123456789",
+        "Content-Length: +10\r\n\r\n0123456789",
+        "Content-Length: 1_0\r\n\r\n0123456789",
+        "Content-Length: 0x0a\r\n\r\n0123456789",
+        "Content-Length: 10\r\nContent-Length: 9\r\n\r\n0123456789",
+        f"Content-Length: {'9' * 30}\r\n\r\n0123456789",
+        "Transfer-Encoding: chunked\r\n\r\n-5\r\n01234\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n+5\r\n01234\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n0x5\r\n01234\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\n0123456789\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\nfive\r\n01234\r\n0\r\n\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n\r\n5\r\n01234\r\n0\r\n\r\n",
+        "Transfer-Encoding: gzip\r\n\r\n01234",
+        "no colon here\r\n\r\n",
+        "x: y\r\n" * 400 + "\r\n",
+    ],
+)
+def test_replies_that_are_no_http(name: str, rest: str) -> None:
+    """One error of ours, that names the object or the server; never a raw ValueError."""
+    reply = (HEAD[name] + rest).encode()
+    with answering(lambda head: reply) as endpoint:
+        op = nowhere(name).open(endpoint)
+        reads = [op.read, lambda path: b"".join(op.read_stream(path))]
+        if "chunked" not in rest or "gzip" in rest:  # what is wrong shows in the head already
+            reads.append(op.stat)
+        for read in reads:
+            with pytest.raises(Unexpected, match=r"hostile|127\.0\.0\.1"):
+                read("x")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "first", [b"HTTP/1.1 abc\r\n\r\n", b"SSH-2.0-OpenSSH\r\n", b"\x16\x03\x01"]
+)
+def test_another_protocol(name: str, first: bytes) -> None:
+    """What speaks something else is told so."""
+    with answering(lambda head: first) as endpoint, pytest.raises(CalqueError):
+        nowhere(name).open(endpoint).stat("x")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_length_that_nobody_could_hold(name: str) -> None:
+    """A reply that promises all the memory of the world is read as it comes, and is cut off."""
+    reply = (HEAD[name] + "Content-Length: 9000000000000000000\r\n\r\nabc").encode()
+    layers = (Retry(attempts=1), Timeout(step=5))
+    with answering(lambda head: reply) as endpoint, pytest.raises(CalqueError):
+        nowhere(name).open(endpoint, layers=layers).read("x", length=3, if_match="8")
+
+
+def _forever(name: str, page: Callable[[int], bytes]) -> tuple[Callable[[str], bytes], list[str]]:
+    asked: list[str] = []
+
+    def answer(head: str) -> bytes:
+        asked.append(head)
+        body = page(len(asked))
+        return f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+    return answer, asked
+
+
+def _page(name: str, token: str) -> bytes:
+    if name == "s3":
+        return (
+            "<ListBucketResult><IsTruncated>true</IsTruncated>"
+            f"<NextContinuationToken>{token}</NextContinuationToken><Contents><Key>a</Key>"
+            "<Size>1</Size></Contents></ListBucketResult>"
+        ).encode()
+    if name == "gcs":
+        item = '{"name": "a", "generation": "1", "size": "1"}'
+        return f'{{"nextPageToken": "{token}", "items": [{item}]}}'.encode()
+    blob = "<Blob><Name>a</Name><Properties><Etag>1</Etag></Properties></Blob>"
+    return (
+        f"<EnumerationResults><Blobs>{blob}</Blobs><NextMarker>{token}</NextMarker>"
+        "</EnumerationResults>"
+    ).encode()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fresh", [False, True], ids=["same token", "new tokens"])
+def test_the_same_page_for_ever(name: str, fresh: bool) -> None:
+    """A listing that does not move is an error, whatever tokens it gives."""
+    answer, asked = _forever(name, lambda number: _page(name, f"t{number if fresh else 0}"))
+    with answering(answer) as endpoint, pytest.raises(Unexpected, match="list"):
+        _drain(nowhere(name).open(endpoint).list(), asked)
+    assert len(asked) <= 3
+
+
+def _drain(entries: Iterator[object], asked: list[str]) -> None:
+    """All of them; a listing that never ends is a failure, not a test that never ends."""
+    for _ in entries:
+        assert len(asked) < 10
+
+
+@pytest.mark.parametrize("name", ["s3", "azblob"])
+def test_the_same_leftovers_for_ever(name: str) -> None:
+    """A sweep ends too."""
+    pages = {
+        "s3": b"<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>"
+        b"<NextKeyMarker>k</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>"
+        b"</ListMultipartUploadsResult>",
+        "azblob": _page("azblob", "t"),
+    }
+    answer, asked = _forever(name, lambda number: pages[name])
+    with answering(answer) as endpoint, pytest.raises(Unexpected, match="list"):
+        _drain(nowhere(name).open(endpoint).leftovers(), asked)
+    assert len(asked) <= 6
+
+
+def test_sizes_that_are_no_numbers() -> None:
+    """S3's documents tell sizes; nonsense among them is not ours."""
+    pages = (
+        b"<ListBucketResult><Contents><Key>a</Key><Size>big</Size></Contents></ListBucketResult>",
+        b"<ListBucketResult><KeyCount>x</KeyCount></ListBucketResult>",
+        b"<ListBucketResult><KeyCount>5</KeyCount><Contents></ListBucketResult>",
+        b"<ListBucketResult><Contents><Size>5</Size></Contents></ListBucketResult>",
+    )
+    for page in pages:
+        answer, _ = _forever("s3", lambda number, page=page: page)  # type: ignore[misc]
+        with answering(answer) as endpoint, pytest.raises(Unexpected):
+            list(nowhere("s3").open(endpoint).list())
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *(b'{"items": "abc"}', b'{"items": [5]}', b'{"prefixes": 5}', b'{"prefixes": [null]}'),
+        *(b"[]", b"[" * 100_000),
+    ],
+    ids=lambda page: page[:20].decode(),
+)
+def test_pages_that_are_no_pages(page: bytes) -> None:
+    """GCS answers JSON; any other JSON is an error of ours."""
+    answer, _ = _forever("gcs", lambda number: page)
+    with answering(answer) as endpoint, pytest.raises(Unexpected):
+        list(nowhere("gcs").open(endpoint).list())
+
+
+def _trickling(name: str, ended: threading.Event, byte: bytes) -> Callable[[str], Iterator[bytes]]:
+    """A body that never ends: a byte now and then, or silence."""
+
+    def answer(head: str) -> Iterator[bytes]:
+        size = 10_000_000
+        about = b""
+        if name == "gcs" and "alt=media" not in head:
+            about = b'{"generation": "7", "size": "%d"}' % size
+            size = len(about)
+        yield (HEAD[name] + f"Content-Length: {size}\r\n\r\n").encode() + about
+        if about or head.startswith("HEAD"):
+            return
+        while not ended.wait(0.05):
+            yield byte
+
+    return answer
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("byte", [b"x", b""], ids=["trickling", "silent"])
+def test_a_deadline_bounds_a_body(name: str, byte: bytes) -> None:
+    """However lively the bytes trickle, the whole is over when it must be."""
+    ended = threading.Event()
+    with answering(_trickling(name, ended, byte)) as endpoint:
+        op = nowhere(name).open(endpoint, layers=(Deadline.after(0.7), Retry(), Timeout()))
+        try:
+            with pytest.raises(TimedOut):
+                op.read("x")
+        finally:
+            ended.set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("byte", [b"x", b""], ids=["trickling", "silent"])
+def test_an_abort_ends_a_body(name: str, byte: bytes) -> None:
+    """A copy that is aborted while its source trickles ends, although the source does not."""
+    ended, target = threading.Event(), Operator.from_uri("memory://")
+    with answering(_trickling(name, ended, byte)) as endpoint:
+        op = nowhere(name).open(endpoint, layers=(Retry(), Timeout()))
+        copier = op.copier("x", "y", into=target, stream=True)
+        stepping = threading.Thread(target=_swallow, args=(copier,), daemon=True)
+        stepping.start()
+        try:
+            aborting = threading.Thread(target=copier.abort, daemon=True)
+            aborting.start()
+            aborting.join(30)
+            assert not aborting.is_alive(), "the abort waits for the peer"
+            stepping.join(30)
+            assert not stepping.is_alive(), "the step waits for the peer"
+        finally:
+            ended.set()
+    assert not target.exists("y")
+
+
+def _swallow(copier: Iterator[int]) -> None:
+    with pytest.raises(Aborted):
+        for _ in copier:
+            pass
+
+
+def test_more_than_1024_open_files(cloud: Cloud) -> None:
+    """Connections whose numbers are higher than select can count work as any other."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1400
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.skip(f"this process may open {hard} files only")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    held = []
+    try:
+        held = [socket.socket() for _ in range(1100)]
+        assert held[-1].fileno() > 1024
+        op = cloud.open()
+        op.write("many", b"files")
+        for _ in range(3):
+            assert op.read("many") == b"files"
+            assert op.stat("many").size == 5
+    finally:
+        for each in held:
+            each.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
