@@ -32,8 +32,8 @@ class Copier(Iterator[int]):
     The copy is complete only when iteration ends: the target is committed then, and not before.
     After an error, iterating again raises that error again and :meth:`abort` clears what was left.
     As a context manager it aborts when it is left unfinished, by an exception or otherwise.
-    One thread drives it; :meth:`abort` from another waits for the step under way, which ends at once
-    where the bytes pass through this client.
+    One thread drives it; :meth:`abort` from another waits for the step under way, which ends at
+    once where the bytes pass through this client.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from calque.errors import Aborted, CalqueError, TimedOut, Unexpected
+from calque.errors import Aborted, CalqueError, ConfigInvalid, TimedOut, Unexpected
 from calque.operator import Operator
 from calque.operator.layers import Deadline, Retry, Timeout
 from tests.operator.services.clouds import NAMES, Cloud, answering, nowhere
@@ -243,3 +243,50 @@ def test_more_than_1024_open_files(cloud: Cloud) -> None:
         for each in held:
             each.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:planted-secret@127.0.0.1:9",
+        "https://planted-secret@127.0.0.1:9",
+        "ftp://me:planted-secret@127.0.0.1",
+        "me:planted-secret@127.0.0.1:9",
+        "http//me:planted-secret@127.0.0.1:9",
+        "http://me:planted-secret@[::1",
+        "http://me:planted-secret@127.0.0.1:port",
+    ],
+)
+def test_a_password_in_an_endpoint_is_never_told(name: str, address: str) -> None:
+    """It is refused before anything is sent, and no message repeats it."""
+    with pytest.raises(ConfigInvalid) as raised:
+        nowhere(name).open(address).stat("x")
+    assert "planted-secret" not in repr(raised.value) + str(raised.value)
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+@pytest.mark.parametrize("address", ["http://me:planted-secret@127.0.0.1:9", "me:planted-secret@h"])
+def test_nor_one_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, variable: str, address: str
+) -> None:
+    """Whichever way botocore finds it."""
+    monkeypatch.setenv(variable, address)
+    op = Operator.from_uri(
+        "s3://hostile", access_key_id="a", secret_access_key="b", region="us-east-1"
+    )
+    with pytest.raises(ConfigInvalid) as raised:
+        op.stat("x")
+    assert "planted-secret" not in repr(raised.value) + str(raised.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:port", "http://", "http://h:99999", "ftp://h"]
+)
+def test_an_address_that_is_none(name: str, address: str) -> None:
+    """Told when the operator is opened, not by a raw ValueError of a request."""
+    key = "endpoint_url" if name == "s3" else "endpoint"
+    found = nowhere(name)
+    with pytest.raises(ConfigInvalid, match="endpoint"):
+        Operator.from_uri(found.place, **{**found.options, key: address})

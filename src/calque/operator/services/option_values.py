@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urlsplit
+
 from calque.errors import ConfigInvalid
+
+_USERINFO = re.compile(r"[^/\s'\"]*@")
 
 _WORDS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
@@ -41,3 +46,27 @@ def text(name: str, value: object) -> str | None:
     if not isinstance(value, str) or not value:
         raise ConfigInvalid(f"the option {name!r} must be text that is not empty")
     return value
+
+
+def check_endpoint(scheme: str, endpoint: str) -> None:
+    """Refuse an address that cannot be a server's. It is not told whole: it may hold a password."""
+    try:
+        parts = urlsplit(endpoint)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        usable = usable and parts.port != 0
+    except ValueError:
+        usable = False
+    if "@" in endpoint:
+        raise ConfigInvalid(
+            f"{scheme}: an endpoint takes no user and no password in its address",
+            hint="Give credentials by the environment or as options; an address ends up in logs.",
+        )
+    if not usable:
+        raise ConfigInvalid(
+            f"{scheme}: the endpoint {endpoint!r} is no http(s)://host:port address"
+        )
+
+
+def without_userinfo(words: str) -> str:
+    """A foreign error's words, without what stands before the host of an address in them."""
+    return _USERINFO.sub("****@", words)

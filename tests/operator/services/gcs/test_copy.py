@@ -10,6 +10,7 @@ from calque.errors import (
     CheckpointInvalid,
     ConditionNotMatch,
     IntegrityError,
+    NotFound,
     Unavailable,
     Unexpected,
     Unsupported,
@@ -310,3 +311,18 @@ def test_the_error_says_which_condition_failed(near: Operator) -> None:
             write("x", "y", if_not_exists=True)
         with pytest.raises(ConditionNotMatch, match="if_match"):
             write("x", "y", if_match="12345")
+
+
+@pytest.mark.parametrize(
+    "said", ["Not Found", "The destination bucket does not exist.", "", "Bucket gone not found."]
+)
+def test_a_missing_target_bucket_is_not_a_replaced_source(
+    near: Operator, shaky: Operator, proxy: FaultProxy, said: str
+) -> None:
+    """Servers word it differently; the source is looked at before it is blamed."""
+    near.write("from", b"bytes")
+    body = json.dumps({"error": {"code": 404, "message": said}}).encode()
+    proxy.add(Fault(method="POST", contains="rewriteTo", times=None, reply=Reply(404, {}, body)))
+    gone = Operator.from_uri("gs://gone", endpoint=proxy.endpoint, anonymous=True)
+    with pytest.raises(NotFound, match="bucket gs://gone"):
+        shaky.copy("from", "to", into=gone)

@@ -101,7 +101,6 @@ def test_what_is_plain_to_see_is_what_botocore_says(
         {"endpoint_url": "https://s3.eu-west-1.amazonaws.com"},
         {"endpoint_url": "http://h", "addressing": "virtual"},
         {"endpoint_url": "http://h", "bucket": "Upper_Case"},
-        {"endpoint_url": "ftp://h"},
         {"region": "eu-west-1"},
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from calque.errors import ConfigInvalid
-from calque.operator.services.option_values import flag, text, whole
+from calque.operator.services.option_values import check_endpoint, flag, text, whole
 from calque.operator.uri import refuse_unknown
 from calque.values import MIB
 
@@ -62,8 +62,7 @@ class AzblobConfig:
                 hint="Set AZURE_STORAGE_ACCOUNT or the option account, or write "
                 "az://ACCOUNT.blob/container/path.",
             )
-        if not self.endpoint.startswith(("http://", "https://")):
-            raise ConfigInvalid("the Azure endpoint is no http:// or https:// address")
+        check_endpoint("az", self.endpoint)
         if not 0 <= self.threshold <= ONE_REQUEST_MOST:
             raise ConfigInvalid(f"threshold must be between 0 and {ONE_REQUEST_MOST}")
         if not 1 <= self.part_size <= BLOCK_MOST:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calque.errors import ConfigInvalid
-from calque.operator.services.option_values import flag, text
+from calque.operator.services.option_values import check_endpoint, flag, text
 from calque.operator.uri import refuse_unknown
 
 PUBLIC_ENDPOINT = "https://storage.googleapis.com"
@@ -48,8 +48,7 @@ class GcsConfig:
     def __post_init__(self) -> None:
         if not self.bucket:
             raise ConfigInvalid("a GCS URI names its bucket", hint="For example gs://bucket/prefix")
-        if not self.endpoint.startswith(("http://", "https://")):
-            raise ConfigInvalid(f"the endpoint {self.endpoint!r} is no http:// or https:// address")
+        check_endpoint("gs", self.endpoint)
 
     @classmethod
     def of(cls, bucket: str, root: str, options: Mapping[str, object]) -> GcsConfig:

@@ -27,7 +27,7 @@ from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
 from calque.operator.services.gcs import marker
 from calque.operator.services.gcs.client import document, object_path
-from calque.operator.services.gcs.errors import is_missing_bucket, not_met, refusal
+from calque.operator.services.gcs.errors import BucketMissing, is_missing_bucket, not_met, refusal
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import body_of, metadata_of
 from calque.operator.services.wire import Answer
@@ -153,12 +153,26 @@ class GcsCopy:
         """The pinned generation is not there any more: replaced, or deleted?"""
         where = self.origin.location(self.source.path)
         try:
+            found = self.origin.stat(self.source.path, self.source.version)
+        except NotFound:
+            found = None
+        if found is not None and found.version == self.source.version:
+            return self._no_target()
+        try:
             self.origin.stat(self.source.path)
         except NotFound:
             return NotFound(f"the source {where} was deleted before it was copied")
         return ConditionNotMatch(
             f"the source {where} was replaced before it was copied",
             hint="Copy again to get the new object; the target is untouched.",
+        )
+
+    def _no_target(self) -> CalqueError:
+        """The source is as it was: what the service does not find is where the copy goes."""
+        bucket = f"gs://{self.into.bucket}"
+        return BucketMissing(
+            f"cannot copy to {self._location}: the bucket {bucket} does not exist",
+            hint="Check its name, and the endpoint if it is not Google's own.",
         )
 
 

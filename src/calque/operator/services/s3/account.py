@@ -26,6 +26,7 @@ from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
 from calque.errors import CalqueError, ConfigInvalid, PermissionDenied, Unavailable, Unsupported
+from calque.operator.services.option_values import check_endpoint, without_userinfo
 from calque.operator.services.s3.address import Endpoint
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.signing import Keys
@@ -55,7 +56,7 @@ def mapped(error: Exception, what: str) -> CalqueError:
     """The error that a failure inside botocore becomes."""
     for kind, ours in BOTOCORE_ERRORS.items():
         if isinstance(error, kind):
-            return ours(f"{what}: {error}", hint=_HINTS.get(ours))
+            return ours(f"{what}: {without_userinfo(str(error))}", hint=_HINTS.get(ours))
     raise error
 
 
@@ -117,7 +118,9 @@ class Account:
         """Where the bucket's requests go."""
         with self._lock:
             if self._endpoint is None:
-                self._endpoint = self._named_endpoint() or self.resolved()
+                found = self._named_endpoint() or self.resolved()
+                check_endpoint("s3", found.origin)  # it may come from the environment or a file
+                self._endpoint = found
             return self._endpoint
 
     def _named_endpoint(self) -> Endpoint | None:
@@ -159,7 +162,7 @@ class Account:
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             what = f"s3: no endpoint for s3://{bucket}"
             if isinstance(error, ValueError):
-                raise ConfigInvalid(f"{what}: {error}") from error
+                raise ConfigInvalid(f"{what}: {without_userinfo(str(error))}") from error
             raise mapped(error, what) from error
         return _endpoint_of(asked, bucket)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from calque.errors import ConfigInvalid
-from calque.operator.services.option_values import flag, number, whole
+from calque.operator.services.option_values import check_endpoint, flag, number, whole
 from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.values import GIB, MIB
 
@@ -86,6 +86,8 @@ class S3Config:
     def __post_init__(self) -> None:
         if not self.bucket:
             raise ConfigInvalid("s3: the URI names no bucket", hint="For example s3://bucket/root.")
+        if self.endpoint_url is not None:
+            check_endpoint("s3", self.endpoint_url)
         for name in ("page_size", "max_connections", "threshold"):
             if getattr(self, name) < 1:
                 raise ConfigInvalid(f"s3: {name} must be at least 1")
