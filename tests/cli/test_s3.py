@@ -191,3 +191,30 @@ def test_an_endpoint_that_is_not_there(calque: Calque, environment: dict[str, st
     assert done.returncode == 1
     assert "127.0.0.1:9" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+EXPIRED = Reply(
+    400, {}, b"<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>"
+)
+
+
+def test_credentials_that_expire_midway(
+    calque: Calque, proxy: FaultProxy, big: bytes, environment: dict[str, str]
+) -> None:
+    """The checkpoint and the parts are kept: with new credentials only the rest is copied."""
+    command = ("cp", "s3://cli/big", "s3://cli/expired", "-c", "1", "--resume", *OPTIONS)
+    # The marker and the first parts pass.
+    proxy.add(Fault(method="PUT", contains="partNumber", times=3))
+    proxy.add(Fault(times=None, contains="partNumber", reply=EXPIRED))
+    proxy.add(Fault(method="DELETE", times=None, reply=EXPIRED))
+    stopped = calque(*command)
+    assert stopped.returncode != 0
+    assert "with new credentials go on with: calque cp" in stopped.stderr
+    assert proxy.count("DELETE") == 0
+    proxy.reset()
+    done = calque(*command, "--json")
+    report = json.loads(done.stdout)
+    assert report["resumed_from"] >= 5 * MIB
+    assert report["bytes"] == len(big)
+    assert proxy.count("PUT", "partNumber") <= 2
+    assert json.loads(calque("sweep", "s3://cli/", "--older-than", "0s", "--json").stdout) == []

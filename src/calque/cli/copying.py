@@ -16,7 +16,7 @@ import typer
 from calque.cli.checkpoints import CheckpointFile
 from calque.cli.output import byte_bar, say, size
 from calque.cli.places import Place
-from calque.errors import CheckpointInvalid, Unavailable, Unsupported
+from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
 from calque.operator import Copier
 from calque.operator.options import CopyKeywords
 from calque.values import Metadata
@@ -53,8 +53,8 @@ class CopyJob:
     def run(self) -> Copied:
         """Copy, and report. Ctrl-C and SIGTERM leave nothing behind; with ``resume``, a checkpoint.
 
-        A connection that is lost for good keeps its checkpoint too; every other error ends the
-        copy and clears what it left.
+        A connection that is lost for good, and credentials that end midway, keep the checkpoint
+        too; every other error ends the copy and clears what it left.
         """
         with _terminable():
             if not self.resume:
@@ -90,6 +90,11 @@ class CopyJob:
             except Unavailable:
                 saver.pause()
                 say(f"the other side is lost; go on later with: {_command()}")
+                raise
+            except PermissionDenied:
+                # Credentials that have expired could not clear up either: the parts would leak.
+                saver.pause()
+                say(f"access ended midway; with new credentials go on with: {_command()}")
                 raise
             except BaseException as error:
                 copier.__exit__(type(error), error, None)

@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from calque.errors import Unavailable
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.values import Metadata
+
+
+class WriteAgain(Unavailable):
+    """A write was refused, nothing was made, and the service has learnt how to do it: the same
+    bytes once more will pass. Raised where the chunks are used up and only the caller has more."""
 
 
 @dataclass(frozen=True, slots=True)

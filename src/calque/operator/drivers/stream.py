@@ -13,7 +13,7 @@ from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.reading import pinned_to, steady
-from calque.operator.service import Service
+from calque.operator.service import Service, WriteAgain
 from calque.values import ByteRange, Metadata
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ class _Pipe:
         # Its lock is reentrant: a collection in the middle of a method may call stop().
         self._changed = threading.Condition()
         self._steps: deque[int] = deque()
+        self._told = 0
         self._stopped = False
         self._may_commit = False
         self._over = False
@@ -45,12 +46,17 @@ class _Pipe:
             self._stopped = True
             self._changed.notify_all()
 
-    def report(self, copied: int) -> None:
-        """Tell of a chunk; waits until the caller has taken those before it."""
+    def report(self, passed: int) -> None:
+        """Tell how many bytes have passed; waits until the caller has taken the steps before.
+
+        What passes a second time is told once.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or len(self._steps) < _AHEAD)
             self._refuse_when_stopped()
-            self._steps.append(copied)
+            if passed > self._told:
+                self._steps.append(passed - self._told)
+                self._told = passed
             self._changed.notify_all()
 
     def wait_for_commit(self) -> None:
@@ -168,13 +174,19 @@ class _Work:
 
     def run(self, pipe: _Pipe) -> None:
         try:
-            options = write_options(self.source, self.options)
-            into = self.into.layered(self.into.chain.around(_Stopping(pipe)))
-            pipe.result = into.write(self.target, self._chunks(pipe), options)
+            try:
+                pipe.result = self._write(pipe)
+            except WriteAgain:
+                pipe.result = self._write(pipe)
         except BaseException as error:
             pipe.error = error
         finally:
             pipe.end()
+
+    def _write(self, pipe: _Pipe) -> Metadata:
+        options = write_options(self.source, self.options)
+        into = self.into.layered(self.into.chain.around(_Stopping(pipe)))
+        return into.write(self.target, self._chunks(pipe), options)
 
     def _chunks(self, pipe: _Pipe) -> Iterator[bytes]:
         passed = 0
@@ -183,7 +195,7 @@ class _Work:
             if passed > self.source.size:
                 raise IntegrityError(f"{self._name} gave more than its {self.source.size} bytes")
             yield chunk
-            pipe.report(len(chunk))
+            pipe.report(passed)
         if passed != self.source.size:
             raise IntegrityError(f"{self._name} gave {passed} of its {self.source.size} bytes")
         pipe.wait_for_commit()

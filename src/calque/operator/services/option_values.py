@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from calque.errors import ConfigInvalid
+from calque.errors import ConfigInvalid, InvalidInput
 
 _USERINFO = re.compile(r"[^/\s'\"]*@")
 
@@ -70,3 +71,15 @@ def check_endpoint(scheme: str, endpoint: str) -> None:
 def without_userinfo(words: str) -> str:
     """A foreign error's words, without what stands before the host of an address in them."""
     return _USERINFO.sub("****@", words)
+
+
+def refuse_same_but_case(service: str, names: Iterable[str]) -> None:
+    """Refuse names of metadata of which a service, that takes no notice of case, keeps but one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidInput(
+                f"{service} cannot keep metadata named both {other!r} and {name!r}: "
+                "its names differ by more than case"
+            )

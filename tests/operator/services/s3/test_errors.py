@@ -29,6 +29,7 @@ from calque.operator.services.s3.errors import CODES, mapped, refusal_of
 from calque.testing.process import free_ports
 from calque.testing.proxy import Fault, FaultProxy, Reply
 from calque.testing.seaweedfs import S3Server
+from tests.operator.services.clouds import answering, nowhere
 from tests.operator.services.s3.conftest import Open
 
 DOCUMENTED = """
@@ -232,3 +233,17 @@ def test_metadata_that_cannot_be(op: Operator, options: dict[str, object]) -> No
     with pytest.raises(InvalidInput):
         op.write("x", b"1", **options)  # type: ignore[arg-type]
     assert not op.exists("x")
+
+
+def test_a_bare_400_says_what_it_may_be() -> None:
+    """The answer to a HEAD has no words. Who asked by a session is told that it may have ended,
+    by the error that keeps a checkpoint; others what else answers so."""
+    bare = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+    with answering(lambda head: bare) as endpoint:
+        with pytest.raises(PermissionDenied, match="session may have expired"):
+            nowhere("s3").open(endpoint, session_token="of a session").stat("x")
+        with pytest.raises(InvalidInput, match="expired, a wrong region or a proxy"):
+            nowhere("s3").open(endpoint).stat("x")
+    told = b"<Error><Code>InvalidArgument</Code><Message>no</Message></Error>"
+    refused = refusal_of(400, {}, told)
+    assert type(mapped(refused, "s3://b/k", by_session=True)) is InvalidInput

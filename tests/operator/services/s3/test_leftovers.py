@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calque.errors import InvalidInput
+from calque.errors import InvalidInput, PermissionDenied
 from calque.operator import Operator
 from calque.operator.drivers.verbs import Part
 from calque.operator.service import Leftover
@@ -12,6 +12,7 @@ from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.replies import leaves
 from calque.operator.services.s3.uploads import Uploads
+from calque.testing.proxy import Fault, FaultProxy, Reply
 from calque.testing.seaweedfs import S3Server
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import BUCKET, PART, Open
@@ -128,3 +129,34 @@ def test_checksums_of_the_marker() -> None:
 def test_data_never_uses_the_markers_number() -> None:
     """A plan of the largest object leaves part 10,000 free."""
     assert marker.LIMITS.most == marker.NUMBER - 1
+
+
+def test_a_sweep_goes_on_after_what_it_may_not_read(
+    op: Operator, through: Operator, proxy: FaultProxy
+) -> None:
+    """All that may be looked at is found; then what could not is told."""
+    client = op.service._client  # type: ignore[attr-defined]
+    uploads = Uploads(client)
+    names = ("a", "b", "c")
+    begun = {name: uploads.begin(name, op.service._key(name), {}) for name in names}  # type: ignore[attr-defined]
+    denied = Reply(403, {}, b"<Error><Code>AccessDenied</Code></Error>")
+    proxy.add(Fault(method="GET", contains=f"uploadId={begun['a']}", times=None, reply=denied))
+    found: list[str] = []
+    with pytest.raises(PermissionDenied):
+        _gather(through, found)
+    assert sorted(found) == ["b", "c"]
+    for left in op.leftovers():
+        op.remove_leftover(left)
+
+
+def _gather(op: Operator, found: list[str]) -> None:
+    for left in op.leftovers():
+        found.append(left.location[-1])  # noqa: PERF401 - kept when it breaks off
+
+
+@pytest.mark.parametrize("size", [10, 20 * 1024 * 1024])
+def test_names_of_metadata_that_differ_only_in_case(op: Operator, size: int) -> None:
+    """S3 would keep one of them: refused, before anything is written."""
+    with pytest.raises(InvalidInput, match="'name' and 'Name'"):
+        op.write("x", bytes(size), user={"name": "1", "Name": "2"})
+    assert not op.exists("x")

@@ -170,8 +170,9 @@ class AzblobCopy:
         try:
             self.into.chain.send("copy_part", self.target, request)
         except CalqueError as error:
-            if (changed := self._changed_behind(error)) is not None:
-                raise changed from error
+            why = self._changed_behind(error) or self._staging.in_the_way(error)
+            if why is not None:
+                raise why from error
             raise
         return Part(number, block.id, span.length or 0)
 

@@ -29,9 +29,12 @@ class Requests:
     chain: Chain
 
     def key(self, path: str) -> str:
-        """The blob's name; Azure would turn a backslash into a slash, so there is none."""
+        """The blob's name, without what Azure would make another name of: a backslash becomes a
+        slash, a segment ``.`` is dropped."""
         if "\\" in path:
             raise InvalidInput(f"Azure cannot keep a backslash in a blob's name: {path!r}")
+        if "." in path.split("/"):
+            raise InvalidInput(f"Azure cannot keep a segment '.' in a blob's name: {path!r}")
         return paths.join(self.client.config.root, paths.unicode_path(path))
 
     def location(self, path: str) -> str:

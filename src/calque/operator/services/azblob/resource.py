@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from calque.errors import CalqueError, InvalidInput, Unexpected
 from calque.operator.options import WriteOptions
+from calque.operator.services.option_values import refuse_same_but_case
 from calque.values import Checksum, Metadata
 
 P = ParamSpec("P")
@@ -102,6 +103,7 @@ def user_headers(described: WriteOptions | Metadata, mark: str | None = None) ->
         own[EXPIRES] = described.expires
     if mark is not None:
         own[MARK] = mark
+    refuse_same_but_case("Azure", own)
     for name, value in own.items():
         if not name or any(ord(character) > 0xFFFF for character in name):
             raise InvalidInput(f"Azure cannot keep metadata named {name!r}")
@@ -166,7 +168,7 @@ def page_of(body: bytes) -> Page:
 def _listed(blob: ElementTree.Element) -> Metadata:
     found = {item.tag: item.text or "" for item in blob.iterfind("Properties/*")}
     metadata = blob.iterfind("Metadata/*")
-    user = {user_name(item.tag.lower()): item.text or "" for item in metadata}
+    user = {user_name(item.tag): item.text or "" for item in metadata}
     md5 = found.get("Content-MD5")
     key = _name(blob)
     return Metadata(

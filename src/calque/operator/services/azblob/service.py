@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from calque.errors import InvalidInput, NotFound, Unsupported
+from calque.errors import InvalidInput, NotFound, PermissionDenied, Unsupported
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
@@ -174,31 +174,40 @@ class AzblobService:
         """Blobs that exist only as uncommitted blocks of ours.
 
         Blocks of ours beside a blob that exists are not looked for: nothing may be done about
-        them, and the service collects them within a week.
+        them, and the service collects them within a week. A blob that may not be looked at does not
+        keep the rest from being found: its error is raised at the end.
         """
-        marker = ""
+        marker, denied = "", None
         turning = Turning(self.location(prefix))
         while True:
             page = self._page(prefix, "", True, marker, include="uncommittedblobs")
             for entry in page.entries:
-                if entry.size == 0 and not entry.is_dir:
+                if entry.size or entry.is_dir:
+                    continue
+                try:
                     yield from self._left(entry.path)
+                except PermissionDenied as error:
+                    denied = denied or error
             marker = page.marker
             if not marker:
-                return
+                break
             turning.check(marker, borders([entry.path for entry in page.entries]))
+        if denied is not None:
+            raise denied
 
-    def _left(self, path: str) -> Iterator[Leftover]:
+    def _left(self, path: str) -> list[Leftover]:
         sizes: dict[str, int] = {}
         for id, size in self._requests.block_list(path).uncommitted:
             block = blocks.Block.read(id)
             if block is not None:
                 sizes[block.write] = sizes.get(block.write, 0) + size
         if not sizes or self._requests.exists(path):
-            return
-        for write, total in sizes.items():
-            begun = blocks.started(write)
-            yield Leftover(self.location(path), "uncommitted blocks", write, begun, total)
+            return []
+        where = self.location(path)
+        return [
+            Leftover(where, "uncommitted blocks", write, blocks.started(write), total)
+            for write, total in sizes.items()
+        ]
 
     def remove_leftover(self, leftover: Leftover) -> None:
         base = self.location("")

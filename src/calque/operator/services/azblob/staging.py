@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from calque.errors import CalqueError, ConditionNotMatch, NotFound
+from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.layers.chain import Call
 from calque.operator.services.azblob import resource
@@ -29,6 +29,23 @@ class Staging:
     def staged(self) -> dict[int, Part]:
         """Our blocks that the service holds uncommitted, by number."""
         return _ours(self.requests.block_list(self.path).uncommitted, self.write)
+
+    def in_the_way(self, refused: CalqueError) -> ConditionNotMatch | None:
+        """Why a block was refused, where blocks of another writer are the reason.
+
+        All ids of a blob's uncommitted blocks must be equally long, and ours have one length.
+        """
+        if not isinstance(refused, InvalidInput):
+            return None
+        ours = len(Block(self.write, 1).id)
+        held = self.requests.block_list(self.path).uncommitted
+        if all(len(id) == ours for id, _ in held):
+            return None
+        return ConditionNotMatch(
+            f"{self.requests.location(self.path)} has uncommitted blocks of another writer, whose "
+            "ids are of another length than calque's",
+            hint="Let the other writer commit, or wait: the service drops them within a week.",
+        )
 
     def commit(self, count: int, size: int, headers: Mapping[str, str]) -> Metadata:
         """Make the blocks 1 to ``count``, ``size`` bytes, the blob, under its conditions.

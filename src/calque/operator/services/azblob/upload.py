@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from calque.errors import ConditionNotMatch, ResourceExhausted, Unavailable
+from calque.errors import ConditionNotMatch, InvalidInput, ResourceExhausted, Unavailable
 from calque.operator.chunks import regroup
 from calque.operator.drivers.verbs import CommitConflict
 from calque.operator.layers.chain import Call
@@ -97,6 +97,8 @@ class Upload:
             raise self._lost(error) from error
         except BaseException as error:
             staging.discard_after(error)
+            if isinstance(error, InvalidInput) and (why := staging.in_the_way(error)) is not None:
+                raise why from error
             raise
 
     def _lost(self, conflict: CommitConflict) -> Exception:

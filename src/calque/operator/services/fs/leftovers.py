@@ -25,8 +25,8 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
     The prefix is one of targets, as on every service, and not of the temporary files' own names.
 
     ``started`` is when the file was last written to: a copy that is under way on another machine,
-    whose lock cannot be seen, is never old. A directory that may not be read does not keep the rest
-    from being found: its error is raised at the end.
+    whose lock cannot be seen, is never old. What may not be read does not keep the rest from being
+    found: its error is raised at the end.
     """
     above, _, start = prefix.rpartition("/")
     base = root.directory_key(above)
@@ -44,7 +44,13 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                 continue
             if is_directory:
                 waiting.append(key)
-            elif is_temporary(name) and (found := _abandoned(root, key)) is not None:
+                continue
+            try:
+                found = _abandoned(root, key) if is_temporary(name) else None
+            except PermissionDenied as error:
+                denied = denied or error
+                continue
+            if found is not None:
                 yield Leftover(
                     location=f"file://{root.absolute(target_of(key))}",
                     kind=KIND,

@@ -75,6 +75,7 @@ class Account:
         self._lock = threading.Lock()
         self._credentials: Any = None
         self._endpoint: Endpoint | None = None
+        self._by_session = False
         try:
             self._session = botocore.session.Session(profile=config.profile)
             self._session.full_config  # noqa: B018  reads the files, so that a bad one shows now
@@ -91,7 +92,13 @@ class Account:
             frozen = self._source().get_frozen_credentials()
         except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
             raise mapped(error, "s3: no usable credentials") from error
+        self._by_session = bool(frozen.token)
         return Keys(frozen.access_key, frozen.secret_key, frozen.token)
+
+    @property
+    def has_session(self) -> bool:
+        """Whether the keys that were used last belong to a session, which ends."""
+        return self._by_session
 
     def _source(self) -> Any:
         with self._lock:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from calque.errors import InvalidInput
+from calque.operator.services.option_values import refuse_same_but_case
 from calque.operator.services.s3.replies import quoted_etag
 
 _MOST_TAGS_IN_HEADER = 2048
@@ -51,6 +52,7 @@ def described(by: Described) -> dict[str, str]:
         for name in _FIELDS
         if (value := getattr(by, name)) is not None
     }
+    refuse_same_but_case("S3", by.user)
     for name, value in by.user.items():
         if not name or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
             raise InvalidInput(

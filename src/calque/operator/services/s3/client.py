@@ -66,6 +66,8 @@ class Link:
         self._made: tuple[Endpoint, Pool, Signer] | None = None
         self.bucket_seen = False
         """The bucket has answered: a missing object is then just that."""
+        self.marks_by_size = config.upload_mark == "size"
+        """Said, or learnt from a commit that was refused."""
 
     def parts(self) -> tuple[Endpoint, Pool, Signer]:
         made = self._made
@@ -184,7 +186,12 @@ class Client:
 
     def _refused(self, answer: Answer, location: str) -> CalqueError:
         refusal = refusal_of(answer.status, answer.headers, answer.body)
-        error = mapped(refusal, location, retry_after=_retry_after(answer.headers))
+        error = mapped(
+            refusal,
+            location,
+            retry_after=_retry_after(answer.headers),
+            by_session=self.link.account.has_session,
+        )
         error.__cause__ = refusal
         return error
 

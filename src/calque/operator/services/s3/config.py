@@ -15,6 +15,7 @@ from calque.values import GIB, MIB
 Addressing = Literal["auto", "path", "virtual"]
 Conditions = Literal["header", "multipart", "none"]
 Checksums = Literal["crc32", "md5", "none"]
+UploadMark = Literal["part", "size"]
 
 SECRETS = frozenset({"access_key_id", "secret_access_key", "session_token"})
 
@@ -79,6 +80,10 @@ class S3Config:
     unfit_in_keys: str = ""
     """Characters that the server would change in a key; such keys are refused. SeaweedFS makes a
     slash of a backslash."""
+    upload_mark: UploadMark = "part"
+    """How an unfinished upload is known as ours: by a ``part`` 10,000 that its commit leaves out,
+    or, where the server commits only what is named without a gap (``rclone serve s3``), by the
+    ``size`` of its parts. A write that meets such a server learns it by itself."""
     sweep_empty: bool = False
     """``leftovers`` also names uploads without any part: a copy killed in its first instant leaves
     one, but so may any other program."""
@@ -129,6 +134,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "addressing": get_args(Addressing),
     "copy_if_not_exists": get_args(Conditions),
     "checksum": get_args(Checksums),
+    "upload_mark": get_args(UploadMark),
 }
 
 

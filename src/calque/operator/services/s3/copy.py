@@ -352,11 +352,13 @@ def driver_of(verbs: S3Copy) -> CopyDriver:
     by_parts = options.if_not_exists and config.copy_if_not_exists == "multipart"
     if size == 0 or (size <= config.threshold and not by_parts):
         return OneShotDriver(verbs, size)
-    return MultipartDriver(verbs, _plan(size, options, config), concurrent=options.concurrent)
-
-
-def _plan(size: int, options: CopyOptions, config: S3Config) -> PartPlan:
     wanted = options.chunk or config.part_size
+    if verbs.into.link.marks_by_size:
+        wanted = marker.odd_size(wanted)
+    return MultipartDriver(verbs, _plan(size, wanted), concurrent=options.concurrent)
+
+
+def _plan(size: int, wanted: int) -> PartPlan:
     if size <= max(_NEVER_RANGED, 5 * MIB):
         return PartPlan(size, size)
     try:

@@ -144,6 +144,13 @@ _HINTS: Mapping[str, str] = {
 }
 
 
+_BARE_400 = {
+    True: "The server says no more. The session may have expired: log in again.",
+    False: "The server says no more. Credentials that have expired, a wrong region or a proxy "
+    "before the server answer so.",
+}
+
+
 class Refusal(Exception):
     """S3 refused a request: its status, code and words."""
 
@@ -162,8 +169,21 @@ def refusal_of(status: int, headers: Mapping[str, str], document: bytes) -> Refu
     return Refusal(status, fields.get("Code", ""), first_line(fields.get("Message", "")), region)
 
 
-def mapped(refusal: Refusal, location: str, *, retry_after: float | None = None) -> CalqueError:
-    """The error that a refusal becomes; a code that nobody knows goes by its status."""
+def mapped(
+    refusal: Refusal,
+    location: str,
+    *,
+    retry_after: float | None = None,
+    by_session: bool = False,
+) -> CalqueError:
+    """The error that a refusal becomes; a code that nobody knows goes by its status.
+
+    ``by_session``: who asked has keys that end. When they have, the answer to a HEAD is 400 and
+    not a word more.
+    """
+    if refusal.status == 400 and not refusal.code and not refusal.region:
+        kind = PermissionDenied if by_session else InvalidInput
+        return kind(f"{location}: {refusal}", hint=_BARE_400[by_session])
     kind = CODES.get(refusal.code) or _STATUSES.get(refusal.status)
     if kind is None:
         kind = Unavailable if refusal.status >= 500 else Unexpected

@@ -5,6 +5,10 @@ and the metadata of an unfinished upload cannot be read back. Parts, however, ca
 their numbers, sizes and ETags. So every upload of ours begins with part 10,000, a few known bytes.
 The commit does not name it, and S3 drops parts that a commit does not name. Data parts use the
 numbers up to 9,999.
+
+Some servers (``rclone serve s3``) commit only when every part is named and none is missing between.
+There the mark is the size of the parts: whole MiB and 12,289 bytes, which nobody chooses by chance.
+An upload that was killed before its first part had landed is then not known as ours.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
+from collections.abc import Sequence
 
 from calque.operator.drivers.verbs import Part
 from calque.values import GIB, MIB, PartLimits
@@ -19,6 +24,9 @@ from calque.values import GIB, MIB, PartLimits
 NUMBER = 10_000
 BYTES = b"calque: this multipart upload may be removed by `calque sweep`\n"
 ETAG = hashlib.md5(BYTES, usedforsecurity=False).hexdigest()
+
+ODD = 12_289
+"""What parts have beyond whole MiB where their size is the mark."""
 
 LIMITS = PartLimits(smallest=5 * MIB, largest=5 * GIB, most=NUMBER - 1)
 
@@ -53,3 +61,16 @@ def is_marker(part: Part) -> bool:
     if part.number != NUMBER or part.size != len(BYTES):
         return False
     return part.etag == ETAG or part.checksum in CHECKSUMS.values()
+
+
+def odd_size(wanted: int) -> int:
+    """The size of parts that are marked by it: ``wanted`` or somewhat more."""
+    return -(-wanted // MIB) * MIB + ODD
+
+
+def are_odd(parts: Sequence[Part]) -> bool:
+    """Whether parts have the size that is a mark; the last one may have any."""
+    sized = sorted(parts, key=lambda part: part.number)
+    if not sized or sized[0].number != 1:
+        return False
+    return all(part.size % MIB == ODD for part in (sized[:-1] or sized))

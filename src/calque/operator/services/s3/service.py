@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
-from calque.errors import InvalidInput, NotFound, Unsupported
+from calque.errors import InvalidInput, NotFound, PermissionDenied, Unsupported
 from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
@@ -20,7 +19,7 @@ from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
 from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.listing import list_keys
 from calque.operator.services.s3.replies import quoted_etag
-from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.uploads import Begun, Uploads
 from calque.operator.services.s3.writing import Write
 from calque.values import Metadata
 
@@ -157,15 +156,30 @@ class S3Service:
         return ours.family == theirs.family
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
+        """Unfinished uploads that bear our mark. One that may not be looked at does not keep the
+        rest from being found: its error is raised at the end."""
+        denied: PermissionDenied | None = None
+        for begun in Uploads(self._client).begun(prefix, self._key(prefix)):
+            try:
+                size = self._left_in(prefix, begun)
+            except NotFound:
+                continue
+            except PermissionDenied as error:
+                denied = denied or error
+                continue
+            if size is not None:
+                where = self._client.location(begun.key)
+                yield Leftover(where, "multipart upload", begun.upload, begun.started, size)
+        if denied is not None:
+            raise denied
+
+    def _left_in(self, prefix: str, begun: Begun) -> int | None:
+        """The bytes of an upload that is ours; None where it is another's."""
         uploads = Uploads(self._client)
-        for begun in uploads.begun(prefix, self._key(prefix)):
-            with suppress(NotFound):
-                marked = uploads.marked(prefix, begun)
-                if marked or (marked is None and self._config.sweep_empty):
-                    held = uploads.parts(prefix, begun.key, begun.upload)
-                    size = sum(part.size for part in held)
-                    where = self._client.location(begun.key)
-                    yield Leftover(where, "multipart upload", begun.upload, begun.started, size)
+        marked = uploads.marked(prefix, begun)
+        if not marked and not (marked is None and self._config.sweep_empty):
+            return None
+        return sum(part.size for part in uploads.parts(prefix, begun.key, begun.upload))
 
     def remove_leftover(self, leftover: Leftover) -> None:
         base = self._client.location("")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from xml.sax.saxutils import escape
 
-from calque.errors import CalqueError, NotFound, Unexpected
+from calque.errors import CalqueError, NotFound, PermissionDenied, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.services.pages import Turning
 from calque.operator.services.s3 import marker
@@ -23,6 +23,8 @@ from calque.operator.services.s3.replies import (
     version_of,
 )
 from calque.values import Metadata
+
+_NAMES_ALL = "Where the server commits no upload that has a part more: say upload_mark=size."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Uploads:
         upload = leaves(answer.body).get("UploadId")
         if not upload:
             raise Unexpected(f"{self.client.location(key)}: the reply names no upload")
+        if self.client.link.marks_by_size:
+            return upload
         try:
             self._mark(path, key, upload, headers.get("x-amz-checksum-algorithm", ""))
         except BaseException as error:
@@ -168,6 +172,8 @@ class Uploads:
             refusal = refusal_behind(error)
             if refusal is not None and refusal.status == 409:
                 raise CommitConflict(str(refusal)) from error
+            if refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder"):
+                error.hint = error.hint or _NAMES_ALL
             raise
         return self._committed(path, key, answer)
 
@@ -199,7 +205,13 @@ class Uploads:
         while True:
             # No encoding-type: SeaweedFS says that it encodes the keys, and does not.
             query = [("uploads", ""), ("prefix", prefix), *markers]
-            answer = self.client.send("list_uploads", path, Request("GET", None, query=query))
+            try:
+                answer = self.client.send("list_uploads", path, Request("GET", None, query=query))
+            except NotFound as error:
+                refusal = refusal_behind(error)
+                if refusal is not None and refusal.code == "NoSuchUpload":
+                    return  # rclone's word for none at all
+                raise
             head = leaves(answer.body)
             for block in blocks(answer.body, "Upload"):
                 fields = leaves(block)
@@ -215,9 +227,16 @@ class Uploads:
 
     def marked(self, path: str, begun: Begun) -> bool | None:
         """Whether an upload carries our marker; None when it holds no part at all."""
-        last = list(self.parts(path, begun.key, begun.upload, after=marker.NUMBER - 1))
-        if last:
-            return any(marker.is_marker(part) for part in last)
+        try:
+            last = list(self.parts(path, begun.key, begun.upload, after=marker.NUMBER - 1))
+        except (NotFound, PermissionDenied):
+            raise
+        except CalqueError:
+            last = []  # rclone hangs up when it is asked to begin behind the last part
+        if any(marker.is_marker(part) for part in last):
+            return True
         # Not every server understands where to begin: ask for the first page too.
         held = list(self.parts(path, begun.key, begun.upload))
-        return any(marker.is_marker(part) for part in held) if held else None
+        if not held:
+            return None
+        return any(marker.is_marker(part) for part in held) or marker.are_odd(held)

@@ -33,6 +33,7 @@ _PIECE = 256 * 1024
 _LONGEST_WHOLE = 256 * 1024 * 1024
 """Of what is held in memory at once; the longest pages of listings are a tenth of it."""
 _BLANK = (b"\r\n", b"\n")
+_META = "x-ms-meta-"
 _LENGTH = re.compile(r"[0-9]{1,19}")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 
@@ -278,6 +279,9 @@ class Connection:
                 raise _NonsenseError("a header of the reply cannot be read")
             # S3 sends UTF-8 in user metadata where it was written so; other bytes stay readable.
             key = name.decode("latin-1").lower()
+            if key.startswith(_META):
+                # Azure keeps the case that names of metadata were given, and copies keep it too.
+                key = _META + name[len(_META) :].decode("latin-1")
             text = value.strip().decode("utf-8", "surrogateescape")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         raise _NonsenseError("the reply has too many headers")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,6 +16,7 @@ from itertools import islice
 from calque.errors import CalqueError, InvalidInput, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.options import WriteOptions
+from calque.operator.service import WriteAgain
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.carried import (
     described,
@@ -23,7 +24,7 @@ from calque.operator.services.s3.carried import (
     tags_header,
     target_conditions,
 )
-from calque.operator.services.s3.client import Client, Request
+from calque.operator.services.s3.client import Client, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.replies import bare_etag, checksum_of, version_of
 from calque.operator.services.s3.uploads import Uploads
@@ -46,6 +47,14 @@ class Write:
     def run(self, chunks: Iterable[bytes]) -> Metadata:
         """Write all chunks and return what was made."""
         self._refuse_bad_metadata()
+        try:
+            return self._run(chunks)
+        except WriteAgain:
+            if not isinstance(chunks, Sequence):
+                raise
+        return self._run(chunks)
+
+    def _run(self, chunks: Iterable[bytes]) -> Metadata:
         parts = self._cut(chunks)
         ahead = list(islice(parts, 2))
         if len(ahead) < 2:
@@ -75,13 +84,13 @@ class Write:
             yield bytes(held)
 
     def _part_size(self) -> int:
-        hint = self.options.size_hint
-        if not hint:
-            return self.config.write_part
+        hint, size = self.options.size_hint, self.config.write_part
         try:
-            return PartPlan.make(hint, self.config.write_part, marker.LIMITS).part_size
+            if hint:
+                size = PartPlan.make(hint, size, marker.LIMITS).part_size
         except ValueError as error:
             raise InvalidInput(f"{self.client.location(self.key)}: {error}") from error
+        return marker.odd_size(size) if self.client.link.marks_by_size else size
 
     def _put(self, data: bytes) -> Metadata:
         headers = {**self._headers(), **self._check(data), **self._conditions}
@@ -131,6 +140,7 @@ class Write:
         if self.config.checksum == "crc32":
             headers["x-amz-checksum-algorithm"] = "CRC32"
             headers["x-amz-checksum-type"] = "FULL_OBJECT"
+        by_part = not self.client.link.marks_by_size
         upload = uploads.begin(self.path, self.key, headers)
         try:
             sent = _Sending(self, uploads, upload)
@@ -153,9 +163,20 @@ class Write:
             raise error from conflict
         except BaseException as error:
             _drop(uploads, self, upload, error)
+            if by_part and _misses_a_part(error):
+                raise self._learnt() from error
             raise
         self._tag_afterwards()
         return self._described(made, sent.size)
+
+    def _learnt(self) -> WriteAgain:
+        """The server commits no upload that holds a part more, so parts are marked otherwise."""
+        self.client.link.marks_by_size = True
+        return WriteAgain(
+            f"{self.client.location(self.key)}: the server refuses the part by which uploads are "
+            "marked",
+            hint="Write again: another mark is used from now on. upload_mark=size says it at once.",
+        )
 
     def _described(self, made: Metadata, size: int) -> Metadata:
         options = self.options
@@ -222,6 +243,11 @@ class _Sending:
             whole = base64.b64encode(self._crc.to_bytes(4, "big")).decode()
             headers |= {"x-amz-checksum-crc32": whole, "x-amz-checksum-type": "FULL_OBJECT"}
         return headers
+
+
+def _misses_a_part(error: BaseException) -> bool:
+    refusal = refusal_behind(error) if isinstance(error, InvalidInput) else None
+    return refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder")
 
 
 def _let_go(ahead: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
