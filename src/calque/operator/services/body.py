@@ -132,6 +132,7 @@ class _Reading:
 
     def _span(self, reply: Opened) -> tuple[int, int | None]:
         """Which bytes of the object a reply brings, by its own words; refused if not ours."""
+        end: int | None
         if reply.status == 206:
             start, end = self._partial(reply.headers)
         else:

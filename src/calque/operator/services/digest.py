@@ -49,10 +49,10 @@ def _crc32c() -> _Crc:
 
 def _amazons(name: str) -> Extend:
     try:
-        import awscrt.checksums
+        from awscrt import checksums
     except ImportError as error:
         raise MissingExtra.of("s3", f"a checksum of kind {name}") from error
-    extend: Extend = getattr(awscrt.checksums, name)
+    extend: Extend = getattr(checksums, name)
     return extend
 
 

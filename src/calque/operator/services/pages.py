@@ -14,13 +14,16 @@ class Turning:
         self._location = location
         self._tokens: set[Hashable] = set()
         self._last: tuple[Hashable, ...] = ()
+        self._repeats = 0
 
     def check(self, token: Hashable, names: tuple[Hashable, ...]) -> None:
-        """Raise where the next page was had already, or this one is the one before it again.
+        """Raise where the next page was had already, or the same one comes again and again.
 
-        ``names`` are the first and the last of the page, and how many it has.
+        ``names`` are what tells a page from others; see :func:`borders`. One repeat is nothing: a
+        folder of many keys may fill two pages.
         """
-        if token in self._tokens or (names and names == self._last):
+        self._repeats = self._repeats + 1 if names and names == self._last else 0
+        if token in self._tokens or self._repeats > 1:
             raise Unexpected(
                 f"the server lists the same page of {self._location} again and again",
                 hint="It does not keep its place in a listing: look for a newer release of it.",
@@ -30,5 +33,5 @@ class Turning:
 
 
 def borders(names: list[str]) -> tuple[Hashable, ...]:
-    """What tells one page from another."""
+    """The first and the last of a page, and how many it has."""
     return (names[0], names[-1], len(names)) if names else ()

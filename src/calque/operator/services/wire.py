@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from urllib.parse import urlsplit
 
 from calque._version import __version__
@@ -36,6 +37,7 @@ CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
 READ_SIZE = 256 * KIB
 CONNECTIONS = 128
+_REFUSAL_PIECES = 4
 _AGENT = f"calque/{__version__}"
 _UNBOUND = Call("exchange", "")
 """No layer has set a time."""
@@ -94,7 +96,10 @@ class Wire:
         connection, reply = self._send("GET", target, headers, b"", call)
         body = Body(self, connection, reply)
         if reply.status >= 300:
-            return Answer(reply.status, reply.headers, b"".join(body)), body
+            # Read no further than this: a broken server may never end its refusal.
+            refusal = b"".join(islice(body, _REFUSAL_PIECES))
+            body.close()
+            return Answer(reply.status, reply.headers, refusal), body
         return Answer(reply.status, reply.headers), body
 
     def _send(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -195,7 +195,7 @@ class AzblobService:
         if denied is not None:
             raise denied
 
-    def _left(self, path: str) -> list[Leftover]:
+    def _left(self, path: str) -> Sequence[Leftover]:
         sizes: dict[str, int] = {}
         for id, size in self._requests.block_list(path).uncommitted:
             block = blocks.Block.read(id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -109,7 +109,7 @@ class GcsService:
             "list", prefix, lambda call: self._client.ask(call, self.location(prefix), "GET", url)
         )
 
-    def _entries(self, page: Mapping[str, Any]) -> list[Metadata]:
+    def _entries(self, page: Mapping[str, Any]) -> Sequence[Metadata]:
         cut = len(self._config.root) + 1 if self._config.root else 0
         try:
             found = [metadata_of(item, str(item["name"])[cut:]) for item in page.get("items", ())]

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from itertools import islice
 
 from calque._version import __version__
 from calque.errors import (
@@ -32,6 +33,8 @@ _SLOW_SECONDS = 900.0
 """A commit of many parts may be silent for minutes."""
 _AGENT = f"calque/{__version__}"
 _ERROR_DOCUMENT = b"<Error"
+_REFUSAL_PIECES = 16
+"""A refusal is read no further: a broken server may never end it."""
 _CHECKS = ("content-md5", "x-amz-checksum-crc32")
 
 
@@ -179,7 +182,8 @@ class Client:
                 self.link.bucket_seen = True
                 return stream
             location = self.location(request.key)
-            body = b"".join(stream.pieces(65536))
+            body = b"".join(islice(stream.pieces(65536), _REFUSAL_PIECES))
+            stream.close()
             raise self._refused(Answer(stream.status, stream.headers, body), location)
 
         return self.chain.run(Call(verb, path), once)

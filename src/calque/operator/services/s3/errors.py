@@ -182,8 +182,8 @@ def mapped(
     not a word more.
     """
     if refusal.status == 400 and not refusal.code and not refusal.region:
-        kind = PermissionDenied if by_session else InvalidInput
-        return kind(f"{location}: {refusal}", hint=_BARE_400[by_session])
+        denied = PermissionDenied if by_session else InvalidInput
+        return denied(f"{location}: {refusal}", hint=_BARE_400[by_session])
     kind = CODES.get(refusal.code) or _STATUSES.get(refusal.status)
     if kind is None:
         kind = Unavailable if refusal.status >= 500 else Unexpected

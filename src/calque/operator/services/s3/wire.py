@@ -16,6 +16,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -250,8 +251,7 @@ class Connection:
         with memoryview(data) as view:
             sent = 0
             while sent < len(view):
-                rest = view[sent:]
-                sent += patience.wait(self._sock, lambda rest=rest: self._sock.send(rest))
+                sent += patience.wait(self._sock, partial(self._sock.send, view[sent:]))
 
     def _head(self, broken: OSError | None) -> tuple[int, dict[str, str]]:
         for _ in range(_MOST_HEADERS):
@@ -259,7 +259,7 @@ class Connection:
             if not line:
                 raise broken or ConnectionResetError("the connection was closed without a reply")
             if not line.startswith(b"HTTP/1.") or not line[9:12].isdigit():
-                raise _NonsenseError("the reply is not HTTP/1.1")
+                raise ValueError("the reply is not HTTP/1.1")
             status = int(line[9:12])
             headers = self._headers()
             if line.startswith(b"HTTP/1.0"):
@@ -300,7 +300,7 @@ class Reply:
     def __init__(
         self,
         connection: Connection,
-        reader: io.BufferedReader,
+        reader: io.BufferedReader[_Incoming],
         status: int,
         headers: Mapping[str, str],
         *,
@@ -417,12 +417,10 @@ def _stated_length(headers: Mapping[str, str]) -> int | None:
     stated = headers.get("content-length")
     if stated is None:
         return None
-    # A header that came twice is joined: equal ones are one, others are nobody's length.
-    each = {part.strip() for part in stated.split(",")}
-    length = each.pop()
-    if each or not _LENGTH.fullmatch(length):
+    # One that came twice was joined by a comma and is refused too: nobody knows which is meant.
+    if not _LENGTH.fullmatch(stated):
         raise _NonsenseError(f"the reply has a length that is no number: {stated!r}")
-    return int(length)
+    return int(stated)
 
 
 def _nonsense(why: str) -> WireError:
