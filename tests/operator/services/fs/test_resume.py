@@ -244,6 +244,18 @@ def test_a_folder_that_may_not_be_read_does_not_hide_the_rest(op: Operator, fold
     assert last.startswith(f"denied '{folder}/b'")
 
 
+def test_a_file_that_may_not_be_read_does_not_hide_the_rest(op: Operator, folder: Path) -> None:
+    """A temporary file of somebody else's is told at the end, too."""
+    for name in ("a", "b", "c"):
+        (folder / name).mkdir(mode=0o755)
+        (folder / name / f".calque-{'0' * 24}-x.tmp").write_text("half")
+    open_to_all(folder)
+    os.chmod(folder / "b" / f".calque-{'0' * 24}-x.tmp", 0)
+    *found, last = finish(start(SWEPT, folder)).splitlines()
+    assert sorted(found) == [op.location("a/x"), op.location("c/x")]
+    assert last.startswith(f"denied '{folder}/b")
+
+
 def test_leftovers_of_a_prefix(op: Operator) -> None:
     """Only those below the prefix are found."""
     op.write("from", b"x" * 2000)

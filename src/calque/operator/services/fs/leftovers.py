@@ -7,7 +7,7 @@ import stat as modes
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from calque.errors import ConditionNotMatch, InvalidInput, PermissionDenied
+from calque.errors import CalqueError, ConditionNotMatch, InvalidInput
 from calque.operator.service import Leftover
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.root import Root
@@ -30,13 +30,14 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
     """
     above, _, start = prefix.rpartition("/")
     base = root.directory_key(above)
-    waiting, denied = [base], None
+    waiting: list[str] = [base]
+    failed: CalqueError | None = None
     while waiting:
         directory = waiting.pop()
         try:
             entries = _entries(root, directory)
-        except PermissionDenied as error:
-            denied = denied or error
+        except CalqueError as error:
+            failed = failed or error
             continue
         for name, is_directory in entries:
             key = f"{directory}/{name}" if directory else name
@@ -47,8 +48,8 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                 continue
             try:
                 found = _abandoned(root, key) if is_temporary(name) else None
-            except PermissionDenied as error:
-                denied = denied or error
+            except CalqueError as error:
+                failed = failed or error
                 continue
             if found is not None:
                 yield Leftover(
@@ -58,8 +59,8 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                     started=datetime.fromtimestamp(found.st_mtime, UTC),
                     size=found.st_blocks * 512,
                 )
-    if denied is not None:
-        raise denied
+    if failed is not None:
+        raise failed
 
 
 def remove_leftover(root: Root, leftover: Leftover) -> None:
