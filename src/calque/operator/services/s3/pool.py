@@ -8,7 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from calque.operator.services.s3.wire import Connection, Patience, Reply, Route, WireError
+from calque.operator.services.s3.patience import Patience
+from calque.operator.services.s3.wire import Connection, Reply, Route, WireError
 
 _IDLE_SECONDS = 20.0
 """Servers close idle connections after 30 s or less; older ones than this are not tried."""

@@ -13,23 +13,18 @@ import re
 import select
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-T = TypeVar("T")
+from calque.operator.services.s3.patience import CalledOffError, Incoming, Patience
 
 _LONGEST_LINE = 65536
 _MOST_HEADERS = 256
 _BUFFER = 65536
 _SMALL_BODY = 65536
 """Bodies up to this travel in one segment with their head."""
-_SLICE = 0.2
-"""How long a wait that may be called off lasts before it is asked whether it was."""
-_SHORTEST = 0.001
 _PIECE = 256 * 1024
 _LONGEST_WHOLE = 256 * 1024 * 1024
 """Of what is held in memory at once; the longest pages of listings are a tenth of it."""
@@ -68,67 +63,8 @@ class CutOffError(WireError):
     """The connection ended before the reply did."""
 
 
-class _CalledOffError(OSError):
-    """Our own side waits no longer."""
-
-
 class _NonsenseError(ValueError):
     """What came is no HTTP."""
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long an exchange waits: for the next byte, for the last one, and for whom."""
-
-    silence: float
-    until: float | None = None
-    """By the monotonic clock."""
-    stopped: Callable[[], bool] | None = None
-
-    @classmethod
-    def of(
-        cls, timeout: float, within: float | None, stopped: Callable[[], bool] | None
-    ) -> Patience:
-        return cls(timeout, None if within is None else time.monotonic() + within, stopped)
-
-    def wait(self, sock: socket.socket, act: Callable[[], T]) -> T:
-        """Do what may block, for as long as there is patience."""
-        silent = time.monotonic() + self.silence
-        while True:
-            sock.settimeout(self._slice(silent))
-            try:
-                return act()
-            except TimeoutError:
-                now = time.monotonic()
-                if now >= silent or (self.until is not None and now >= self.until):
-                    raise
-
-    def _slice(self, silent: float) -> float:
-        now = time.monotonic()
-        if self.stopped is not None and self.stopped():
-            raise _CalledOffError("it was stopped")
-        if self.until is not None and now >= self.until:
-            raise TimeoutError("the time for the whole is over")
-        ends = [silent - now]
-        if self.until is not None:
-            ends.append(self.until - now)
-        if self.stopped is not None:
-            ends.append(_SLICE)
-        return max(min(ends), _SHORTEST)
-
-
-class _Incoming(io.RawIOBase):
-    """What arrives at a socket, waited for as long as the exchange under way has patience."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self.patience = Patience(0.0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        return self.patience.wait(self._sock, lambda: self._sock.recv_into(buffer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +127,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._incoming = _Incoming(sock)
+        self._incoming = Incoming(sock)
         self._reader = io.BufferedReader(self._incoming, _BUFFER)
         self.used = False
         self.reusable = True
@@ -225,7 +161,7 @@ class Connection:
                 sent=sent,
                 answered=isinstance(error, ValueError),
                 timed_out=isinstance(error, TimeoutError),
-                stopped=isinstance(error, _CalledOffError),
+                stopped=isinstance(error, CalledOffError),
                 nonsense=isinstance(error, _NonsenseError),
             ) from error
         finally:
@@ -239,7 +175,7 @@ class Connection:
             else:
                 self._send_all(head, patience)
                 self._send_all(body, patience)
-        except (TimeoutError, _CalledOffError):
+        except (TimeoutError, CalledOffError):
             raise
         except OSError as error:
             if len(body) <= _SMALL_BODY:
@@ -300,7 +236,7 @@ class Reply:
     def __init__(
         self,
         connection: Connection,
-        reader: io.BufferedReader[_Incoming],
+        reader: io.BufferedReader[Incoming],
         status: int,
         headers: Mapping[str, str],
         *,
@@ -433,7 +369,7 @@ def _lost(error: OSError) -> WireError:
         sent=True,
         answered=True,
         timed_out=isinstance(error, TimeoutError),
-        stopped=isinstance(error, _CalledOffError),
+        stopped=isinstance(error, CalledOffError),
     )
     lost.__cause__ = error
     return lost
