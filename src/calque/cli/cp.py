@@ -13,7 +13,7 @@ from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.verifying import compare
 from calque.errors import Unsupported
 from calque.operator.layers import Deadline, default_layers
-from calque.operator.options import CopyKeywords
+from calque.operator.options import CopyKeywords, Streaming
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -27,7 +27,7 @@ Chunk = Annotated[
 Stream = Annotated[
     bool,
     typer.Option(
-        "--stream", help="Let bytes pass through this machine where services cannot copy directly."
+        "--stream", help="Let every byte pass through this machine, as between two services."
     ),
 ]
 TimeLimit = Annotated[
@@ -98,16 +98,16 @@ def cp(
         "chunk": None if chunk is None else parse_size(chunk),
         "carry_class": carry_class,
         "verify": "none" if verify is False else "checksum",
-        "stream": may_stream(origin, goal, stream),
+        "stream": streaming(origin, goal, stream),
     }
     copied = CopyJob(origin, goal, options, resume=resume, quiet=quiet or json).run()
     proof = compare(origin, goal, copied) if verify else None
     report(copied, proof, json=json, quiet=quiet)
 
 
-def may_stream(source: Place, target: Place, asked: bool) -> bool:
+def streaming(source: Place, target: Place, asked: bool) -> Streaming:
     """Between a local file and a service the bytes pass through this machine, whatever one asks."""
-    return asked or source.is_local != target.is_local
+    return asked or ("auto" if source.is_local != target.is_local else False)
 
 
 def report(copied: Copied, proof: str | None, *, json: bool, quiet: bool) -> None:

@@ -7,7 +7,7 @@ import time
 import typer
 
 from calque.cli.copying import Copied, CopyJob
-from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, may_stream, summary
+from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, streaming, summary
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.places import Options, Place, Source, Target
 from calque.cli.quantities import parse_size
@@ -52,7 +52,7 @@ def mv(
             "if_not_exists": if_not_exists,
             "concurrent": concurrent,
             "chunk": None if chunk is None else parse_size(chunk),
-            "stream": may_stream(origin, goal, stream),
+            "stream": streaming(origin, goal, stream),
         }
         moved = CopyJob(origin, goal, options, quiet=quiet or json).run()
         _delete_pinned(origin, moved.source_metadata)

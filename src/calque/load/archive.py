@@ -71,7 +71,7 @@ class Archive:
             into=self.operator,
             if_not_exists=True,
             source_if_match=found.pin,
-            stream=True,
+            stream="auto",
             carry_metadata=same,
             carry_tags=same and self.operator.capability.tags,
         )
