@@ -191,3 +191,16 @@ def test_an_endpoint_that_is_not_there(calque: Calque, environment: dict[str, st
     assert done.returncode == 1
     assert "127.0.0.1:9" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("source", "target"), [("x//y", "x/y"), ("/lead", "lead")])
+def test_mv_between_two_names_of_one_object(
+    calque: Calque, folder: Path, proxy: FaultProxy, source: str, target: str
+) -> None:
+    """This server takes both keys for one: the move fails and the object is still there."""
+    (folder / "up").write_text("the only copy")
+    calque("cp", "up", f"s3://cli/{target}", *OPTIONS)
+    moved = calque("mv", f"s3://cli/{source}", f"s3://cli/{target}", *OPTIONS)
+    assert moved.returncode == 1
+    assert "not deleted" in moved.stderr or "Nothing was deleted" in moved.stderr
+    assert calque("cat", f"s3://cli/{target}", *OPTIONS).stdout == "the only copy"

@@ -173,6 +173,20 @@ class AsyncOperator:
         )
         return AsyncCopier(copier, self._threads)
 
+    async def rename(
+        self,
+        source: str,
+        target: str,
+        *,
+        into: AsyncOperator | Operator | None = None,
+        **options: Unpack[CopyKeywords],
+    ) -> Metadata:
+        """As :meth:`Operator.rename`; once begun it comes to an end, whatever is cancelled."""
+        other = _plain(into)
+        return await self._threads.run(
+            lambda: self._operator.rename(source, target, into=other, **options)
+        )
+
     async def resume(
         self,
         checkpoint: Checkpoint | str | bytes,

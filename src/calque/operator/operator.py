@@ -18,6 +18,7 @@ from calque.operator.copier import Copier
 from calque.operator.copying import resume_copy, start_copy
 from calque.operator.layers.chain import Chain, Layer
 from calque.operator.layers.default import default_layers
+from calque.operator.moving import move_object
 from calque.operator.options import (
     CopyKeywords,
     CopyOptions,
@@ -249,6 +250,25 @@ class Operator:
         """
         chosen: CopyOptions = options_of(CopyOptions, options)
         return start_copy(self._service, source, self._other(into), target, chosen)
+
+    def rename(
+        self,
+        source: str,
+        target: str,
+        *,
+        into: Operator | None = None,
+        **options: Unpack[CopyKeywords],
+    ) -> Metadata:
+        """Move an object, here or into another operator, and return the target's metadata.
+
+        One step where the service can (files of one file system, the store); else a copy and then
+        a delete, and the source goes only when the target is seen to be complete and another
+        object. On an error the source is there as it was.
+        """
+        chosen: CopyOptions = options_of(CopyOptions, options)
+        if chosen.source_version is not None:
+            raise InvalidInput("a move takes an object as it is now, not one of its versions")
+        return move_object(self._service, source, self._other(into), target, chosen)
 
     def resume(
         self,
