@@ -64,6 +64,9 @@ def cp(
     carry_class: Annotated[
         bool, typer.Option("--carry-class", help="Keep the source's storage class.")
     ] = False,
+    carry_tags: Annotated[
+        bool, typer.Option("--carry-tags/--no-carry-tags", help="Take tags along.")
+    ] = True,
     timeout: TimeLimit = None,
     option: Options = None,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", hidden=True)] = False,
@@ -97,6 +100,7 @@ def cp(
         "concurrent": concurrent,
         "chunk": None if chunk is None else parse_size(chunk),
         "carry_class": carry_class,
+        "carry_tags": carry_tags,
         "verify": "none" if verify is False else "checksum",
         "stream": streaming(origin, goal, stream),
     }

@@ -148,3 +148,11 @@ class Renaming(Protocol):
 
         ``into`` may be another root. Raises Unsupported, with nothing done, where it cannot.
         """
+
+
+@runtime_checkable
+class Tagging(Protocol):
+    """What a service supplies besides, where a stat may leave out that there are tags."""
+
+    def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
+        """The tags of an object that is copied; raises where there may be some we cannot read."""

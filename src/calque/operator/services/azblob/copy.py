@@ -71,6 +71,12 @@ class AzblobCopy:
         return options.carry_metadata and (options.carry_class or not self.source.storage_class)
 
     @property
+    def is_one_request(self) -> bool:
+        """Whether the service copies the blob, tags and all, in one request."""
+        size, threshold = self.source.size, self.into.client.config.threshold
+        return size == 0 or (size <= threshold and self.carries_as_one)
+
+    @property
     def _staging(self) -> Staging:
         return Staging(self.into, self.target, self.write)
 
@@ -264,13 +270,8 @@ class AzblobBlocksDriver(BlocksDriver):
 def driver_of(verbs: AzblobCopy) -> CopyDriver:
     """The driver for a copy of this size and these wishes."""
     size, options, config = verbs.source.size, verbs.options, verbs.into.client.config
-    if size == 0 or (size <= config.threshold and verbs.carries_as_one):
+    if verbs.is_one_request:
         return AzblobOneShotDriver(verbs)
-    if options.carry_tags and verbs.source.tags is None:
-        raise PermissionDenied(
-            f"the tags of {verbs.origin.location(verbs.source.path)} cannot be read",
-            hint="Allow reading them, or copy with carry_tags=False.",
-        )
     try:
         plan = PartPlan.make(size, options.chunk or config.part_size, blocks.LIMITS)
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from calque.errors import ConditionNotMatch, InvalidInput, NotFound, Unsupported
+from calque.errors import ConditionNotMatch, InvalidInput, NotFound, PermissionDenied, Unsupported
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
@@ -72,6 +72,15 @@ class AzblobService:
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         _refuse_version(version)
         return self._requests.stat(path)
+
+    def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
+        """The tags of a blob that is copied; raises where it has some that we may not read."""
+        if source.tags is None:
+            raise PermissionDenied(
+                f"the tags of {self.location(source.path)} cannot be read",
+                hint="Allow reading them, or copy with carry_tags=False.",
+            )
+        return source.tags
 
     def list(
         self, prefix: str, *, start_after: str = "", recursive: bool = True
@@ -162,7 +171,10 @@ class AzblobService:
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service
     ) -> CopyDriver:
-        return azblob_copy.driver_of(self._verbs(source, target, options, into))
+        verbs = self._verbs(source, target, options, into)
+        if options.carry_tags and not verbs.is_one_request:
+            self.tags_to_carry(source)
+        return azblob_copy.driver_of(verbs)
 
     def resume(
         self,

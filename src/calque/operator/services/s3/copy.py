@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from calque.errors import (
@@ -44,7 +44,7 @@ from calque.operator.services.s3.replies import (
     quoted_etag,
     version_of,
 )
-from calque.operator.services.s3.stating import head, tags_of
+from calque.operator.services.s3.stating import head, tags_to_carry
 from calque.operator.services.s3.uploads import Uploads
 from calque.operator.services.s3.writing import Write, put_tags
 from calque.values import MIB, ByteRange, Metadata, PartPlan
@@ -73,6 +73,7 @@ class S3Copy:
     target: str
     target_key: str
     options: CopyOptions
+    _asked: list[Mapping[str, str]] = field(default_factory=list, repr=False)
 
     # One request
 
@@ -299,13 +300,19 @@ class S3Copy:
         if source.content_type is None and self.options.carry_metadata:
             source = head(self.origin, source.path, self.source_key, version=source.version)
             self._refuse_other(source)
-        if source.tags is None and self.options.carry_tags:
-            tags = tags_of(self.origin, source.path, self.source_key, source.version)
-            source = replace(source, tags=tags)
+        if self.options.carry_tags:
+            source = replace(source, tags=self._tags())
         return source
 
+    def _tags(self) -> Mapping[str, str]:
+        """The source's tags, asked for once: a listing tells none, a HEAD not always."""
+        if not self.source.tags and not self._asked:
+            path, version = self.source.path, self.source.version
+            self._asked.append(tags_to_carry(self.origin, path, self.source_key, version))
+        return self.source.tags or self._asked[0]
+
     def _tag_afterwards(self, made: Metadata) -> None:
-        tags = self.source.tags if self.options.carry_tags else None
+        tags = self._tags() if self.options.carry_tags else None
         if tags and tags_header(tags) is None:
             put_tags(self.into, self.target, self.target_key, tags, made.version)
 

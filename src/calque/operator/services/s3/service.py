@@ -85,6 +85,11 @@ class S3Service:
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         return stating.stat(self._client, path, self._key(path), version=version)
 
+    def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
+        """The tags of an object that is copied; raises where there may be some we cannot read."""
+        key = self._key(source.path)
+        return source.tags or stating.tags_to_carry(self._client, source.path, key, source.version)
+
     def list(
         self, prefix: str, *, start_after: str = "", recursive: bool = True
     ) -> Iterator[Metadata]:
