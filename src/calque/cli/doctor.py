@@ -144,6 +144,7 @@ def _configuration(path: Path | None) -> Iterator[Finding]:
         ("stage", settings.stages),
         ("table", settings.tables),
         ("store", settings.stores),
+        ("remote", settings.remotes),
     ):
         for name, item in named.items():
             yield Finding(f"{kind} {name}", True, mask_url(item.location or ""))

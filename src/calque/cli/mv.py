@@ -9,8 +9,10 @@ import typer
 from calque.cli.copying import Copied, CopyJob
 from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, streaming, summary
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.places import Options, Place, Source, Target
+from calque.cli.places import Options, Place, Source, SourceOptions, Target, TargetOptions
 from calque.cli.quantities import parse_size
+from calque.cli.standard_streams import STANDARD
+from calque.errors import InvalidInput
 from calque.operator.moving import delete_moved, rename_at_once
 from calque.operator.options import CopyKeywords, CopyOptions
 from calque.operator.service import Renaming
@@ -27,6 +29,8 @@ def mv(
     chunk: Chunk = None,
     stream: Stream = False,
     option: Options = None,
+    source_option: SourceOptions = None,
+    target_option: TargetOptions = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
 ) -> None:
@@ -43,8 +47,10 @@ def mv(
 
     - `calque mv s3://landing/a.csv s3://archive/2026/` copies inside S3, then deletes
     """
-    origin = Place.of(source, option).file()
-    goal = Place.of(target, option).receiving(origin)
+    if STANDARD in (source, target):
+        raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")
+    origin = Place.of(source, [*(option or ()), *(source_option or ())]).file()
+    goal = Place.of(target, [*(option or ()), *(target_option or ())]).receiving(origin)
     keywords: CopyKeywords = {
         "if_not_exists": if_not_exists,
         "concurrent": concurrent,

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,9 @@ class Service(Protocol):
 
     def location(self, path: str) -> str:
         """The canonical URI of a path: equal for two spellings of one object, free of secrets."""
+
+    def identity(self, path: str) -> ObjectIdentity:
+        """Which object a path names among those of all servers: nothing is sent to find out."""
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,10 +21,12 @@ from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.resource import Page
 from calque.operator.services.azblob.staging import Staging
 from calque.operator.services.azblob.upload import Upload
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
+from calque.values.identity import normalised_endpoint
 
 WEEK = 7 * 24 * 3600.0
 PAGE = "5000"
+_PUBLIC = re.compile(r"\.blob\.(core\.|storage\.azure\.)[^/:]+$")
 
 CAPABILITY = Capability(
     unfit_in_keys="\\",
@@ -68,6 +71,12 @@ class AzblobService:
 
     def location(self, path: str) -> str:
         return self._requests.location(path)
+
+    def identity(self, path: str) -> ObjectIdentity:
+        """Of the public cloud by account, however it is reached; of any other server by that."""
+        server = normalised_endpoint(self._config.endpoint)
+        public = _PUBLIC.search(server) is not None
+        return ObjectIdentity(self.location(path), "" if public else server)
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         _refuse_version(version)

@@ -22,7 +22,7 @@ from calque.operator.services.fs.rename import rename
 from calque.operator.services.fs.resume import Unfinished
 from calque.operator.services.fs.stat import stat
 from calque.operator.services.fs.write import write
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
 
 T = TypeVar("T")
 
@@ -57,6 +57,9 @@ class FsService:
     def location(self, path: str) -> str:
         slash = "/" if path.endswith("/") else ""
         return f"file://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
+
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path))
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         if version is not None:

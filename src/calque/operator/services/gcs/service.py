@@ -19,7 +19,8 @@ from calque.operator.services.gcs.errors import BucketMissing, refusal
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import LISTED, metadata_of
 from calque.operator.services.gcs.upload import Upload
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
+from calque.values.identity import normalised_endpoint
 
 WEEK = 7 * 24 * 3600.0
 PAGE = 1000
@@ -67,6 +68,13 @@ class GcsService:
 
     def location(self, path: str) -> str:
         return self._requests.location(path)
+
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path), self._server)
+
+    @property
+    def _server(self) -> str:
+        return normalised_endpoint(self._client.endpoint)
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         return self._requests.stat(path, version)
@@ -178,7 +186,7 @@ class GcsService:
     def _verbs(
         self, source: Metadata, target: str, options: CopyOptions, into: Service
     ) -> gcs_copy.GcsCopy:
-        if not isinstance(into, GcsService) or into._client.endpoint != self._client.endpoint:
+        if not isinstance(into, GcsService) or into._server != self._server:
             raise Unsupported(
                 f"GCS cannot copy {self.location(source.path)} to {into.location(target)} by itself"
             )

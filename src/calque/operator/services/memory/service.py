@@ -16,7 +16,7 @@ from calque.operator.services.memory.config import MemoryConfig
 from calque.operator.services.memory.copy import MemoryCopy, driver_of, resumed_driver
 from calque.operator.services.memory.requests import Requests
 from calque.operator.services.memory.store import Condition, MemoryStore
-from calque.values import MIB, Metadata
+from calque.values import MIB, Metadata, ObjectIdentity
 
 _CHUNK = 1 * MIB
 
@@ -70,6 +70,9 @@ class MemoryService:
     def _named(self, metadata: Metadata) -> Metadata:
         path = paths.relative(self._config.root, metadata.path)
         return replace(metadata, path=path, is_dir=path.endswith("/"))
+
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path))
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         key = self._key(path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from calque.errors import InvalidInput, NotFound, Unsupported
+from calque.errors import InvalidInput, NotFound, PermissionDenied, Unsupported
 from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
@@ -22,7 +24,7 @@ from calque.operator.services.s3.listing import list_keys
 from calque.operator.services.s3.replies import quoted_etag
 from calque.operator.services.s3.uploads import Uploads
 from calque.operator.services.s3.writing import Write
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
 
 
 class S3Service:
@@ -82,6 +84,23 @@ class S3Service:
     def _named(self, key: str) -> str:
         return paths.relative(self._config.root, key)
 
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path), self._server, self._account)
+
+    @property
+    def _server(self) -> str:
+        return self._client.endpoint.server(self._config.bucket)
+
+    @property
+    def _account(self) -> str | None:
+        """Whose buckets these are, as far as keys tell; Amazon's have one space of names."""
+        if self._client.endpoint.partition is not None:
+            return None
+        keys = self._link.account.keys()
+        if keys is None:
+            return "anonymous"
+        return hashlib.sha256(keys.access_key.encode()).hexdigest()[:16]
+
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         return stating.stat(self._client, path, self._key(path), version=version)
 
@@ -140,9 +159,16 @@ class S3Service:
         return resumed_driver(self._verbs(source, target, options, into), state)
 
     def _verbs(self, source: Metadata, target: str, options: CopyOptions, into: Service) -> S3Copy:
-        if not isinstance(into, S3Service) or not self._reaches(into):
+        if not isinstance(into, S3Service) or into._server != self._server:
             raise Unsupported(
                 f"S3 cannot copy {self.location(source.path)} to {into.location(target)} by itself"
+            )
+        if into is not self and into._account != self._account and not into._sees(self, source):
+            raise Unsupported(
+                f"the target's credentials do not see {self.location(source.path)} as the "
+                "source's do, and a copy inside the server is made with them",
+                hint="Let them read the source's bucket, or let the bytes pass through this "
+                "client: stream=True (--stream).",
             )
         return S3Copy(
             origin=self._client,
@@ -155,10 +181,21 @@ class S3Service:
             options=options,
         )
 
-    def _reaches(self, into: S3Service) -> bool:
-        """Whether one server holds both: the same endpoint, or any two of one Amazon partition."""
-        ours, theirs = self._client.endpoint, into._client.endpoint
-        return ours.family == theirs.family
+    def _sees(self, origin: S3Service, source: Metadata) -> bool:
+        """Whether these credentials see the source that others have found.
+
+        Two accounts of one server may each have a bucket of this name, with another object in it.
+        """
+        link = Link(replace(self._config, bucket=origin._config.bucket))
+        try:
+            key, version = origin._key(source.path), source.version
+            found = stating.head(Client(link, self._chain), source.path, key, version=version)
+        except (NotFound, PermissionDenied):
+            return False
+        finally:
+            link.close()
+        listed = source.content_type is None
+        return _seen(found, listed=listed) == _seen(source, listed=listed)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         uploads = Uploads(self._client)
@@ -180,3 +217,10 @@ class S3Service:
 
     def close(self) -> None:
         self._link.close()
+
+
+def _seen(found: Metadata, *, listed: bool) -> tuple[object, ...]:
+    """What tells two objects of one name apart; a listing tells less, and finer times."""
+    when = found.last_modified and found.last_modified.replace(microsecond=0)
+    known = (found.size, found.etag, when)
+    return known if listed else (*known, found.version, found.content_type, dict(found.user))
