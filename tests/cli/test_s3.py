@@ -204,3 +204,15 @@ def test_mv_between_two_names_of_one_object(
     assert moved.returncode == 1
     assert "not deleted" in moved.stderr or "Nothing was deleted" in moved.stderr
     assert calque("cat", f"s3://cli/{target}", *OPTIONS).stdout == "the only copy"
+
+
+def test_doctor_tries_out_a_server(calque: Calque, proxy: FaultProxy, server: S3Server) -> None:
+    """The findings, the options to set, and no key left behind."""
+    shown = calque("doctor", "s3://cli/try")
+    assert "-o key_order=false" in shown.stderr, shown.stderr
+    told = json.loads(calque("doctor", "s3://cli/try", "--json").stdout)
+    assert told["options"] == ["key_order=false", "unfit_in_keys=\\"]
+    assert {finding["name"] for finding in told["findings"]} >= {"ranges", "the marker part"}
+    assert calque("ls", "-r", "s3://cli/try/", "-o", "key_order=false").stdout == ""
+    refused = calque("doctor", "memory://x")
+    assert refused.returncode == 1

@@ -56,7 +56,7 @@ def pinned_to(service: Service, found: Metadata, span: ByteRange) -> ReadOptions
     can = service.capability
     return ReadOptions(
         range=span,
-        if_match=found.pin if can.read_with_if_match else None,
+        if_match=found.pin if can.read_with_if_match or can.read_tells_etag else None,
         version=found.version if can.read_with_version else None,
     )
 

@@ -30,6 +30,17 @@ class Leftover:
     size: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What was found out about a server: whether it is as calque takes it to be, and if not, the
+    option (``name=value``) that says so."""
+
+    name: str
+    ok: bool
+    found: str
+    option: str = ""
+
+
 class CopyDriver(Protocol):
     """One copy as a state machine. Made without writing anything; ``step`` does the work."""
 
@@ -159,3 +170,11 @@ class Tagging(Protocol):
 
     def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
         """The tags of an object that is copied; raises where there may be some we cannot read."""
+
+
+@runtime_checkable
+class Probing(Protocol):
+    """What a service supplies besides, where many servers speak its protocol, each its own way."""
+
+    def probe(self, prefix: str) -> Iterator[Probe]:
+        """Find out what the server does, on keys of its own below a prefix; none of them stays."""

@@ -24,6 +24,7 @@ from calque.errors import (
     NotFound,
     Unavailable,
     Unexpected,
+    Unsupported,
 )
 from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.one_shot import OneShotDriver
@@ -46,7 +47,7 @@ from calque.operator.services.s3.replies import (
 )
 from calque.operator.services.s3.stating import head, tags_to_carry
 from calque.operator.services.s3.uploads import Uploads
-from calque.operator.services.s3.writing import Write, put_tags
+from calque.operator.services.s3.writing import Write, put_tags, uncommittable
 from calque.values import MIB, ByteRange, Metadata, PartPlan
 
 _CONFLICTS = 6
@@ -358,8 +359,19 @@ def driver_of(verbs: S3Copy) -> CopyDriver:
     size, options, config = verbs.source.size, verbs.options, verbs.config
     by_parts = options.if_not_exists and config.copy_if_not_exists == "multipart"
     if size == 0 or (size <= config.threshold and not by_parts):
+        _refuse_unkept(verbs, options, config)
         return OneShotDriver(verbs, size)
+    if not config.commits(options.if_not_exists, options.if_match):
+        raise uncommittable(verbs._where)
     return MultipartDriver(verbs, _plan(size, options, config), concurrent=options.concurrent)
+
+
+def _refuse_unkept(verbs: S3Copy, options: CopyOptions, config: S3Config) -> None:
+    """One request keeps a condition by CopyObject, or, of an empty object, by a write."""
+    written = options.if_not_exists and config.copy_if_not_exists == "multipart"
+    kept = config.write_conditions != "none" if written else config.copy_if_not_exists == "header"
+    if verbs._conditions and not kept:
+        raise Unsupported(f"{verbs._where}: this server keeps no such condition on CopyObject")
 
 
 def _plan(size: int, options: CopyOptions, config: S3Config) -> PartPlan:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 
-from calque.errors import CalqueError, IntegrityError, Unavailable
+from calque.errors import CalqueError, ConditionNotMatch, IntegrityError, Unavailable
 from calque.operator.options import ReadOptions
 from calque.operator.services.s3.client import Client, Request, Stream, refusal_behind
 from calque.operator.services.s3.replies import bare_etag, quoted_etag
@@ -29,6 +29,7 @@ def read(client: Client, path: str, key: str, options: ReadOptions) -> Iterator[
         if stream is None:
             return
         with closing(stream):
+            _refuse_other(client, key, stream, pin)
             pin = pin or bare_etag(stream.headers.get("etag"))
             end = _end_of(stream, position, end)
             try:
@@ -43,6 +44,13 @@ def read(client: Client, path: str, key: str, options: ReadOptions) -> Iterator[
                 continue
         if end is None:
             return
+
+
+def _refuse_other(client: Client, key: str, stream: Stream, pin: str | None) -> None:
+    """Not every server obeys If-Match: what it sends must be the pinned bytes by its own word."""
+    told = bare_etag(stream.headers.get("etag"))
+    if pin is not None and told is not None and told != bare_etag(pin):
+        raise ConditionNotMatch(f"{client.location(key)} was replaced by another object")
 
 
 def _open(

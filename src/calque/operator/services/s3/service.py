@@ -13,7 +13,7 @@ from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.service import CopyDriver, Leftover, Probe, Service
 from calque.operator.services.s3 import reading, stating
 from calque.operator.services.s3.address import checked_key
 from calque.operator.services.s3.client import Client, Link, Request, refusal_behind
@@ -21,6 +21,7 @@ from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
 from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.listing import list_keys
+from calque.operator.services.s3.probing import Prober
 from calque.operator.services.s3.replies import quoted_etag
 from calque.operator.services.s3.uploads import Uploads
 from calque.operator.services.s3.writing import Write
@@ -46,13 +47,15 @@ class S3Service:
         return Capability(
             unfit_in_keys=self._config.unfit_in_keys,
             list_in_key_order=self._config.key_order,
-            write_with_if_not_exists=True,
-            write_with_if_match=True,
-            delete_with_if_match=True,
-            read_with_if_match=True,
+            write_with_if_not_exists=self._config.write_conditions != "none",
+            write_with_if_match=self._config.write_conditions == "both",
+            delete_with_if_match=self._config.delete_if_match,
+            read_with_if_match=self._config.read_if_match,
+            read_tells_etag=True,
             read_with_version=self._config.versions,
             copy=True,
-            copy_with_if_not_exists=conditions != "none",
+            copy_with_if_not_exists=conditions == "header"
+            or (conditions == "multipart" and self._config.commit_conditions != "none"),
             copy_with_if_match=conditions == "header",
             copy_source_pinned=self._config.source_pins,
             copy_listed_up_to=self._config.threshold if self._config.source_pins else 0,
@@ -214,6 +217,11 @@ class S3Service:
             raise InvalidInput(f"{leftover.location} is not in {base}")
         key = leftover.location[len(base) :]
         Uploads(self._client).abort(self._named(key), key, leftover.id)
+
+    def probe(self, prefix: str) -> Iterator[Probe]:
+        base = self._key(prefix)
+        slash = "/" if base and not base.endswith("/") else ""
+        return Prober(self._client, f"{base}{slash}").run()
 
     def close(self) -> None:
         self._link.close()

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from calque.errors import CalqueError, InvalidInput, Unexpected
+from calque.errors import CalqueError, InvalidInput, Unexpected, Unsupported
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.options import WriteOptions
 from calque.operator.services.s3 import marker
@@ -126,6 +126,8 @@ class Write:
             put_tags(self.client, self.path, self.key, tags)
 
     def _in_parts(self, pieces: Iterator[bytes]) -> Metadata:
+        if not self.config.commits(self.options.if_not_exists, self.options.if_match):
+            raise uncommittable(self.client.location(self.key))
         uploads = Uploads(self.client)
         headers = self._headers()
         if self.config.checksum == "crc32":
@@ -222,6 +224,15 @@ class _Sending:
             whole = base64.b64encode(self._crc.to_bytes(4, "big")).decode()
             headers |= {"x-amz-checksum-crc32": whole, "x-amz-checksum-type": "FULL_OBJECT"}
         return headers
+
+
+def uncommittable(location: str) -> Unsupported:
+    """The error for a condition that the commit of an upload would not keep."""
+    return Unsupported(
+        f"{location}: this server does not keep the condition on the commit of an upload "
+        "(see commit_conditions), and so large an object is made by one",
+        hint="Leave the condition out, or make the object smaller than a part.",
+    )
 
 
 def _let_go(ahead: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
