@@ -16,7 +16,7 @@ from calque.operator.checkpoint import Checkpoint
 from calque.operator.chunks import Data
 from calque.operator.layers.chain import Layer
 from calque.operator.operator import Operator
-from calque.operator.options import CopyKeywords, WriteKeywords
+from calque.operator.options import CopyKeywords, CopyOptions, WriteKeywords
 from calque.operator.service import Leftover
 from calque.operator.threads import Threads
 from calque.values import Metadata
@@ -170,6 +170,21 @@ class AsyncOperator:
         other = _plain(into)
         copier = await self._threads.run(
             lambda: self._operator.copier(source, target, into=other, **options)
+        )
+        return AsyncCopier(copier, self._threads)
+
+    async def copier_options(
+        self,
+        source: str | Metadata,
+        target: str,
+        options: CopyOptions,
+        *,
+        into: AsyncOperator | Operator | None = None,
+    ) -> AsyncCopier:
+        """As :meth:`Operator.copier_options`."""
+        other = _plain(into)
+        copier = await self._threads.run(
+            lambda: self._operator.copier_options(source, target, options, into=other)
         )
         return AsyncCopier(copier, self._threads)
 

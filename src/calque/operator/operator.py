@@ -248,8 +248,23 @@ class Operator:
         this operator's listing may stand for the source: exactly that object is copied, and where
         the service can (``Capability.copy_listed_up_to``) without looking at it again.
         """
-        chosen: CopyOptions = options_of(CopyOptions, options)
-        return start_copy(self._service, source, self._other(into), target, chosen)
+        return self.copier_options(source, target, options_of(CopyOptions, options), into=into)
+
+    def copier_options(
+        self,
+        source: str | Metadata,
+        target: str,
+        options: CopyOptions,
+        *,
+        into: Operator | None = None,
+    ) -> Copier:
+        """As :meth:`copier`, with options that were made before: checked once, used for many."""
+        if not isinstance(options, CopyOptions):
+            raise InvalidInput(
+                f"options must be CopyOptions, not {type(options).__name__}",
+                hint="Make them with CopyOptions(…), or give keywords to copier().",
+            )
+        return start_copy(self._service, source, self._other(into), target, options)
 
     def rename(
         self,

@@ -140,22 +140,44 @@ class AzblobCopy:
 
         Raises where it failed or was aborted.
         """
-        waited, wait, limit = False, _POLL[0], time.monotonic() + PENDING_SECONDS
-        status = headers.get("x-ms-copy-status", "success")
-        while status == "pending":
-            if time.monotonic() > limit:
-                raise TimedOut(f"the copy to {self._location} is still pending")
-            time.sleep(wait)
-            waited = True
-            wait = min(wait * 2, _POLL[1])
-            headers = self.into.head(self.target)
-            status = headers.get("x-ms-copy-status", "")
+        if headers.get("x-ms-copy-status", "success") == "success":
+            return False
+        copy = headers.get("x-ms-copy-id", "")
+        try:
+            headers = self._settled(headers)
+        except BaseException as error:
+            self._abort_pending(copy, error)
+            raise
+        status = headers.get("x-ms-copy-status", "")
         if status == "success":
-            return waited
+            return True
         why = headers.get("x-ms-copy-status-description", "no reason was given")
         if status == "aborted":
             raise Aborted(f"the copy to {self._location} was aborted by another: {why}")
         raise Unexpected(f"the copy to {self._location} ended as {status or 'unknown'}: {why}")
+
+    def _settled(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """The headers of the target once its copy is pending no more."""
+        wait, limit = _POLL[0], time.monotonic() + PENDING_SECONDS
+        while headers.get("x-ms-copy-status") == "pending":
+            if time.monotonic() > limit:
+                raise TimedOut(f"the copy to {self._location} is still pending")
+            time.sleep(wait)
+            wait = min(wait * 2, _POLL[1])
+            headers = self.into.head(self.target)
+        return headers
+
+    def _abort_pending(self, copy: str, error: BaseException) -> None:
+        """Stop a copy that nobody waits for any more; it would go on at the server otherwise."""
+        if not copy:
+            return
+        query, action = {"comp": "copy", "copyid": copy}, {"x-ms-copy-action": "abort"}
+        try:
+            self.into.about("abort", self.target, "PUT", query, headers=action)
+        except (ConditionNotMatch, NotFound):
+            pass  # it has ended in the meantime, or its target is gone
+        except CalqueError as failure:
+            error.add_note(f"left behind: the pending copy {copy} ({failure.message})")
 
     def stage(self, number: int, span: ByteRange) -> Part:
         """One block, copied by the service from the source's range."""
