@@ -31,7 +31,7 @@ from calque.operator.options import (
 from calque.operator.reading import open_reader, steady, whole
 from calque.operator.registry import Opening
 from calque.operator.service import Leftover, Service
-from calque.operator.uri import text_of
+from calque.operator.uri import root_of, text_of
 from calque.values import ByteRange, Metadata
 
 _LARGEST = 2**63 - 1
@@ -65,7 +65,7 @@ class Operator:
         repeated and timed out as :func:`calque.operator.layers.default_layers` says.
         """
         chosen = default_layers() if layers is None else layers
-        text = text_of(uri)
+        text = root_of(uri)
         service = registry.build(text, options, Chain(chosen))
         return cls(service, opening=registry.opening(text, options, chosen))
 

@@ -19,7 +19,7 @@ class AzblobClient:
 
     def __init__(self, config: AzblobConfig) -> None:
         self._config = config
-        self._wire = Wire(config.endpoint)
+        self._wire = Wire(config.endpoint, ca_bundle=config.ca_bundle)
         self._credentials = Credentials(config)
         parts = urlsplit(config.endpoint)
         self._origin = f"{parts.scheme}://{parts.netloc}"

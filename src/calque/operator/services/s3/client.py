@@ -25,6 +25,8 @@ _SLOW_SECONDS = 900.0
 """A commit of many parts may be silent for minutes."""
 _AGENT = f"calque/{__version__}"
 _ERROR_DOCUMENT = b"<Error"
+PAYING = {"x-amz-request-payer": "requester"}
+"""Without it a bucket whose requests are paid by who asks refuses them."""
 _CHECKS = ("content-md5", "x-amz-checksum-crc32")
 
 
@@ -204,6 +206,8 @@ class Client:
         path = endpoint.path(request.key)
         query = encode_query(request.query)
         headers = {"host": endpoint.host, **(request.headers or {})}
+        if self.link.config.requester_pays:
+            headers |= PAYING
         keys = self.link.account.keys()
         if keys is not None:
             payload = self._payload(endpoint, request, headers)

@@ -49,6 +49,8 @@ class S3Config:
     """FIPS endpoints of Amazon. AWS_USE_FIPS_ENDPOINT"""
     ca_bundle: str | None = None
     """A file of certificates to trust. AWS_CA_BUNDLE"""
+    requester_pays: bool = False
+    """The bucket's requests are paid by who asks, and we agree to that."""
     threshold: int = 128 * MIB
     """Objects up to this size are copied in one request, larger ones in parts; at most 5 GiB."""
     part_size: int = 64 * MIB

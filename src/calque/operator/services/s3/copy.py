@@ -35,7 +35,7 @@ from calque.operator.service import CopyDriver
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.address import copy_source
 from calque.operator.services.s3.carried import described, tags_header, target_conditions
-from calque.operator.services.s3.client import Answer, Client, Request, refusal_behind
+from calque.operator.services.s3.client import PAYING, Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.replies import (
     bare_etag,
@@ -271,6 +271,8 @@ class S3Copy:
         headers = {"x-amz-copy-source": copy_source(bucket, self.source_key, self.source.version)}
         if self.source.etag:
             headers["x-amz-copy-source-if-match"] = quoted_etag(self.source.etag)
+        if self.origin.link.config.requester_pays:
+            headers |= PAYING  # the target's requests read the source too
         return headers
 
     def _directives(self) -> dict[str, str]:
