@@ -65,10 +65,11 @@ def _refuse_impossible(origin: Capability, into: Capability, options: CopyOption
     """Conditions are atomic or refused here: never looked up first and then hoped for."""
     if options.source_version is not None and not origin.read_with_version:
         raise Unsupported("the source's service cannot name a version")
-    ways = {False: (_unkept_by_copy,), True: (_unkept_by_write,)}.get(
-        options.stream, (_unkept_by_copy, _unkept_by_write)
-    )
-    unkept = [way(into, options) for way in ways]
+    unkept = []
+    if options.stream is not True:
+        unkept.append(_unkept_by_copy(into, options))
+    if options.stream is not False:
+        unkept.append(_unkept_by_write(into, options))
     if all(unkept):
         raise Unsupported(str(unkept[-1]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from typing import Any, Literal, TypedDict, get_args
 
 from calque.errors import InvalidInput
@@ -109,6 +110,14 @@ class CopyOptions:
             raise InvalidInput(
                 f"verify cannot be {self.verify!r}", hint=f"One of {', '.join(get_args(Verify))}."
             )
+
+
+class ReadConditions(TypedDict, total=False):
+    """Conditions of a read besides ``if_match``: what it is not, and when it changed."""
+
+    if_none_match: str | None
+    if_modified_since: datetime | None
+    if_unmodified_since: datetime | None
 
 
 class WriteKeywords(TypedDict, total=False):

@@ -178,3 +178,30 @@ class Probing(Protocol):
 
     def probe(self, prefix: str) -> Iterator[Probe]:
         """Find out what the server does, on keys of its own below a prefix; none of them stays."""
+
+
+@runtime_checkable
+class Directories(Protocol):
+    """What a service supplies besides, where directories exist by themselves."""
+
+    def create_dir(self, path: str) -> None:
+        """Make a directory and what is missing above it; one that is there is no error."""
+
+    def remove_empty(self, path: str) -> None:
+        """Remove a directory and those below it, as far as they are empty."""
+
+
+@runtime_checkable
+class Presigning(Protocol):
+    """What a service supplies besides, where a request can be signed for others to send."""
+
+    def presign(self, method: str, path: str, seconds: int) -> tuple[str, Mapping[str, str]]:
+        """The URL of a signed request, and the headers that must go with it; nothing is sent."""
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """What a service supplies besides, where old versions of objects can be listed."""
+
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        """Every version under a prefix: keys in order, each with its newest version first."""

@@ -76,6 +76,12 @@ class AzblobClient:
         url = f"{self._origin}{self._path(blob)}"
         return (f"{url}?{query}" if query else url), headers
 
+    def presign(self, method: str, blob: str, seconds: int) -> str:
+        """The URL by which anybody may send one kind of request for a blob; a secret."""
+        query = self._credentials.presign(method, blob, seconds)
+        url = f"{self._origin}{self._path(blob)}"
+        return f"{url}?{query}" if query else url
+
     def _path(self, blob: str | None) -> str:
         if blob is None:
             return self._base

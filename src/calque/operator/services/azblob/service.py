@@ -212,6 +212,10 @@ class AzblobService:
             options=options,
         )
 
+    def presign(self, method: str, path: str, seconds: int) -> tuple[str, Mapping[str, str]]:
+        url = self._client.presign(method, self._requests.key(path), seconds)
+        return url, {"x-ms-blob-type": "BlockBlob"} if method == "PUT" else {}
+
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """Blobs that exist only as uncommitted blocks of ours.
 

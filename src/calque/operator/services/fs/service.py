@@ -14,6 +14,7 @@ from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.copy import FileCopy, FileDriver
 from calque.operator.services.fs.delete import delete
+from calque.operator.services.fs.directories import create_dir, remove_empty
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.leftovers import leftovers, remove_leftover
 from calque.operator.services.fs.list import listing
@@ -93,6 +94,15 @@ class FsService:
             Call("delete", path),
             lambda _: delete(self.config.root, path, options, durable=self.config.durable),
         )
+
+    def create_dir(self, path: str) -> None:
+        self.chain.run(
+            Call("create_dir", path),
+            lambda _: create_dir(self.config.root, path, durable=self.config.durable),
+        )
+
+    def remove_empty(self, path: str) -> None:
+        self.chain.run(Call("remove_empty", path), lambda _: remove_empty(self.config.root, path))
 
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -93,8 +94,30 @@ class GcsService:
             if not token:
                 return
 
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        """GCS lists the oldest generation of a key first, so those of one key are turned round."""
+        for _, generations in groupby(self._generations(prefix), key=lambda entry: entry.path):
+            yield from reversed(list(generations))
+
+    def _generations(self, prefix: str) -> Iterator[Metadata]:
+        token: str | None = None
+        while True:
+            page = self._page(prefix, "", True, token, versions=True)
+            yield from sorted(
+                self._entries(page), key=lambda entry: (entry.path, int(entry.version or 0))
+            )
+            token = page.get("nextPageToken")
+            if not token:
+                return
+
     def _page(
-        self, prefix: str, start_after: str, recursive: bool, token: str | None
+        self,
+        prefix: str,
+        start_after: str,
+        recursive: bool,
+        token: str | None,
+        *,
+        versions: bool = False,
     ) -> dict[str, Any]:
         requests = self._requests
         query = {
@@ -102,6 +125,7 @@ class GcsService:
             "delimiter": None if recursive else "/",
             "startOffset": requests.key(start_after) if start_after else None,
             "pageToken": token,
+            "versions": "true" if versions else None,
             "maxResults": PAGE,
             "fields": LISTED,
         }

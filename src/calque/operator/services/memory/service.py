@@ -96,6 +96,11 @@ class MemoryService:
             if len(page) < self._config.page_size:
                 return
 
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        start = self._key(prefix)
+        found = self._requests.send("list", prefix, lambda: self._store.history(start))
+        return (self._named(metadata) for metadata in found)
+
     def _page(self, prefix: str, after: str) -> Sequence[Metadata]:
         start, last = self._key(prefix), self._key(after) if after else ""
         most = self._config.page_size

@@ -21,9 +21,11 @@ from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
 from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.listing import list_keys
+from calque.operator.services.s3.presigning import presigned
 from calque.operator.services.s3.probing import Prober
 from calque.operator.services.s3.replies import quoted_etag
 from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.versions import list_versions
 from calque.operator.services.s3.writing import Write
 from calque.values import Metadata, ObjectIdentity
 
@@ -217,6 +219,18 @@ class S3Service:
             raise InvalidInput(f"{leftover.location} is not in {base}")
         key = leftover.location[len(base) :]
         Uploads(self._client).abort(self._named(key), key, leftover.id)
+
+    def presign(self, method: str, path: str, seconds: int) -> tuple[str, Mapping[str, str]]:
+        return presigned(self._client, method, self._key(path), seconds)
+
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        return list_versions(
+            self._client,
+            prefix,
+            self._key(prefix),
+            page_size=self._config.page_size,
+            named=self._named,
+        )
 
     def probe(self, prefix: str) -> Iterator[Probe]:
         base = self._key(prefix)
