@@ -37,7 +37,7 @@ def test_an_envelope_comes_back_whole(payload: dict[str, object]) -> None:
 
 
 def test_the_envelope_shows_what_it_is() -> None:
-    """Version, scheme, source, destination, options, plan, payload, time, servers and digest."""
+    """Version, scheme, source, destination, options, plan, payload, time and digest."""
     body = json.loads(envelope({"upload": "u"}).to_json())
     assert set(body) == {
         "calque_checkpoint",
@@ -48,7 +48,6 @@ def test_the_envelope_shows_what_it_is() -> None:
         "plan",
         "payload",
         "created",
-        "names",
         "digest",
     }
     assert body["payload"] == {"upload": "u"}

@@ -28,8 +28,6 @@ class CopyIdentity:
     target: str
     target_location: str
     options: CopyOptions
-    names: tuple[str, str] | None = None
-    """The names of both objects' identities, servers and all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,6 @@ class Checkpoint:
     payload: Mapping[str, Any]
     created: datetime
     version: int = VERSION
-    names: tuple[str, str] | None = None
-    """Source and target with their servers; None in a checkpoint of an earlier calque."""
 
     @classmethod
     def of(cls, identity: CopyIdentity, state: Mapping[str, Any]) -> Checkpoint:
@@ -68,7 +64,6 @@ class Checkpoint:
             plan=plan,
             payload=payload,
             created=datetime.now(UTC),
-            names=identity.names,
         )
 
     @property
@@ -114,7 +109,6 @@ class Checkpoint:
             "plan": self.plan,
             "payload": dict(self.payload),
             "created": self.created.isoformat(),
-            "names": None if self.names is None else list(self.names),
         }
 
     @classmethod
@@ -152,17 +146,9 @@ class Checkpoint:
                 plan=body["plan"],
                 payload=dict(body["payload"]),
                 created=created,
-                names=_pair(body.get("names")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointInvalid("the checkpoint lacks what a resume needs") from error
-
-
-def _pair(names: Any) -> tuple[str, str] | None:
-    if names is None:
-        return None
-    source, target = names
-    return str(source), str(target)
 
 
 def _digest(body: Mapping[str, Any]) -> str:

@@ -40,15 +40,10 @@ def start_copy(
         target=target,
         target_location=into.location(target),
         options=options,
-        names=_names(origin, source, into, target),
     )
     driver, route = _driver(origin, found, into, target, options, listed=found is wanted)
     resumable = route == "server-side" and into.capability.copy_resumable
     return Copier(driver, identity, route=route, resumable=resumable)
-
-
-def _names(origin: Service, source: str, into: Service, target: str) -> tuple[str, str]:
-    return origin.identity(source).name, into.identity(target).name
 
 
 def _refuse_same(origin: Service, source: str, into: Service, target: str) -> None:
@@ -168,7 +163,6 @@ def resume_copy(
         target=checkpoint.target_path,
         target_location=checkpoint.target_location,
         options=options,
-        names=checkpoint.names,
     )
     driver = _resumed(origin, found, into, checkpoint, options)
     return Copier(driver, identity, route="server-side", resumable=True, resumed=True)
@@ -205,13 +199,6 @@ def _refuse_foreign(origin: Service, into: Service, checkpoint: Checkpoint) -> N
             f"the checkpoint copies {theirs[0]} to {theirs[1]}, "
             f"from here that would be {ours[0]} to {ours[1]}",
             hint="Resume with operators on the roots that the copy was begun with.",
-        )
-    names = _names(origin, checkpoint.source_path, into, checkpoint.target_path)
-    if checkpoint.names is not None and checkpoint.names != names:
-        raise CheckpointInvalid(
-            f"the checkpoint copies {' to '.join(checkpoint.names)}, "
-            f"from here that would be {' to '.join(names)}",
-            hint="Resume with operators on the servers that the copy was begun with.",
         )
     lifetime = into.capability.copy_resumable_for
     if lifetime is not None and checkpoint.age > lifetime:
