@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -103,6 +103,18 @@ class StageSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """A server with a name: ``NAME:bucket/key`` on the command line is ``location`` and the rest.
+
+    ``options`` are those of its service, never credentials: a profile, a function that returns
+    them, or ``CALQUE_REMOTES_NAME_OPTION`` in the environment give those.
+    """
+
+    location: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TableSettings:
     """A table: where it is and what it is. ``catalog`` names an Iceberg catalog.
 
@@ -142,6 +154,7 @@ class Settings:
     stages: Mapping[str, StageSettings] = field(default_factory=dict)
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     stores: Mapping[str, StoreSettings] = field(default_factory=dict)
+    remotes: Mapping[str, RemoteSettings] = field(default_factory=dict)
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     source: Path | None = None
 
@@ -171,6 +184,15 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where calque keeps what must outlive a command: the embedded ledger, checkpoints."""
     base = environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "calque"
+
+
+def remote_secrets(
+    remote: str, names: Iterable[str], environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The secrets of a named remote: ``CALQUE_REMOTES_BACKUP_ACCESS_KEY_ID``, and so on."""
+    prefix = f"CALQUE_REMOTES_{remote.replace('-', '_')}_".upper()
+    found = {name: environ.get(prefix + name.upper()) for name in names}
+    return {name: value for name, value in found.items() if value}
 
 
 def mask_url(url: str) -> str:

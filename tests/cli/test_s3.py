@@ -218,3 +218,28 @@ def test_credentials_that_expire_midway(
     assert report["bytes"] == len(big)
     assert proxy.count("PUT", "partNumber") <= 2
     assert json.loads(calque("sweep", "s3://cli/", "--older-than", "0s", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(("source", "target"), [("x//y", "x/y"), ("/lead", "lead")])
+def test_mv_between_two_names_of_one_object(
+    calque: Calque, folder: Path, proxy: FaultProxy, source: str, target: str
+) -> None:
+    """This server takes both keys for one: the move fails and the object is still there."""
+    (folder / "up").write_text("the only copy")
+    calque("cp", "up", f"s3://cli/{target}", *OPTIONS)
+    moved = calque("mv", f"s3://cli/{source}", f"s3://cli/{target}", *OPTIONS)
+    assert moved.returncode == 1
+    assert "not deleted" in moved.stderr or "Nothing was deleted" in moved.stderr
+    assert calque("cat", f"s3://cli/{target}", *OPTIONS).stdout == "the only copy"
+
+
+def test_doctor_tries_out_a_server(calque: Calque, proxy: FaultProxy, server: S3Server) -> None:
+    """The findings, the options to set, and no key left behind."""
+    shown = calque("doctor", "s3://cli/try")
+    assert "-o key_order=false" in shown.stderr, shown.stderr
+    told = json.loads(calque("doctor", "s3://cli/try", "--json").stdout)
+    assert told["options"] == ["key_order=false", "unfit_in_keys=\\"]
+    assert {finding["name"] for finding in told["findings"]} >= {"ranges", "the marker part"}
+    assert calque("ls", "-r", "s3://cli/try/", "-o", "key_order=false").stdout == ""
+    refused = calque("doctor", "memory://x")
+    assert refused.returncode == 1

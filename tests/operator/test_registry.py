@@ -184,3 +184,32 @@ def test_uris(text: str, parsed: ServiceUri) -> None:
 def pass_through(call: Call, proceed: object) -> object:
     """A layer that pickles by its name."""
     return proceed(call)  # type: ignore[operator]
+
+
+def test_options_behind_a_plain_path(tmp_path: Path) -> None:
+    """They are options, as behind a URI; a path object, or one with a slash, is all name."""
+    (tmp_path / "x").write_bytes(b"data")
+    op = Operator.from_uri(f"{tmp_path}?durable=false")
+    assert op.read("x") == b"data"
+    assert op.service.config.durable is False  # type: ignore[attr-defined]
+    assert pickle.loads(pickle.dumps(op)).read("x") == b"data"
+    with pytest.raises(InvalidInput, match="durabel"):
+        Operator.from_uri(f"{tmp_path}?durabel=false")
+    odd = tmp_path / "what?really=yes"
+    odd.mkdir()
+    for spelled in (odd, f"{odd}/"):
+        Operator.from_uri(spelled).write("y", b"odd")
+    assert (odd / "y").read_bytes() == b"odd"
+    found, path = Operator.locate(odd / "y?durable=false")
+    assert path.endswith("/y?durable=false")
+    assert found.scheme == "fs"
+    assert Operator.from_uri(f"{tmp_path}/why?").location().endswith("/why?")
+
+
+@pytest.mark.parametrize("half", ["s3:bucket", "gs:/b/k", "file:x", "AZ:c"])
+def test_half_a_uri(half: str) -> None:
+    """Two slashes are missing: an error, and no folder of that name."""
+    with pytest.raises(InvalidInput, match="slashes"):
+        Operator.from_uri(half)
+    with pytest.raises(InvalidInput, match="slashes"):
+        Operator.locate(half)

@@ -56,7 +56,7 @@ class CopyJob:
         A connection that is lost for good, and credentials that end midway, keep the checkpoint
         too; every other error ends the copy and clears what it left.
         """
-        with _terminable():
+        with terminable():
             if not self.resume:
                 with self._start() as copier:
                     return self._drive(copier, lambda: None, 0)
@@ -72,12 +72,13 @@ class CopyJob:
                 self.source.path, self.target.path, into=self.target.operator, **self.options
             )
         except Unsupported as error:
-            if self.source.operator.scheme != self.target.operator.scheme:
+            other = self.source.operator.scheme != self.target.operator.scheme
+            if other or "stream=True" in (error.hint or ""):
                 error.hint = "With --stream the bytes pass through this machine instead."
             raise
 
     def _run_resumable(self) -> Copied:
-        kept = CheckpointFile.of(self.source.location, self.target.location)
+        kept = CheckpointFile.of(self.source.identity, self.target.identity)
         with kept.held():
             copier, resumed = self._resume(kept)
             saver = _Saver(kept, copier)
@@ -185,7 +186,7 @@ class _Lines:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """A polite kill or a closed terminal ends a copy as cleanly as Ctrl-C does."""
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -8,12 +8,18 @@ import typer
 
 from calque.cli.copying import Copied, CopyJob
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.places import Options, Place, Source, Target
+from calque.cli.places import Options, Place, Source, SourceOptions, Target, TargetOptions
 from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.standard_streams import (
+    STANDARD,
+    refuse_unfit,
+    show_on_standard_output,
+    store_standard_input,
+)
 from calque.cli.verifying import compare
 from calque.errors import Unsupported
 from calque.operator.layers import Deadline, default_layers
-from calque.operator.options import CopyKeywords
+from calque.operator.options import CopyKeywords, Streaming
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -27,7 +33,7 @@ Chunk = Annotated[
 Stream = Annotated[
     bool,
     typer.Option(
-        "--stream", help="Let bytes pass through this machine where services cannot copy directly."
+        "--stream", help="Let every byte pass through this machine, as between two services."
     ),
 ]
 TimeLimit = Annotated[
@@ -64,8 +70,13 @@ def cp(
     carry_class: Annotated[
         bool, typer.Option("--carry-class", help="Keep the source's storage class.")
     ] = False,
+    carry_tags: Annotated[
+        bool, typer.Option("--carry-tags/--no-carry-tags", help="Take tags along.")
+    ] = True,
     timeout: TimeLimit = None,
     option: Options = None,
+    source_option: SourceOptions = None,
+    target_option: TargetOptions = None,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", hidden=True)] = False,
     quiet: Quiet = False,
     json: JsonFlag = False,
@@ -82,14 +93,16 @@ def cp(
     - `calque cp s3://landing/big.parquet s3://archive/ --concurrent 16 --resume` may be stopped
 
     - `calque cp s3://a/x gs://b/x --stream --if-not-exists` goes through this machine
+
+    - `pg_dump db | calque cp - s3://backup/db.sql` stores what is piped in, whole or not at all
     """
     if recursive:
         raise Unsupported("cp copies one object; trees cannot be copied by it")
     layers = default_layers()
     if timeout is not None:
         layers = (Deadline.after(parse_duration(timeout).total_seconds()), *layers)
-    origin = Place.of(source, option, layers=layers).file()
-    goal = Place.of(target, option, layers=layers).receiving(origin)
+    of_source = [*(option or ()), *(source_option or ())]
+    of_target = [*(option or ()), *(target_option or ())]
     options: CopyKeywords = {
         "if_not_exists": if_not_exists,
         "if_match": if_match,
@@ -97,17 +110,28 @@ def cp(
         "concurrent": concurrent,
         "chunk": None if chunk is None else parse_size(chunk),
         "carry_class": carry_class,
+        "carry_tags": carry_tags,
         "verify": "none" if verify is False else "checksum",
-        "stream": may_stream(origin, goal, stream),
     }
+    if STANDARD in (source, target):
+        refuse_unfit(source, target, options, resume=resume)
+        if source == STANDARD:
+            goal = Place.of(target, of_target, layers=layers)
+            report(store_standard_input(goal, options), None, json=json, quiet=quiet)
+        else:
+            show_on_standard_output(Place.of(source, of_source, layers=layers).file(), options)
+        return
+    origin = Place.of(source, of_source, layers=layers).file()
+    goal = Place.of(target, of_target, layers=layers).receiving(origin)
+    options["stream"] = streaming(origin, goal, stream)
     copied = CopyJob(origin, goal, options, resume=resume, quiet=quiet or json).run()
     proof = compare(origin, goal, copied) if verify else None
     report(copied, proof, json=json, quiet=quiet)
 
 
-def may_stream(source: Place, target: Place, asked: bool) -> bool:
+def streaming(source: Place, target: Place, asked: bool) -> Streaming:
     """Between a local file and a service the bytes pass through this machine, whatever one asks."""
-    return asked or source.is_local != target.is_local
+    return asked or ("auto" if source.is_local != target.is_local else False)
 
 
 def report(copied: Copied, proof: str | None, *, json: bool, quiet: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ import typer
 
 from calque._version import __version__
 from calque.cli.output import JsonFlag, as_json, say, table
+from calque.cli.places import Options, Place
 from calque.config import load_settings, mask_url, state_folder
-from calque.errors import CalqueError
+from calque.errors import CalqueError, Unsupported
+from calque.operator.service import Probing
 from calque.spark import aot
 from calque.spark.gateway import java_command
 from calque.spark.java import find_jvm
@@ -47,18 +50,28 @@ class Finding:
 
 @app.command()
 def doctor(
+    location: Annotated[
+        str | None,
+        typer.Argument(metavar="[LOCATION]", help="A server to try out: s3://bucket/prefix."),
+    ] = None,
     prepare_spark: Annotated[
         bool,
         typer.Option("--prepare", help="Make the class cache that lets Spark start faster."),
     ] = False,
     config: Annotated[Path | None, typer.Option(help="The configuration file to check.")] = None,
+    option: Options = None,
     json: JsonFlag = False,
 ) -> None:
     """Say what is installed, which JVM and Spark would be used, and what to do about the rest.
 
     Nothing is started and nothing is changed, unless --prepare asks for it.
 
+    With a location it tries out the server there, on keys of its own that it removes again (one of
+    them holds 5 MiB), and prints the options that the server needs.
+
     Examples:
+
+      calque doctor s3://bucket/prefix -o endpoint_url=http://localhost:9000
 
       calque doctor
 
@@ -66,6 +79,9 @@ def doctor(
 
       calque doctor --prepare
     """
+    if location is not None:
+        _try_out(Place.of(location, option), json=json)
+        return
     if prepare_spark:
         made = prepare()
         say(f"class cache: {made}" if made else "class cache: this JVM cannot keep one")
@@ -75,6 +91,26 @@ def doctor(
         return
     rows = [("ok" if f.ok else "—", f.name, f.found, f.advice) for f in findings]
     table(["", "what", "found", "what to do"], rows)
+
+
+def _try_out(place: Place, *, json: bool) -> None:
+    """What the server at a place does, and the options that say so."""
+    service = place.operator.service
+    if not isinstance(service, Probing):
+        raise Unsupported(
+            f"{place.operator.scheme}:// has one kind of server, so there is nothing to find out",
+            hint="What it can do stands in its page of the documentation.",
+        )
+    found = list(service.probe(place.path))
+    options = [probe.option for probe in found if probe.option]
+    if json:
+        as_json({"findings": found, "options": options})
+        return
+    rows = [("ok" if f.ok else "—", f.name, f.found, f.option) for f in found]
+    table(["", "what", "found", "option to set"], rows)
+    say(
+        f"set: {shlex.join(w for o in options for w in ('-o', o))}" if options else "nothing to set"
+    )
 
 
 def _basics() -> Iterator[Finding]:
@@ -144,6 +180,7 @@ def _configuration(path: Path | None) -> Iterator[Finding]:
         ("stage", settings.stages),
         ("table", settings.tables),
         ("store", settings.stores),
+        ("remote", settings.remotes),
     ):
         for name, item in named.items():
             yield Finding(f"{kind} {name}", True, mask_url(item.location or ""))

@@ -7,14 +7,15 @@ import time
 import typer
 
 from calque.cli.copying import Copied, CopyJob
-from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, may_stream, summary
+from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, streaming, summary
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.places import Options, Place, Source, Target
+from calque.cli.places import Options, Place, Source, SourceOptions, Target, TargetOptions
 from calque.cli.quantities import parse_size
-from calque.errors import ConditionNotMatch, Unsupported
-from calque.operator.options import CopyKeywords
+from calque.cli.standard_streams import STANDARD
+from calque.errors import InvalidInput
+from calque.operator.moving import delete_moved, rename_at_once
+from calque.operator.options import CopyKeywords, CopyOptions
 from calque.operator.service import Renaming
-from calque.values import Metadata
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -28,13 +29,15 @@ def mv(
     chunk: Chunk = None,
     stream: Stream = False,
     option: Options = None,
+    source_option: SourceOptions = None,
+    target_option: TargetOptions = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
 ) -> None:
     """Move one object: renamed where the service can, else copied and then deleted.
 
-    The source is deleted only once the target is complete, and only if it is still the object
-    that was copied.
+    The source is deleted only once the target is complete, only if it is still the object that
+    was copied, and only if both are seen to be two objects.
 
     Examples:
 
@@ -44,34 +47,36 @@ def mv(
 
     - `calque mv s3://landing/a.csv s3://archive/2026/` copies inside S3, then deletes
     """
-    origin = Place.of(source, option).file()
-    goal = Place.of(target, option).receiving(origin)
-    moved = _rename(origin, goal, if_not_exists)
+    if STANDARD in (source, target):
+        raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")
+    origin = Place.of(source, [*(option or ()), *(source_option or ())]).file()
+    goal = Place.of(target, [*(option or ()), *(target_option or ())]).receiving(origin)
+    keywords: CopyKeywords = {
+        "if_not_exists": if_not_exists,
+        "concurrent": concurrent,
+        "chunk": None if chunk is None else parse_size(chunk),
+        "stream": streaming(origin, goal, stream),
+    }
+    options = CopyOptions(**keywords)
+    moved = _rename(origin, goal, options)
     if moved is None:
-        options: CopyKeywords = {
-            "if_not_exists": if_not_exists,
-            "concurrent": concurrent,
-            "chunk": None if chunk is None else parse_size(chunk),
-            "stream": may_stream(origin, goal, stream),
-        }
-        moved = CopyJob(origin, goal, options, quiet=quiet or json).run()
-        _delete_pinned(origin, moved.source_metadata)
+        moved = CopyJob(origin, goal, keywords, quiet=quiet or json).run()
+        service, into = origin.operator.service, goal.operator.service
+        delete_moved(service, moved.source_metadata, into, goal.path, options)
     if json:
         as_json(summary(moved))
     elif not quiet:
         say(f"moved {size(moved.bytes)} {moved.route}: {moved.target}")
 
 
-def _rename(source: Place, target: Place, if_not_exists: bool) -> Copied | None:
+def _rename(source: Place, target: Place, options: CopyOptions) -> Copied | None:
     """The move as one rename; None where the service has none, or cannot between these two."""
-    service = source.operator.service
-    if not isinstance(service, Renaming) or source.operator.scheme != target.operator.scheme:
+    service, into = source.operator.service, target.operator.service
+    if not isinstance(service, Renaming):
         return None
     begun, found = time.monotonic(), source.operator.stat(source.path)
-    into = target.operator.service
-    try:
-        made = service.rename(found, target.path, if_not_exists=if_not_exists, into=into)
-    except Unsupported:
+    made = rename_at_once(service, found, into, target.path, options)
+    if made is None:
         return None
     return Copied(
         source=source.location,
@@ -83,18 +88,3 @@ def _rename(source: Place, target: Place, if_not_exists: bool) -> Copied | None:
         metadata=made,
         source_metadata=found,
     )
-
-
-def _delete_pinned(source: Place, copied: Metadata) -> None:
-    """Delete what was copied, and nothing newer."""
-    operator, can = source.operator, source.operator.capability
-    if can.delete_with_if_match:
-        operator.delete(source.path, if_match=copied.pin)
-        return
-    # as near as such a service lets us come: a change in the moment between the two is not seen
-    if operator.stat(source.path).pin != copied.pin:
-        raise ConditionNotMatch(
-            f"{source.location} changed after it was copied, so it was not deleted",
-            hint="The target holds the old content. Move it again for the new one.",
-        )
-    operator.delete(source.path)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from calque.config import load_settings, remote_secrets
 from calque.errors import ConfigInvalid, InvalidInput, IsADirectory
 from calque.operator import Operator
 from calque.operator.layers import Layer
 from calque.operator.registry import secrets_of
 from calque.operator.uri import scheme_of
+
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 Source = Annotated[str, typer.Argument(metavar="SRC", help="A URI or a local path.")]
 Target = Annotated[
@@ -26,6 +30,18 @@ Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option", "-o", metavar="NAME=VALUE", help="An option of the service: -o region=eu-west-1"
+    ),
+]
+SourceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source-option", metavar="NAME=VALUE", help="An option of the source's service."
+    ),
+]
+TargetOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target-option", metavar="NAME=VALUE", help="An option of the target's service."
     ),
 ]
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help="A URI or a local path.")]
@@ -46,6 +62,25 @@ def _named(options: Sequence[str], scheme: str) -> dict[str, str]:
     return named
 
 
+def _remote(location: str) -> tuple[str, dict[str, str]]:
+    """``NAME:rest`` with what ``[remotes.NAME]`` says of it; any other location as it is."""
+    name, colon, rest = location.partition(":")
+    if not colon or rest.startswith("//") or not _REMOTE.fullmatch(name):
+        return location, {}
+    remote = load_settings().remotes.get(name)
+    if remote is None:
+        return location, {}
+    secrets = secrets_of(scheme_of(remote.location))
+    if misplaced := sorted(secrets & remote.options.keys()):
+        raise ConfigInvalid(
+            f"remotes.{name}.options.{misplaced[0]} is a secret, which is not read from a file",
+            hint=f"Set CALQUE_REMOTES_{name}_{misplaced[0]}".upper() + ", or name a profile.",
+        )
+    joint = "" if remote.location.endswith("/") or not rest else "/"
+    options = {**remote.options, **remote_secrets(name, secrets)}
+    return f"{remote.location}{joint}{rest}", options
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """An operator and a path in it, opened from what was typed."""
@@ -61,16 +96,25 @@ class Place:
         *,
         layers: tuple[Layer, ...] | None = None,
     ) -> Place:
-        """Open a location. Options (``NAME=VALUE``) are those of remote services, on both sides."""
+        """Open a location, or ``NAME:rest`` of a named remote.
+
+        Options (``NAME=VALUE``) are those of remote services; a local side leaves them alone.
+        """
         if not location:
             raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
+        location, settled = _remote(location)
         scheme = scheme_of(location)
         given = {} if scheme in ("fs", "file") else _named(options or (), scheme)
-        return cls(*Operator.locate(location, layers=layers, **given))
+        return cls(*Operator.locate(location, layers=layers, **{**settled, **given}))
 
     @property
     def location(self) -> str:
         return self.operator.location(self.path)
+
+    @property
+    def identity(self) -> str:
+        """The location, and the server where equal names may lie on several."""
+        return self.operator.service.identity(self.path).name
 
     @property
     def name(self) -> str:

@@ -15,7 +15,9 @@ from calque.errors import AlreadyExists, ConditionNotMatch, StatementInvalid, Un
 from calque.load.digest import content_hash
 from calque.load.stage import Stage, hidden, resolve
 from calque.operator import Operator
-from calque.operator.service import Renaming
+from calque.operator.copying import start_copy
+from calque.operator.moving import delete_moved, rename_at_once
+from calque.operator.options import CopyOptions
 from calque.values import Metadata
 
 
@@ -47,7 +49,7 @@ class Archive:
                 return
             except (AlreadyExists, ConditionNotMatch):
                 if self._holds(path, operator, found):
-                    delete_pinned(operator, found)
+                    self._delete(operator, found, path)
                     return
                 if operator.stat(found.path).pin != found.pin:
                     raise
@@ -57,26 +59,28 @@ class Archive:
         )
 
     def _move(self, operator: Operator, found: Metadata, path: str) -> None:
-        service = operator.service
+        service, into = operator.service, self.operator.service
+        options = self._options(operator, found)
+        if rename_at_once(service, found, into, path, options) is not None:
+            return
+        start_copy(service, found.path, into, path, options).run()
+        faults.point("purge.copied")
+        self._delete(operator, found, path)
+
+    def _options(self, operator: Operator, found: Metadata) -> CopyOptions:
         same = operator.scheme == self.operator.scheme
-        if isinstance(service, Renaming) and same:
-            try:
-                service.rename(found, path, if_not_exists=True, into=self.operator.service)
-                return
-            except Unsupported:  # between two file systems
-                pass
-        operator.copy(
-            found.path,
-            path,
-            into=self.operator,
+        return CopyOptions(
             if_not_exists=True,
             source_if_match=found.pin,
-            stream=True,
+            stream="auto",
             carry_metadata=same,
             carry_tags=same and self.operator.capability.tags,
         )
-        faults.point("purge.copied")
-        delete_pinned(operator, found)
+
+    def _delete(self, operator: Operator, found: Metadata, path: str) -> None:
+        """Delete what lies in the archive by now, once that is seen to be another object."""
+        options = self._options(operator, found)
+        delete_moved(operator.service, found, self.operator.service, path, options)
 
     def _holds(self, path: str, operator: Operator, found: Metadata) -> bool:
         """Whether the archive has the very bytes of the source under this path already."""

@@ -12,6 +12,7 @@ from calque.operator.options import (
     ReadOptions,
     WriteOptions,
 )
+from calque.operator.presigning import PresignedRequest
 from calque.operator.service import CopyDriver, Leftover, Service
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "DeleteOptions",
     "Leftover",
     "Operator",
+    "PresignedRequest",
     "ReadOptions",
     "Service",
     "WriteOptions",

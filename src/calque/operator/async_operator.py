@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from datetime import timedelta
 from io import BufferedReader
 from itertools import islice
 from os import PathLike
@@ -16,7 +17,8 @@ from calque.operator.checkpoint import Checkpoint
 from calque.operator.chunks import Data
 from calque.operator.layers.chain import Layer
 from calque.operator.operator import Operator
-from calque.operator.options import CopyKeywords, WriteKeywords
+from calque.operator.options import CopyKeywords, CopyOptions, ReadConditions, WriteKeywords
+from calque.operator.presigning import PresignedRequest, PresignedVerb
 from calque.operator.service import Leftover
 from calque.operator.threads import Threads
 from calque.values import Metadata
@@ -95,11 +97,12 @@ class AsyncOperator:
         length: int | None = None,
         if_match: str | None = None,
         version: str | None = None,
+        **unless: Unpack[ReadConditions],
     ) -> bytes:
         """As :meth:`Operator.read`."""
         return await self._threads.run(
             lambda: self._operator.read(
-                path, offset=offset, length=length, if_match=if_match, version=version
+                path, offset=offset, length=length, if_match=if_match, version=version, **unless
             )
         )
 
@@ -111,11 +114,12 @@ class AsyncOperator:
         length: int | None = None,
         if_match: str | None = None,
         version: str | None = None,
+        **unless: Unpack[ReadConditions],
     ) -> AsyncIterator[bytes]:
         """As :meth:`Operator.read_stream`."""
         chunks = await self._threads.run(
             lambda: self._operator.read_stream(
-                path, offset=offset, length=length, if_match=if_match, version=version
+                path, offset=offset, length=length, if_match=if_match, version=version, **unless
             )
         )
         async for chunk in self._each(chunks, 1):
@@ -146,6 +150,30 @@ class AsyncOperator:
             lambda: self._operator.delete(path, if_match=if_match, version=version)
         )
 
+    async def list_versions(self, prefix: str = "") -> AsyncIterator[Metadata]:
+        """As :meth:`Operator.list_versions`."""
+        entries = await self._threads.run(lambda: self._operator.list_versions(prefix))
+        async for entry in self._each(entries, _BATCH):
+            yield entry
+
+    async def create_dir(self, path: str) -> None:
+        """As :meth:`Operator.create_dir`."""
+        await self._threads.run(lambda: self._operator.create_dir(path))
+
+    async def remove_all(self, path: str) -> int:
+        """As :meth:`Operator.remove_all`."""
+        return await self._threads.run(lambda: self._operator.remove_all(path))
+
+    async def presign(
+        self, verb: PresignedVerb, path: str, *, expires: timedelta | float = 3600.0
+    ) -> PresignedRequest:
+        """As :meth:`Operator.presign`; credentials may have to be fetched."""
+        return await self._threads.run(lambda: self._operator.presign(verb, path, expires=expires))
+
+    async def check(self) -> None:
+        """As :meth:`Operator.check`."""
+        await self._threads.run(self._operator.check)
+
     async def copy(
         self,
         source: str | Metadata,
@@ -172,6 +200,35 @@ class AsyncOperator:
             lambda: self._operator.copier(source, target, into=other, **options)
         )
         return AsyncCopier(copier, self._threads)
+
+    async def copier_options(
+        self,
+        source: str | Metadata,
+        target: str,
+        options: CopyOptions,
+        *,
+        into: AsyncOperator | Operator | None = None,
+    ) -> AsyncCopier:
+        """As :meth:`Operator.copier_options`."""
+        other = _plain(into)
+        copier = await self._threads.run(
+            lambda: self._operator.copier_options(source, target, options, into=other)
+        )
+        return AsyncCopier(copier, self._threads)
+
+    async def rename(
+        self,
+        source: str,
+        target: str,
+        *,
+        into: AsyncOperator | Operator | None = None,
+        **options: Unpack[CopyKeywords],
+    ) -> Metadata:
+        """As :meth:`Operator.rename`; once begun it comes to an end, whatever is cancelled."""
+        other = _plain(into)
+        return await self._threads.run(
+            lambda: self._operator.rename(source, target, into=other, **options)
+        )
 
     async def resume(
         self,

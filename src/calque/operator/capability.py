@@ -22,6 +22,9 @@ class Capability:
     write_with_if_match: bool = False
     delete_with_if_match: bool = False
     read_with_if_match: bool = False
+    read_tells_etag: bool = False
+    """A reply names the etag of its bytes and the service compares it with a pin: pins of our own
+    hold even where the server itself ignores the condition."""
     read_with_version: bool = False
     read_goes_on: bool = False
     """A read that is cut off goes on by itself, under one checksum: nobody else may ask for its

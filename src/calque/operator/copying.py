@@ -47,7 +47,9 @@ def start_copy(
 
 
 def _refuse_same(origin: Service, source: str, into: Service, target: str) -> None:
-    if origin.location(source) == into.location(target):
+    if origin.location(source) != into.location(target):
+        return
+    if origin is into or origin.identity(source) == into.identity(target):
         raise IsSameFile(
             f"{origin.location(source)} cannot be copied to itself",
             hint="Nothing was done and the object is unharmed.",
@@ -56,23 +58,33 @@ def _refuse_same(origin: Service, source: str, into: Service, target: str) -> No
 
 def _refuse_impossible(origin: Capability, into: Capability, options: CopyOptions) -> None:
     """Conditions are atomic or refused here: never looked up first and then hoped for."""
-    by_copy = options.stream is False
-    can_create = into.copy_with_if_not_exists if by_copy else _either_create(into)
-    can_match = into.copy_with_if_match if by_copy else _either_match(into)
-    if options.if_not_exists and not can_create:
-        raise Unsupported("the target's service has no atomic if_not_exists for copies")
-    if options.if_match is not None and not can_match:
-        raise Unsupported("the target's service has no atomic if_match for copies")
     if options.source_version is not None and not origin.read_with_version:
         raise Unsupported("the source's service cannot name a version")
+    unkept = []
+    if options.stream is not True:
+        unkept.append(_unkept_by_copy(into, options))
+    if options.stream is not False:
+        unkept.append(_unkept_by_write(into, options))
+    if all(unkept):
+        raise Unsupported(str(unkept[-1]))
 
 
-def _either_create(into: Capability) -> bool:
-    return into.copy_with_if_not_exists or into.write_with_if_not_exists
+def _unkept_by_copy(into: Capability, options: CopyOptions) -> str | None:
+    """Why a copy inside the service could not keep the condition on its target."""
+    if options.if_not_exists and not into.copy_with_if_not_exists:
+        return "the target's service has no atomic if_not_exists for copies"
+    if options.if_match is not None and not into.copy_with_if_match:
+        return "the target's service has no atomic if_match for copies"
+    return None
 
 
-def _either_match(into: Capability) -> bool:
-    return into.copy_with_if_match or into.write_with_if_match
+def _unkept_by_write(into: Capability, options: CopyOptions) -> str | None:
+    """Why a write could not keep it, which is what a copy through the client ends in."""
+    if options.if_not_exists and not into.write_with_if_not_exists:
+        return "the target's service has no atomic if_not_exists for writes"
+    if options.if_match is not None and not into.write_with_if_match:
+        return "the target's service has no atomic if_match for writes"
+    return None
 
 
 def _source(origin: Service, wanted: str | Metadata, options: CopyOptions) -> Metadata:
@@ -120,14 +132,18 @@ def _driver(
     *,
     listed: bool,
 ) -> tuple[CopyDriver, Route]:
-    try:
-        return origin.copy(source, target, options, into=into), "server-side"
-    except Unsupported as error:
-        if not options.stream:
-            error.hint = error.hint or (
-                "With stream=True the bytes may pass through this client instead."
-            )
-            raise
+    if options.stream is not True:
+        try:
+            unkept = _unkept_by_copy(into.capability, options)
+            if unkept:
+                raise Unsupported(unkept)
+            return origin.copy(source, target, options, into=into), "server-side"
+        except Unsupported as error:
+            if not options.stream:
+                error.hint = error.hint or (
+                    "With stream=True the bytes pass through this client instead."
+                )
+                raise
     if listed:
         source = _looked_at(origin, source, options)
     return StreamDriver(origin, source, into, target, options), "through the client"

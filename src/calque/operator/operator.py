@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import timedelta
 from io import BufferedReader
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
-from calque.errors import InvalidInput, NotFound, Unsupported
+from calque.errors import ConditionNotMatch, InvalidInput, NotFound, Unsupported
 from calque.operator import paths, registry
 from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.chunks import Data, chunks_of
 from calque.operator.copier import Copier
 from calque.operator.copying import resume_copy, start_copy
+from calque.operator.directories import create_dir, remove_all
 from calque.operator.layers.chain import Chain, Layer
 from calque.operator.layers.default import default_layers
+from calque.operator.moving import move_object
 from calque.operator.options import (
     CopyKeywords,
     CopyOptions,
     DeleteOptions,
+    ReadConditions,
     ReadOptions,
     WriteKeywords,
     WriteOptions,
     options_of,
 )
-from calque.operator.reading import open_reader, steady, whole
+from calque.operator.presigning import PresignedRequest, PresignedVerb, presign
+from calque.operator.reading import open_reader, refuse_unless, steady, whole
 from calque.operator.registry import Opening
-from calque.operator.service import Leftover, Service
-from calque.operator.uri import text_of
+from calque.operator.service import Leftover, Service, Versioned
+from calque.operator.uri import root_of, text_of
 from calque.values import ByteRange, Metadata
 
 _LARGEST = 2**63 - 1
@@ -64,7 +69,7 @@ class Operator:
         repeated and timed out as :func:`calque.operator.layers.default_layers` says.
         """
         chosen = default_layers() if layers is None else layers
-        text = text_of(uri)
+        text = root_of(uri)
         service = registry.build(text, options, Chain(chosen))
         return cls(service, opening=registry.opening(text, options, chosen))
 
@@ -141,6 +146,15 @@ class Operator:
         paths.checked(start_after)
         return self._service.list(prefix, start_after=start_after, recursive=recursive)
 
+    def list_versions(self, prefix: str = "") -> Iterator[Metadata]:
+        """Every version of the objects under a prefix: keys in order, the newest version first.
+
+        Where the service keeps none, or was not told that the bucket does: Unsupported.
+        """
+        service = self._service
+        self._need(self.capability.versions and isinstance(service, Versioned), "list versions")
+        return cast(Versioned, service).list_versions(paths.checked(prefix))
+
     def read(
         self,
         path: str,
@@ -149,11 +163,16 @@ class Operator:
         length: int | None = None,
         if_match: str | None = None,
         version: str | None = None,
+        **unless: Unpack[ReadConditions],
     ) -> bytes:
         """The bytes of an object, or ``length`` of them from ``offset``.
 
-        ``if_match`` takes a :attr:`Metadata.pin`; other bytes are a ConditionNotMatch.
+        ``if_match`` takes a :attr:`Metadata.pin`; other bytes are a ConditionNotMatch. So is an
+        object that ``if_none_match`` names, or that is older or newer than ``if_modified_since``
+        and ``if_unmodified_since`` allow: it is looked at first, and exactly what was looked at is
+        read.
         """
+        if_match = self._fitting(path, if_match, version, unless)
         return whole(self._service, path, self._reading(path, offset, length, if_match, version))
 
     def read_stream(
@@ -164,12 +183,27 @@ class Operator:
         length: int | None = None,
         if_match: str | None = None,
         version: str | None = None,
+        **unless: Unpack[ReadConditions],
     ) -> Iterator[bytes]:
         """As :meth:`read`, in chunks as they arrive.
 
         A connection that breaks is opened again at the next byte, if the read is pinned.
         """
+        if_match = self._fitting(path, if_match, version, unless)
         return steady(self._service, path, self._reading(path, offset, length, if_match, version))
+
+    def _fitting(
+        self, path: str, if_match: str | None, version: str | None, unless: ReadConditions
+    ) -> str | None:
+        """The pin of an object that the conditions allow; ``if_match`` where there are none."""
+        if not unless:
+            return if_match
+        self._need(self.capability.read_with_if_match, "pin what it has looked at")
+        found = self.stat(paths.file_path(path, "read"), version=version)
+        if if_match is not None and if_match != found.pin:
+            raise ConditionNotMatch(f"{self.location(path)} is another object")
+        refuse_unless(self.location(path), found, unless)
+        return found.pin
 
     def _reading(
         self,
@@ -219,6 +253,33 @@ class Operator:
         self._need(version is None or self.capability.versions, "delete a version")
         self._service.delete(path, DeleteOptions(if_match=if_match, version=version))
 
+    def create_dir(self, path: str) -> None:
+        """Make a directory (a path that ends in ``/``); one that is there stays as it is.
+
+        On a file system with everything above it; elsewhere as an empty object of that key.
+        """
+        create_dir(self._service, path)
+
+    def remove_all(self, path: str) -> int:
+        """Remove an object, and everything below the directory of that name; how many went.
+
+        Not atomic: after an error some are gone, and calling again goes on.
+        """
+        return remove_all(self._service, path)
+
+    def presign(
+        self, verb: PresignedVerb, path: str, *, expires: timedelta | float = 3600.0
+    ) -> PresignedRequest:
+        """A request (``read``, ``stat``, ``write``, ``delete``) that anybody may send until then.
+
+        Nothing is sent, and the object need not be there. Where the service has none: Unsupported.
+        """
+        return presign(self._service, verb, path, expires)
+
+    def check(self) -> None:
+        """Raise where the service cannot be reached, or the bucket is missing or not ours."""
+        self.stat("")
+
     def copy(
         self,
         source: str | Metadata,
@@ -247,8 +308,42 @@ class Operator:
         this operator's listing may stand for the source: exactly that object is copied, and where
         the service can (``Capability.copy_listed_up_to``) without looking at it again.
         """
+        return self.copier_options(source, target, options_of(CopyOptions, options), into=into)
+
+    def copier_options(
+        self,
+        source: str | Metadata,
+        target: str,
+        options: CopyOptions,
+        *,
+        into: Operator | None = None,
+    ) -> Copier:
+        """As :meth:`copier`, with options that were made before: checked once, used for many."""
+        if not isinstance(options, CopyOptions):
+            raise InvalidInput(
+                f"options must be CopyOptions, not {type(options).__name__}",
+                hint="Make them with CopyOptions(…), or give keywords to copier().",
+            )
+        return start_copy(self._service, source, self._other(into), target, options)
+
+    def rename(
+        self,
+        source: str,
+        target: str,
+        *,
+        into: Operator | None = None,
+        **options: Unpack[CopyKeywords],
+    ) -> Metadata:
+        """Move an object, here or into another operator, and return the target's metadata.
+
+        One step where the service can (files of one file system, the store); else a copy and then
+        a delete, and the source goes only when the target is seen to be complete and another
+        object. On an error the source is there as it was.
+        """
         chosen: CopyOptions = options_of(CopyOptions, options)
-        return start_copy(self._service, source, self._other(into), target, chosen)
+        if chosen.source_version is not None:
+            raise InvalidInput("a move takes an object as it is now, not one of its versions")
+        return move_object(self._service, source, self._other(into), target, chosen)
 
     def resume(
         self,

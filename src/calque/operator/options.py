@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from typing import Any, Literal, TypedDict, get_args
 
 from calque.errors import InvalidInput
@@ -12,6 +13,9 @@ from calque.values.metadata import EMPTY
 
 Verify = Literal["none", "size", "checksum"]
 """``size``: the size; ``checksum``: also full-object checksums where both sides have one."""
+
+Streaming = bool | Literal["auto"]
+"""Whether bytes pass through the client: never, always, or where there is no other way."""
 
 _WRITE_TEXTS = (
     "content_type",
@@ -22,7 +26,7 @@ _WRITE_TEXTS = (
     "expires",
     "storage_class",
 )
-_COPY_FLAGS = ("carry_metadata", "carry_tags", "carry_class", "stream")
+_COPY_FLAGS = ("carry_metadata", "carry_tags", "carry_class")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +96,16 @@ class CopyOptions:
     carry_tags: bool = True
     carry_class: bool = False
     verify: Verify = "checksum"
-    stream: bool = False
-    """Bytes may pass through the client where the services cannot copy between themselves."""
+    stream: Streaming = False
+    """False: the services copy between themselves, or the copy is refused. True: every byte passes
+    through the client. ``auto``: through the client where the services cannot copy between
+    themselves, or cannot keep the condition while they do."""
 
     def __post_init__(self) -> None:
         for name in _COPY_FLAGS:
             _flag(name, getattr(self, name))
+        if self.stream != "auto":
+            _flag("stream", self.stream, "True, False or 'auto'")
         _condition("source_if_match", self.source_if_match)
         _condition("source_version", self.source_version)
         _one_condition(self.if_not_exists, self.if_match)
@@ -108,6 +116,14 @@ class CopyOptions:
             raise InvalidInput(
                 f"verify cannot be {self.verify!r}", hint=f"One of {', '.join(get_args(Verify))}."
             )
+
+
+class ReadConditions(TypedDict, total=False):
+    """Conditions of a read besides ``if_match``: what it is not, and when it changed."""
+
+    if_none_match: str | None
+    if_modified_since: datetime | None
+    if_unmodified_since: datetime | None
 
 
 class WriteKeywords(TypedDict, total=False):
@@ -141,7 +157,7 @@ class CopyKeywords(TypedDict, total=False):
     carry_tags: bool
     carry_class: bool
     verify: Verify
-    stream: bool
+    stream: Streaming
 
 
 def options_of(kind: type[Any], given: Mapping[str, Any]) -> Any:
@@ -169,10 +185,10 @@ def _positive(name: str, value: int) -> None:
         raise InvalidInput(f"{name} must be at least 1, not {value}")
 
 
-def _flag(name: str, value: bool) -> None:
+def _flag(name: str, value: object, choices: str = "True or False") -> None:
     """A string is no flag: ``if_not_exists="false"`` must not mean yes."""
     if value is not True and value is not False:
-        raise InvalidInput(f"{name} must be True or False, not {value!r}")
+        raise InvalidInput(f"{name} must be {choices}, not {value!r}")
 
 
 def _text(name: str, value: str | None) -> None:

@@ -6,9 +6,10 @@ import io
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
-from calque.errors import CalqueError, InvalidInput
-from calque.operator.options import ReadOptions
+from calque.errors import CalqueError, ConditionNotMatch, InvalidInput
+from calque.operator.options import ReadConditions, ReadOptions
 from calque.operator.service import Service
 from calque.values import MIB, ByteRange, Metadata
 
@@ -58,9 +59,31 @@ def pinned_to(service: Service, found: Metadata, span: ByteRange) -> ReadOptions
     can = service.capability
     return ReadOptions(
         range=span,
-        if_match=found.pin if can.read_with_if_match else None,
+        if_match=found.pin if can.read_with_if_match or can.read_tells_etag else None,
         version=found.version if can.read_with_version else None,
     )
+
+
+def refuse_unless(location: str, found: Metadata, unless: ReadConditions) -> None:
+    """Raise ConditionNotMatch where an object is not one that a read asks for."""
+    for name in unless:
+        if name not in ReadConditions.__annotations__:
+            raise InvalidInput(f"a read has no condition {name!r}")
+    for name in ("if_modified_since", "if_unmodified_since"):
+        moment = unless.get(name)
+        if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
+            raise InvalidInput(
+                f"{name} must be a datetime with a time zone, not {moment!r}",
+                hint="For example datetime(2026, 1, 1, tzinfo=UTC).",
+            )
+    other, changed = unless.get("if_none_match"), found.last_modified
+    since, until = unless.get("if_modified_since"), unless.get("if_unmodified_since")
+    if other is not None and other in (found.etag, found.pin, "*"):
+        raise ConditionNotMatch(f"{location} is still {other}: there is nothing new to read")
+    if since is not None and (changed is None or changed <= since):
+        raise ConditionNotMatch(f"{location} has not changed since {since}")
+    if until is not None and (changed is None or changed > until):
+        raise ConditionNotMatch(f"{location} has changed since {until}")
 
 
 class Reader(io.RawIOBase):

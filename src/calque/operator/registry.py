@@ -70,6 +70,7 @@ def opening(uri: str, options: Mapping[str, object], layers: tuple[Layer, ...]) 
 
 def build(uri: str, options: Mapping[str, object], chain: Chain) -> Service:
     """The service behind a URI; raises InvalidInput, MissingExtra or Unsupported."""
+    refuse_half_uri(uri)
     parsed = ServiceUri.parse(uri)
     module = _builder(parsed.scheme)
     for name in parsed.query:
@@ -95,6 +96,7 @@ def secrets_of(scheme: str) -> frozenset[str]:
 
 def split(uri: str) -> tuple[str, str]:
     """A URI of one object, cut into the URI of an operator and the path of the object in it."""
+    refuse_half_uri(uri)
     scheme = scheme_of(uri)
     module = _builder(scheme)
     own: Callable[[str], tuple[str, str]] | None = getattr(module, "split", None)
@@ -102,6 +104,16 @@ def split(uri: str) -> tuple[str, str]:
         return own(uri)
     host, _, path = uri.partition("://")[2].partition("/")
     return f"{scheme}://{host}", path
+
+
+def refuse_half_uri(uri: str) -> None:
+    """Raise InvalidInput for ``s3:bucket/key``, which would be a file in a folder ``s3:bucket``."""
+    scheme, colon, rest = uri.partition(":")
+    if colon and scheme.lower() in REGISTRY and not rest.startswith("//"):
+        raise InvalidInput(
+            f"{uri!r} is no URI: two slashes are missing",
+            hint=f"Write {scheme}://{rest.lstrip('/')}, or ./{uri} for a local file of that name.",
+        )
 
 
 def _builder(scheme: str) -> ModuleType:

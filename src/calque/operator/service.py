@@ -16,7 +16,7 @@ from calque.errors import Unavailable
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
 
 
 class WriteAgain(Unavailable):
@@ -34,6 +34,17 @@ class Leftover:
     id: str
     started: datetime | None
     size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What was found out about a server: whether it is as calque takes it to be, and if not, the
+    option (``name=value``) that says so."""
+
+    name: str
+    ok: bool
+    found: str
+    option: str = ""
 
 
 class CopyDriver(Protocol):
@@ -91,6 +102,9 @@ class Service(Protocol):
 
     def location(self, path: str) -> str:
         """The canonical URI of a path: equal for two spellings of one object, free of secrets."""
+
+    def identity(self, path: str) -> ObjectIdentity:
+        """Which object a path names among those of all servers: nothing is sent to find out."""
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata: ...
 
@@ -162,3 +176,46 @@ class Renaming(Protocol):
 
         ``into`` may be another root. Raises Unsupported, with nothing done, where it cannot.
         """
+
+
+@runtime_checkable
+class Tagging(Protocol):
+    """What a service supplies besides, where a stat may leave out that there are tags."""
+
+    def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
+        """The tags of an object that is copied; raises where there may be some we cannot read."""
+
+
+@runtime_checkable
+class Probing(Protocol):
+    """What a service supplies besides, where many servers speak its protocol, each its own way."""
+
+    def probe(self, prefix: str) -> Iterator[Probe]:
+        """Find out what the server does, on keys of its own below a prefix; none of them stays."""
+
+
+@runtime_checkable
+class Directories(Protocol):
+    """What a service supplies besides, where directories exist by themselves."""
+
+    def create_dir(self, path: str) -> None:
+        """Make a directory and what is missing above it; one that is there is no error."""
+
+    def remove_empty(self, path: str) -> None:
+        """Remove a directory and those below it, as far as they are empty."""
+
+
+@runtime_checkable
+class Presigning(Protocol):
+    """What a service supplies besides, where a request can be signed for others to send."""
+
+    def presign(self, method: str, path: str, seconds: int) -> tuple[str, Mapping[str, str]]:
+        """The URL of a signed request, and the headers that must go with it; nothing is sent."""
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """What a service supplies besides, where old versions of objects can be listed."""
+
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        """Every version under a prefix: keys in order, each with its newest version first."""

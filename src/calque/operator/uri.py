@@ -10,12 +10,14 @@ from urllib.parse import parse_qsl
 
 from calque.errors import InvalidInput
 
+_QUERY = re.compile(r"\?([a-z_]+=[^/&?]*(?:&[a-z_]+=[^/&?]*)*)$")
+"""Options behind a plain path. A folder whose name looks so is written with a slash at its end."""
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceUri:
-    """``scheme://host/path?option=value``; a plain path is one of scheme ``fs``.
+    """``scheme://host/path?option=value``; a plain path, with options or not, is one of ``fs``.
 
     ``path`` is kept as written, without its first ``/`` unless the scheme is ``fs``; only the
     values of the query are percent-decoded.
@@ -48,6 +50,8 @@ class ServiceUri:
     def _plain_path(cls, path: str) -> ServiceUri:
         if not path:
             raise InvalidInput("an empty URI names nothing", hint="For example s3://bucket/prefix.")
+        if found := _QUERY.search(path):
+            return cls("fs", "", path[: found.start()], _options(found[1]))
         return cls("fs", "", path)
 
     def __str__(self) -> str:
@@ -61,6 +65,12 @@ def text_of(uri: str | os.PathLike[str]) -> str:
     if not isinstance(text, str):
         raise InvalidInput(f"a URI must be text, not {type(text).__name__}")
     return text
+
+
+def root_of(uri: str | os.PathLike[str]) -> str:
+    """The URI of an operator as text. What stands in a path object is all part of a name."""
+    text = text_of(uri)
+    return f"{text}/" if isinstance(uri, os.PathLike) and _QUERY.search(text) else text
 
 
 def scheme_of(uri: str) -> str:

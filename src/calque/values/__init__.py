@@ -1,6 +1,6 @@
 """Frozen values without I/O, shared by every layer."""
 
-from calque.values.identity import SourceIdentity
+from calque.values.identity import ObjectIdentity, SourceIdentity
 from calque.values.metadata import Checksum, Metadata
 from calque.values.progress import Progress
 from calque.values.ranges import GIB, KIB, MIB, ByteRange, PartLimits, PartPlan
@@ -12,6 +12,7 @@ __all__ = [
     "ByteRange",
     "Checksum",
     "Metadata",
+    "ObjectIdentity",
     "PartLimits",
     "PartPlan",
     "Progress",

@@ -1,12 +1,42 @@
-"""Which bytes are meant: the identity of a source at one moment."""
+"""Which object is meant, and which bytes: identities that two servers do not share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from calque.values.metadata import Metadata
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectIdentity:
+    """One object among those of all servers. Equal identities are one object.
+
+    ``server`` is a normalised endpoint, empty where the location alone says which one is meant;
+    ``account`` tells whose names these are, where a server may keep several apart and we know it.
+    """
+
+    location: str
+    server: str = ""
+    account: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What stays the same when credentials change."""
+        return f"{self.server} {self.location}" if self.server else self.location
+
+
+def normalised_endpoint(url: str) -> str:
+    """An endpoint as two spellings of it share it: no user, case, default port or last slash."""
+    parts = urlsplit(url)
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, _PORTS.get(scheme)) else f":{parts.port}"
+    return f"{scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from calque.errors import (
     NotFound,
     PathEscape,
 )
-from calque.operator import Operator
+from calque.operator import CopyOptions, Operator
 from tests.operator.behaviour.case import Case, content
 from tests.operator.recorder import Recorder
 
@@ -203,3 +203,14 @@ def test_a_chunk_may_be_chosen(op: Operator, case: Case) -> None:
     for chunk in (1 if case.part <= 1024 else case.part, case.part * 2, case.part * 1000):
         op.copy("from", "to", chunk=chunk)
         assert op.read("to") == data
+
+
+def test_options_that_were_made_before(op: Operator) -> None:
+    """copier_options takes a CopyOptions object, for one copy after another; nothing else."""
+    options = CopyOptions(if_not_exists=op.capability.copy_with_if_not_exists, concurrent=2)
+    op.write("from", b"data")
+    for target in ("one", "two"):
+        assert op.copier_options("from", target, options).run().size == 4
+    with pytest.raises(InvalidInput):
+        op.copier_options("from", "three", {"concurrent": 2})  # type: ignore[arg-type]
+    assert sorted(entry.path for entry in op.list()) == ["from", "one", "two"]

@@ -6,6 +6,7 @@ import pytest
 
 from calque.errors import ConditionNotMatch, IntegrityError, Unavailable, Unsupported
 from calque.operator import Operator
+from calque.operator.options import Streaming
 from tests.operator.behaviour.case import Case, content
 from tests.operator.recorder import Hook
 
@@ -44,12 +45,37 @@ def test_bytes_stream_when_asked(op: Operator, away: Operator, case: Case) -> No
 def test_a_service_copies_by_itself_where_it_can(
     op: Operator, other: Operator, need: Callable[..., None]
 ) -> None:
-    """stream=True is leave, not an order."""
+    """stream="auto" is leave, not an order."""
     need("copy")
     op.write("from", b"data")
-    copier = op.copier("from", "to", into=other, stream=True)
+    copier = op.copier("from", "to", into=other, stream="auto")
     assert copier.route == "server-side"
     copier.run()
+
+
+def test_an_order_to_stream_is_obeyed(op: Operator, other: Operator, case: Case) -> None:
+    """stream=True takes the bytes through the client although the service could copy by itself."""
+    for size in (0, case.large):
+        data = content(size)
+        op.write("from", data)
+        copier = op.copier("from", "to", into=other, stream=True)
+        assert copier.route == "through the client"
+        copier.run()
+        assert other.read("to") == data
+
+
+@pytest.mark.parametrize("stream", [True, "auto"])
+def test_conditions_hold_whatever_way_is_taken(
+    op: Operator, other: Operator, stream: Streaming
+) -> None:
+    """A target that exists, or is another one, stays as it is; or the copy is refused."""
+    op.write("from", b"data")
+    other.write("to", b"old")
+    with pytest.raises((ConditionNotMatch, Unsupported)):
+        op.copy("from", "to", into=other, stream=stream, if_not_exists=True)
+    with pytest.raises((ConditionNotMatch, Unsupported)):
+        op.copy("from", "to", into=other, stream=stream, if_match="another")
+    assert other.read("to") == b"old"
 
 
 def test_a_listed_entry_streams_with_its_metadata(

@@ -52,15 +52,41 @@ def test_steps_sum_up_to_the_total(advances: list[int], total: int) -> None:
     assert driver.result().size == total
 
 
-def test_calls_without_progress_are_bounded() -> None:
+def test_calls_without_progress_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stands still is given up; one that moves now and then is not."""
-    stuck = RewriteDriver(Server(100, [0] * 50), 100, idle_calls=3)
+    stuck = RewriteDriver(Server(100, [0] * 2000), 100)
+    monkeypatch.setattr("time.sleep", lambda _: None)
     with pytest.raises(Unavailable):
-        [stuck.step() for _ in range(10)]
+        [stuck.step() for _ in range(1500)]
     slow = RewriteDriver(Server(30, [10, 0, 0, 10, 0, 0, 10]), 30, idle_calls=3)
     steps = [slow.step() for _ in range(8)]
     assert sum(step for step in steps if step) == 30
     assert steps[-1] is None
+
+
+def test_new_tokens_are_signs_of_life() -> None:
+    """A rewrite that tells no byte for long, but a new token each time, is not given up."""
+    living = RewriteDriver(Server(100, [0] * 40 + [100]), 100, idle_calls=3)
+    steps = [living.step() for _ in range(42)]
+    assert steps[-2:] == [100, None]
+
+
+@dataclass
+class Stuck(Server):
+    """A server that gives the same token again and again."""
+
+    def rewrite(self, token: str | None) -> Rewritten:
+        self.tokens.append(token)
+        return Rewritten(0, self.total, "same", None)
+
+
+def test_the_same_token_again_is_none() -> None:
+    """The limit counts calls that bring the token they were sent."""
+    server = Stuck(100, [])
+    driver = RewriteDriver(server, 100, idle_calls=3)
+    with pytest.raises(Unavailable):
+        [driver.step() for _ in range(10)]
+    assert len(server.tokens) == 4
 
 
 def test_a_rewrite_goes_on_from_its_token() -> None:

@@ -69,7 +69,7 @@ def adopt(
         into=into.operator,
         source_if_match=identity.pin,
         source_version=version,
-        stream=True,
+        stream="auto",
         carry_metadata=False,
         carry_tags=False,
     )

@@ -18,7 +18,9 @@ from calque.operator.drivers.verbs import RewriteVerbs, Rewritten
 from calque.values import Metadata
 
 _IDLE_CALLS = 12
-"""Calls in a row that may bring no byte before the copy is given up."""
+"""Calls in a row that may bring neither a byte nor a new token before the copy is given up."""
+_FRESH_CALLS = 1000
+"""Calls in a row that may bring new tokens and no byte: a living rewrite, within reason."""
 
 
 class RewriteDriver:
@@ -31,6 +33,7 @@ class RewriteDriver:
         self._token: str | None = None
         self._copied = 0
         self._idle = 0
+        self._fresh = 0
         self._held_before = 0
         self._resumed = False
         self._result: Metadata | None = None
@@ -59,13 +62,13 @@ class RewriteDriver:
             return held
         if self._result is not None:
             return None
-        before = self._copied
+        before, token = self._copied, self._token
         reply = self._call()
         self._note(reply)
         gained = self._copied - before
         if reply.metadata is not None:
             return gained or None
-        self._bound_idling(gained)
+        self._bound_idling(gained, moved=self._token != token)
         return gained
 
     def _call(self) -> Rewritten:
@@ -90,14 +93,17 @@ class RewriteDriver:
         done = self._total if reply.metadata is not None else min(reply.copied, self._total)
         self._copied = max(self._copied, done)
 
-    def _bound_idling(self, gained: int) -> None:
-        self._idle = 0 if gained else self._idle + 1
-        if self._idle >= self._idle_calls:
+    def _bound_idling(self, gained: int, *, moved: bool) -> None:
+        """A new token is a sign of life although no byte is told; the old one again is none."""
+        self._idle = 0 if gained or moved else self._idle + 1
+        self._fresh = 0 if gained else self._fresh + 1
+        if self._idle >= self._idle_calls or self._fresh >= _FRESH_CALLS:
             raise Unavailable(
-                f"the rewrite has not moved in {self._idle} calls, at {self._copied} bytes",
+                f"the rewrite has not moved in {self._fresh} calls, at {self._copied} bytes",
                 hint="Resume it later from its checkpoint.",
             )
-        if self._idle:
+        if self._fresh:
+            # The service takes its time for a call by itself: no more than a pause is needed.
             time.sleep(min(0.01 * 2**self._idle, 2.0))
 
     def abort(self) -> None:

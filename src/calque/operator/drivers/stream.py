@@ -13,7 +13,7 @@ from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.reading import pinned_to, steady
-from calque.operator.service import Service, WriteAgain
+from calque.operator.service import Service, Tagging, WriteAgain
 from calque.values import ByteRange, Metadata
 
 T = TypeVar("T")
@@ -99,6 +99,9 @@ class StreamDriver:
         self, origin: Service, source: Metadata, into: Service, target: str, options: CopyOptions
     ) -> None:
         _refuse_impossible(into, options)
+        if options.carry_tags and into.capability.user_metadata and isinstance(origin, Tagging):
+            # Not dropped because we may not read them: that is an error, told now.
+            source = replace(source, tags=origin.tags_to_carry(source))
         self._work = _Work(origin, source, into, target, options)
         self._pipe = _Pipe()
         self._thread: threading.Thread | None = None

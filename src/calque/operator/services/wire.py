@@ -55,7 +55,9 @@ class Answer:
 class Wire:
     """Kept-alive connections to one server (``http://host:port``), safe for threads and forks."""
 
-    def __init__(self, server: str, *, connections: int = CONNECTIONS) -> None:
+    def __init__(
+        self, server: str, *, ca_bundle: str | None = None, connections: int = CONNECTIONS
+    ) -> None:
         parts = urlsplit(server)
         self._server = f"{parts.scheme}://{parts.netloc}"
         self._host = parts.netloc
@@ -64,7 +66,7 @@ class Wire:
             parts.scheme,
             parts.netloc,
             CONNECT_SECONDS,
-            ssl.create_default_context() if secure else None,
+            _tls(ca_bundle) if secure else None,
             _proxy_for(parts.scheme, parts.hostname or ""),
         )
         self._pool = Pool(route, connections, patience=ANSWER_SECONDS)
@@ -144,7 +146,7 @@ class Wire:
         if isinstance(error.__cause__, ssl.SSLCertVerificationError):
             return ConfigInvalid(
                 f"the certificate of {self._server} cannot be trusted: {error}",
-                hint="Check the endpoint; SSL_CERT_FILE may name certificates to trust.",
+                hint="Check the endpoint; ca_bundle or SSL_CERT_FILE names what to trust.",
             )
         if error.stopped:
             return Aborted(f"the request to {self._server} was stopped")
@@ -190,6 +192,17 @@ class Body(Iterator[bytes]):
 
     def __del__(self) -> None:
         self.close()
+
+
+def _tls(ca_bundle: str | None) -> ssl.SSLContext:
+    """The system's authorities (or those of SSL_CERT_FILE), or the ones in a file alone."""
+    try:
+        return ssl.create_default_context(cafile=ca_bundle)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigInvalid(
+            f"the certificates in {ca_bundle} cannot be read",
+            hint="ca_bundle names a PEM file of the authorities to trust.",
+        ) from error
 
 
 def _proxy_for(scheme: str, host: str) -> str | None:

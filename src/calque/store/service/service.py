@@ -20,7 +20,7 @@ from calque.store.uplink.copy_object import Copy
 from calque.store.uplink.move_object import move
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from calque.store.uplink.rewrap import Conditions, Transfer
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
 
 T = TypeVar("T")
 
@@ -68,6 +68,9 @@ class StoreService:
     def location(self, path: str) -> str:
         """Names the project too: two projects may have the same bucket and key."""
         return f"calque://{self._bucket}/{self._key(path)}?project={self._where}"
+
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path))
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         _refuse_version(version)

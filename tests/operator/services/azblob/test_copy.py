@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,7 @@ from calque.errors import (
 from calque.operator import Operator
 from calque.operator.layers import ConcurrencyLimit
 from calque.testing.proxy import Exchange, Fault, FaultProxy, Reply
-from tests.operator.recorder import Recorder
+from tests.operator.recorder import Hook, Recorder
 from tests.operator.services.azblob.conftest import PART, SOON, THRESHOLD, Account
 
 SMALL, LARGE = b"small" * 10, bytes(range(256)) * (THRESHOLD // 256) + b"and a tail"
@@ -362,6 +363,32 @@ def test_a_pending_copy_that_fails(
     proxy.add(Fault(method="HEAD", contains="/to", edit=with_status(status)))
     with pytest.raises(error, match="as told"):
         shaky.copy("from", "to")
+
+
+def _pending(reply: Reply) -> Reply:
+    named = {**with_status("pending")(reply).headers, "x-ms-copy-id": "the-copy"}
+    return replace(reply, headers=named)
+
+
+@pytest.mark.parametrize("given_up_by", [Unexpected, KeyboardInterrupt])
+def test_a_pending_copy_that_is_given_up(
+    op: Operator, shaky: Operator, proxy: FaultProxy, given_up_by: type[BaseException]
+) -> None:
+    """It is aborted at the server, which would go on with it otherwise."""
+
+    def give_up(number: int) -> None:
+        if number >= 2:
+            raise given_up_by("enough")
+
+    op.write("from", SMALL)
+    proxy.add(Fault(where=from_url, edit=_pending))
+    proxy.add(Fault(method="HEAD", contains="/to", times=None, edit=_pending))
+    proxy.add(Fault(method="PUT", contains="comp=copy", reply=Reply(204)))
+    with pytest.raises(given_up_by) as caught:
+        shaky.layer(Hook("stat", give_up)).copy("from", "to")
+    asked = proxy.seen("PUT", "comp=copy&copyid=the-copy")
+    assert [each.headers["x-ms-copy-action"] for each in asked] == ["abort"]
+    assert getattr(caught.value, "__notes__", []) == []
 
 
 def test_no_signature_in_any_error(

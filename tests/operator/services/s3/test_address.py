@@ -51,10 +51,30 @@ def test_a_character_the_server_changes_is_refused() -> None:
         ("a.s3.cn-north-1.amazonaws.com.cn", "b.s3.us-east-1.amazonaws.com", False),
         ("a.minio.example:9000", "b.minio.example:9000", True),
         ("a.minio.example:9000", "b.other.example:9000", False),
+        ("a.MinIO.example:443", "b.minio.example", True),
+        ("me:secret@a.minio.example", "b.minio.example", True),
     ],
 )
 def test_who_can_copy_to_whom(one: str, two: str, same: bool) -> None:
     """Buckets of one Amazon partition, or of one server, can copy between themselves."""
     first = Endpoint("https", one, "", "eu-west-1")
     second = Endpoint("https", two, "", "us-east-1")
-    assert (first.family == second.family) is same
+    assert (first.server("a") == second.server("b")) is same
+    assert "secret" not in first.server("a")
+
+
+def test_a_server_however_it_is_spelled() -> None:
+    """Case, default port, last slash and style of addressing make no other server; a path does."""
+    plain = Endpoint("https", "minio.example", "/my.bucket", "us-east-1").server("my.bucket")
+    assert plain == "https://minio.example"
+    for same in (
+        Endpoint("https", "MINIO.example:443", "/my.bucket", "eu-west-1"),
+        Endpoint("https", "my.bucket.minio.example", "", "us-east-1"),
+    ):
+        assert same.server("my.bucket") == plain
+    for other in (
+        Endpoint("https", "minio.example:9000", "/my.bucket", "us-east-1"),
+        Endpoint("https", "minio.example", "/tenant/my.bucket", "us-east-1"),
+        Endpoint("http", "minio.example", "/my.bucket", "us-east-1"),
+    ):
+        assert other.server("my.bucket") != plain

@@ -78,6 +78,50 @@ def test_a_document_in_another_hand() -> None:
     assert [(each.path, each.size) for each in page.objects] == [("a&b", 3)]
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_elements_in_any_order(data: st.DataObject) -> None:
+    """Folders, objects and the fields of the page are read wherever they stand, as Swift has it."""
+    names = [f"k{number}" for number in range(data.draw(st.integers(0, 5)))]
+    folders = [f"f{number}/" for number in range(data.draw(st.integers(0, 5)))]
+    elements = [f"<Contents><Key>{name}</Key><Size>1</Size></Contents>" for name in names]
+    elements += [f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in folders]
+    elements += ["<IsTruncated>true</IsTruncated>"]
+    elements += ["<NextContinuationToken>on</NextContinuationToken>", "<Prefix>p</Prefix>"]
+    if data.draw(st.booleans()):
+        elements.append(f"<KeyCount>{len(names) + len(folders)}</KeyCount>")
+    gap = data.draw(st.sampled_from(["", "\n  "]))
+    mixed = gap.join(data.draw(st.permutations(elements)))
+    page = read_page(f"<ListBucketResult>{mixed}</ListBucketResult>".encode(), str)
+    assert sorted(each.path for each in page.objects) == names
+    assert sorted(page.folders) == folders
+    assert page.token == "on"
+
+
+def test_several_folders_in_one_element() -> None:
+    """CommonPrefixes may hold more than one prefix, among objects or not."""
+    common = b"<CommonPrefixes><Prefix>a/</Prefix><Prefix>c/</Prefix></CommonPrefixes>"
+    entry = b"<Contents><Key>%s</Key></Contents>"
+    for body in (entry % b"b" + common + entry % b"d", common, common + entry % b"b"):
+        page = read_page(b"<ListBucketResult>%s</ListBucketResult>" % body, str)
+        assert page.folders == ["a/", "c/"]
+
+
+def test_a_count_that_disagrees() -> None:
+    """More counted than listed, or less: an error, for something may be missing."""
+    body = document([("a", 1), ("b", 2)], encoded=True, folders=["c/"])
+    for count in (b"1", b"4", b"x"):
+        with pytest.raises(Unexpected, match="counts"):
+            read_page(body.replace(b"<KeyCount>3<", b"<KeyCount>%s<" % count), str)
+
+
+def test_a_page_that_defines_entities() -> None:
+    """A document that could expand into anything is refused."""
+    body = b'<!DOCTYPE x [<!ENTITY a "aaaa">]><ListBucketResult><KeyCount>9</KeyCount>&a;'
+    with pytest.raises(Unexpected):
+        read_page(body + b"</ListBucketResult>", str)
+
+
 def test_a_page_that_does_not_say_how_to_go_on() -> None:
     """Unexpected, not a listing that ends too early."""
     body = document([], encoded=True, folders=[]).replace(b">false<", b">true<")

@@ -18,9 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from calque.errors import Unavailable
+from calque.errors import ConfigInvalid, NotFound, Unavailable
 from calque.operator import Operator
-from calque.testing.proxy import FaultProxy
+from calque.testing.gcs_fake import GcsFake
+from calque.testing.proxy import Fault, FaultProxy, Reply
 from calque.testing.seaweedfs import S3Server
 from calque.values import MIB
 from tests.operator.behaviour.case import content
@@ -150,3 +151,41 @@ def test_a_tunnel(
     assert tunnel.asked
     assert all(each.startswith(b"CONNECT 127.0.0.1:") for each in tunnel.asked)
     tunnel.close()
+
+
+def test_the_requester_pays(open_at: Open, proxy: FaultProxy) -> None:
+    """Every request says so, copies from such a bucket too; without the option none does."""
+    paying = open_at(proxy.endpoint, requester_pays=True)
+    round_trip(paying)
+    list(paying.list())
+    paying.delete("x")
+    assert {each.headers.get("x-amz-request-payer") for each in proxy.seen()} == {"requester"}
+    proxy.reset()
+    plain = open_at(proxy.endpoint)
+    paying.copy("y", "z", into=plain)
+    copies = [each for each in proxy.seen() if "x-amz-copy-source" in each.headers]
+    assert {each.headers.get("x-amz-request-payer") for each in copies} == {"requester"}
+    proxy.reset()
+    plain.read("z")
+    assert [each.headers.get("x-amz-request-payer") for each in proxy.seen()] == [None]
+
+
+def test_a_certificate_of_ones_own_for_the_others(certificate: Path, tmp_path: Path) -> None:
+    """GCS takes ca_bundle as S3 does; without it, or with a file that is none, it says why not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with GcsFake() as fake, FaultProxy(fake.endpoint, tls=context) as secured:
+        fake.make_bucket("b")
+        place = {"endpoint": secured.endpoint, "anonymous": True, "layers": ()}
+        op = Operator.from_uri("gs://b", ca_bundle=str(certificate), **place)  # type: ignore[arg-type]
+        op.write("x", b"data")
+        assert op.read("x") == b"data"
+        with pytest.raises(ConfigInvalid, match="CERTIFICATE_VERIFY_FAILED"):
+            Operator.from_uri("gs://b", **place).stat("x")  # type: ignore[arg-type]
+        az = {"endpoint": secured.endpoint, "account": "a", "anonymous": True, "layers": ()}
+        secured.add(Fault(method="HEAD", reply=Reply(404)))
+        with pytest.raises(NotFound):
+            Operator.from_uri("az://c", ca_bundle=str(certificate), **az).stat("x")  # type: ignore[arg-type]
+    for scheme, options in (("gs", place), ("az", az)):
+        with pytest.raises(ConfigInvalid, match=r"none\.pem"):
+            Operator.from_uri(f"{scheme}://b", ca_bundle=str(tmp_path / "none.pem"), **options)  # type: ignore[arg-type]

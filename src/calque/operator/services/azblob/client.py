@@ -19,7 +19,7 @@ class AzblobClient:
 
     def __init__(self, config: AzblobConfig) -> None:
         self._config = config
-        self._wire = Wire(config.endpoint)
+        self._wire = Wire(config.endpoint, ca_bundle=config.ca_bundle)
         self._credentials = Credentials(config)
         parts = urlsplit(config.endpoint)
         self._origin = f"{parts.scheme}://{parts.netloc}"
@@ -73,6 +73,12 @@ class AzblobClient:
         query, headers = self._credentials.source(blob)
         url = f"{self._origin}{self._path(blob)}"
         return (f"{url}?{query}" if query else url), headers
+
+    def presign(self, method: str, blob: str, seconds: int) -> str:
+        """The URL by which anybody may send one kind of request for a blob; a secret."""
+        query = self._credentials.presign(method, blob, seconds)
+        url = f"{self._origin}{self._path(blob)}"
+        return f"{url}?{query}" if query else url
 
     def _path(self, blob: str | None) -> str:
         if blob is None:

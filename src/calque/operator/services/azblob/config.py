@@ -13,7 +13,7 @@ from calque.operator.uri import refuse_unknown
 from calque.values import MIB
 
 SECRETS = frozenset({"key", "sas", "connection_string"})
-OPTIONS = SECRETS | {"account", "endpoint", "anonymous", "threshold", "part_size"}
+OPTIONS = SECRETS | {"account", "endpoint", "anonymous", "threshold", "part_size", "ca_bundle"}
 ONE_REQUEST_MOST = 256 * MIB
 """The largest source of a synchronous Copy Blob From URL."""
 BLOCK_MOST = 4000 * MIB
@@ -32,6 +32,8 @@ class AzblobConfig:
         Another address of the account, such as an emulator's or a private one.
     ``anonymous``
         Send no credentials: public containers.
+    ``ca_bundle`` (``SSL_CERT_FILE``)
+        A PEM file of the authorities that the endpoint's certificate may come from.
     ``threshold``
         The largest blob that is copied in one request: 64 MiB, at most 256 MiB.
     ``part_size``
@@ -50,6 +52,7 @@ class AzblobConfig:
     anonymous: bool = False
     threshold: int = 64 * MIB
     part_size: int = 32 * MIB
+    ca_bundle: str | None = None
 
     def __post_init__(self) -> None:
         if not self.container:
@@ -99,6 +102,7 @@ class AzblobConfig:
             anonymous=anonymous,
             threshold=whole("threshold", options.get("threshold", 64 * MIB)),
             part_size=whole("part_size", options.get("part_size", 32 * MIB)),
+            ca_bundle=text("ca_bundle", options.get("ca_bundle")),
         )
 
 

@@ -71,6 +71,12 @@ class AzblobCopy:
         return options.carry_metadata and (options.carry_class or not self.source.storage_class)
 
     @property
+    def is_one_request(self) -> bool:
+        """Whether the service copies the blob, tags and all, in one request."""
+        size, threshold = self.source.size, self.into.client.config.threshold
+        return size == 0 or (size <= threshold and self.carries_as_one)
+
+    @property
     def _staging(self) -> Staging:
         return Staging(self.into, self.target, self.write)
 
@@ -134,22 +140,44 @@ class AzblobCopy:
 
         Raises where it failed or was aborted.
         """
-        waited, wait, limit = False, _POLL[0], time.monotonic() + PENDING_SECONDS
-        status = headers.get("x-ms-copy-status", "success")
-        while status == "pending":
-            if time.monotonic() > limit:
-                raise TimedOut(f"the copy to {self._location} is still pending")
-            time.sleep(wait)
-            waited = True
-            wait = min(wait * 2, _POLL[1])
-            headers = self.into.head(self.target)
-            status = headers.get("x-ms-copy-status", "")
+        if headers.get("x-ms-copy-status", "success") == "success":
+            return False
+        copy = headers.get("x-ms-copy-id", "")
+        try:
+            headers = self._settled(headers)
+        except BaseException as error:
+            self._abort_pending(copy, error)
+            raise
+        status = headers.get("x-ms-copy-status", "")
         if status == "success":
-            return waited
+            return True
         why = headers.get("x-ms-copy-status-description", "no reason was given")
         if status == "aborted":
             raise Aborted(f"the copy to {self._location} was aborted by another: {why}")
         raise Unexpected(f"the copy to {self._location} ended as {status or 'unknown'}: {why}")
+
+    def _settled(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """The headers of the target once its copy is pending no more."""
+        wait, limit = _POLL[0], time.monotonic() + PENDING_SECONDS
+        while headers.get("x-ms-copy-status") == "pending":
+            if time.monotonic() > limit:
+                raise TimedOut(f"the copy to {self._location} is still pending")
+            time.sleep(wait)
+            wait = min(wait * 2, _POLL[1])
+            headers = self.into.head(self.target)
+        return headers
+
+    def _abort_pending(self, copy: str, error: BaseException) -> None:
+        """Stop a copy that nobody waits for any more; it would go on at the server otherwise."""
+        if not copy:
+            return
+        query, action = {"comp": "copy", "copyid": copy}, {"x-ms-copy-action": "abort"}
+        try:
+            self.into.about("abort", self.target, "PUT", query, headers=action)
+        except (ConditionNotMatch, NotFound):
+            pass  # it has ended in the meantime, or its target is gone
+        except CalqueError as failure:
+            error.add_note(f"left behind: the pending copy {copy} ({failure.message})")
 
     def stage(self, number: int, span: ByteRange) -> Part:
         """One block, copied by the service from the source's range."""
@@ -265,13 +293,8 @@ class AzblobBlocksDriver(BlocksDriver):
 def driver_of(verbs: AzblobCopy) -> CopyDriver:
     """The driver for a copy of this size and these wishes."""
     size, options, config = verbs.source.size, verbs.options, verbs.into.client.config
-    if size == 0 or (size <= config.threshold and verbs.carries_as_one):
+    if verbs.is_one_request:
         return AzblobOneShotDriver(verbs)
-    if options.carry_tags and verbs.source.tags is None:
-        raise PermissionDenied(
-            f"the tags of {verbs.origin.location(verbs.source.path)} cannot be read",
-            hint="Allow reading them, or copy with carry_tags=False.",
-        )
     try:
         plan = PartPlan.make(size, options.chunk or config.part_size, blocks.LIMITS)
     except ValueError as error:

@@ -16,13 +16,14 @@ from typing import Any
 
 from azure.storage.blob import generate_blob_sas
 
-from calque.errors import ConfigInvalid, MissingExtra, PermissionDenied
+from calque.errors import ConfigInvalid, MissingExtra, PermissionDenied, Unsupported
 from calque.operator.services.azblob.config import AzblobConfig
 
 SCOPE = "https://storage.azure.com/.default"
 SOURCE_LIFETIME = timedelta(minutes=30)
 """How long a source's signature is good for: it is made anew for each block."""
 _RENEW_BEFORE = 300.0
+_PERMISSIONS = {"GET": "r", "HEAD": "r", "PUT": "cw", "DELETE": "d"}
 _SIGNED_HEADERS = (
     "content-encoding",
     "content-language",
@@ -91,6 +92,26 @@ class Credentials:
         if config.anonymous:
             return "", {}
         return "", {"x-ms-copy-source-authorization": f"Bearer {self._bearer()}"}
+
+    def presign(self, method: str, blob: str, seconds: int) -> str:
+        """The query of a request that others send; a secret of theirs from then on."""
+        config = self._config
+        if config.anonymous:
+            return ""
+        if self._key is None:
+            raise Unsupported(
+                "Azure signs requests for others by the account's key alone",
+                hint="Open the container with key or connection_string.",
+            )
+        query: str = generate_blob_sas(
+            config.account,
+            config.container,
+            blob,
+            account_key=config.key,
+            permission=_PERMISSIONS[method],
+            expiry=datetime.now(UTC) + timedelta(seconds=seconds),
+        )
+        return query
 
     def _bearer(self) -> str:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,10 +22,12 @@ from calque.operator.services.azblob.resource import Page
 from calque.operator.services.azblob.staging import Staging
 from calque.operator.services.azblob.upload import Upload
 from calque.operator.services.pages import Turning, borders
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
+from calque.values.identity import normalised_endpoint
 
 WEEK = 7 * 24 * 3600.0
 PAGE = "5000"
+_PUBLIC = re.compile(r"\.blob\.(core\.|storage\.azure\.)[^/:]+$")
 
 CAPABILITY = Capability(
     unfit_in_keys="\\",
@@ -71,9 +74,24 @@ class AzblobService:
     def location(self, path: str) -> str:
         return self._requests.location(path)
 
+    def identity(self, path: str) -> ObjectIdentity:
+        """Of the public cloud by account, however it is reached; of any other server by that."""
+        server = normalised_endpoint(self._config.endpoint)
+        public = _PUBLIC.search(server) is not None
+        return ObjectIdentity(self.location(path), "" if public else server)
+
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         _refuse_version(version)
         return self._requests.stat(path)
+
+    def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
+        """The tags of a blob that is copied; raises where it has some that we may not read."""
+        if source.tags is None:
+            raise PermissionDenied(
+                f"the tags of {self.location(source.path)} cannot be read",
+                hint="Allow reading them, or copy with carry_tags=False.",
+            )
+        return source.tags
 
     def list(
         self, prefix: str, *, start_after: str = "", recursive: bool = True
@@ -141,7 +159,10 @@ class AzblobService:
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service
     ) -> CopyDriver:
-        return azblob_copy.driver_of(self._verbs(source, target, options, into))
+        verbs = self._verbs(source, target, options, into)
+        if options.carry_tags and not verbs.is_one_request:
+            self.tags_to_carry(source)
+        return azblob_copy.driver_of(verbs)
 
     def resume(
         self,
@@ -169,6 +190,10 @@ class AzblobService:
             target=target,
             options=options,
         )
+
+    def presign(self, method: str, path: str, seconds: int) -> tuple[str, Mapping[str, str]]:
+        url = self._client.presign(method, self._requests.key(path), seconds)
+        return url, {"x-ms-blob-type": "BlockBlob"} if method == "PUT" else {}
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """Blobs that exist only as uncommitted blocks of ours.

@@ -14,6 +14,7 @@ from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.copy import FileCopy, FileDriver
 from calque.operator.services.fs.delete import delete
+from calque.operator.services.fs.directories import create_dir, remove_empty
 from calque.operator.services.fs.errors import about
 from calque.operator.services.fs.leftovers import leftovers, remove_leftover
 from calque.operator.services.fs.list import listing
@@ -22,7 +23,7 @@ from calque.operator.services.fs.rename import rename
 from calque.operator.services.fs.resume import Unfinished
 from calque.operator.services.fs.stat import stat
 from calque.operator.services.fs.write import write
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
 
 T = TypeVar("T")
 
@@ -58,6 +59,9 @@ class FsService:
         slash = "/" if path.endswith("/") else ""
         return f"file://{self.config.root.absolute(self.config.root.directory_key(path))}{slash}"
 
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path))
+
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         if version is not None:
             raise Unsupported(f"{path!r}: a file system keeps no versions")
@@ -90,6 +94,15 @@ class FsService:
             Call("delete", path),
             lambda _: delete(self.config.root, path, options, durable=self.config.durable),
         )
+
+    def create_dir(self, path: str) -> None:
+        self.chain.run(
+            Call("create_dir", path),
+            lambda _: create_dir(self.config.root, path, durable=self.config.durable),
+        )
+
+    def remove_empty(self, path: str) -> None:
+        self.chain.run(Call("remove_empty", path), lambda _: remove_empty(self.config.root, path))
 
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service

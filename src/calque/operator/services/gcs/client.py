@@ -22,7 +22,7 @@ class GcsClient:
 
     def __init__(self, config: GcsConfig) -> None:
         self._config = config
-        self._wire = Wire(config.endpoint)
+        self._wire = Wire(config.endpoint, ca_bundle=config.ca_bundle)
         self._base = urlsplit(config.endpoint).path.rstrip("/")
         self._credentials = Credentials(config)
 

@@ -12,7 +12,9 @@ from calque.operator.uri import refuse_unknown
 
 PUBLIC_ENDPOINT = "https://storage.googleapis.com"
 SECRETS = frozenset({"token"})
-OPTIONS = frozenset({"endpoint", "anonymous", "key_file", "token", "user_project", "versions"})
+OPTIONS = frozenset(
+    {"endpoint", "anonymous", "key_file", "token", "user_project", "versions", "ca_bundle"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class GcsConfig:
         The project that pays where the requester pays.
     ``versions``
         The bucket keeps old generations (object versioning is on).
+    ``ca_bundle`` (``SSL_CERT_FILE``)
+        A PEM file of the authorities that the endpoint's certificate may come from.
 
     Without any of them google-auth finds what the machine has: gcloud's login or the metadata
     server's account.
@@ -44,6 +48,7 @@ class GcsConfig:
     token: str | None = field(default=None, repr=False)
     user_project: str | None = None
     versions: bool = False
+    ca_bundle: str | None = None
 
     def __post_init__(self) -> None:
         if not self.bucket:
@@ -68,4 +73,5 @@ class GcsConfig:
             token=text("token", options.get("token")),
             user_project=text("user_project", options.get("user_project")),
             versions=flag("versions", options.get("versions", False)),
+            ca_bundle=text("ca_bundle", options.get("ca_bundle")),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -21,7 +22,8 @@ from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import LISTED, metadata_of
 from calque.operator.services.gcs.upload import Upload
 from calque.operator.services.pages import Turning, borders
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
+from calque.values.identity import normalised_endpoint
 
 WEEK = 7 * 24 * 3600.0
 PAGE = 1000
@@ -71,6 +73,13 @@ class GcsService:
     def location(self, path: str) -> str:
         return self._requests.location(path)
 
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path), self._server)
+
+    @property
+    def _server(self) -> str:
+        return normalised_endpoint(self._client.endpoint)
+
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         return self._requests.stat(path, version)
 
@@ -91,8 +100,30 @@ class GcsService:
                 return
             turning.check(str(token), borders([entry.path for entry in entries]))
 
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        """GCS lists the oldest generation of a key first, so those of one key are turned round."""
+        for _, generations in groupby(self._generations(prefix), key=lambda entry: entry.path):
+            yield from reversed(list(generations))
+
+    def _generations(self, prefix: str) -> Iterator[Metadata]:
+        token: str | None = None
+        while True:
+            page = self._page(prefix, "", True, token, versions=True)
+            yield from sorted(
+                self._entries(page), key=lambda entry: (entry.path, int(entry.version or 0))
+            )
+            token = page.get("nextPageToken")
+            if not token:
+                return
+
     def _page(
-        self, prefix: str, start_after: str, recursive: bool, token: str | None
+        self,
+        prefix: str,
+        start_after: str,
+        recursive: bool,
+        token: str | None,
+        *,
+        versions: bool = False,
     ) -> dict[str, Any]:
         requests = self._requests
         query = {
@@ -100,6 +131,7 @@ class GcsService:
             "delimiter": None if recursive else "/",
             "startOffset": requests.key(start_after) if start_after else None,
             "pageToken": token,
+            "versions": "true" if versions else None,
             "maxResults": PAGE,
             "fields": LISTED,
         }
@@ -159,7 +191,7 @@ class GcsService:
     def _verbs(
         self, source: Metadata, target: str, options: CopyOptions, into: Service
     ) -> gcs_copy.GcsCopy:
-        if not isinstance(into, GcsService) or into._client.endpoint != self._client.endpoint:
+        if not isinstance(into, GcsService) or into._server != self._server:
             raise Unsupported(
                 f"GCS cannot copy {self.location(source.path)} to {into.location(target)} by itself"
             )

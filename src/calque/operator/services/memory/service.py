@@ -16,7 +16,7 @@ from calque.operator.services.memory.config import MemoryConfig
 from calque.operator.services.memory.copy import MemoryCopy, driver_of, resumed_driver
 from calque.operator.services.memory.requests import Requests
 from calque.operator.services.memory.store import Condition, MemoryStore
-from calque.values import MIB, Metadata
+from calque.values import MIB, Metadata, ObjectIdentity
 
 _CHUNK = 1 * MIB
 
@@ -71,6 +71,9 @@ class MemoryService:
         path = paths.relative(self._config.root, metadata.path)
         return replace(metadata, path=path, is_dir=path.endswith("/"))
 
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path))
+
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         key = self._key(path)
         stored = self._requests.send("stat", path, lambda: self._store.get(key, version))
@@ -92,6 +95,11 @@ class MemoryService:
                     yield Metadata(path=folder, is_dir=True)
             if len(page) < self._config.page_size:
                 return
+
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        start = self._key(prefix)
+        found = self._requests.send("list", prefix, lambda: self._store.history(start))
+        return (self._named(metadata) for metadata in found)
 
     def _page(self, prefix: str, after: str) -> Sequence[Metadata]:
         start, last = self._key(prefix), self._key(after) if after else ""

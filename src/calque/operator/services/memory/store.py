@@ -123,6 +123,13 @@ class MemoryStore:
                 del self._objects[key]
                 del self._order[bisect.bisect_left(self._order, key.encode())]
 
+    def history(self, prefix: str) -> list[Metadata]:
+        """Every version of a prefix's objects: keys in order, the newest version first."""
+        start = prefix.encode()
+        with self._lock:
+            keys = [key.decode() for key in self._order if key.startswith(start)]
+            return [each.metadata for key in keys for each in reversed(self._objects[key])]
+
     def page(self, prefix: str, after: str, most: int) -> list[Metadata]:
         """Up to ``most`` objects of a prefix after a key, in the byte order of their keys."""
         start = prefix.encode()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from calque.errors import InvalidInput
+from calque.values.identity import normalised_endpoint
 
 _LONGEST_KEY = 1024
 
@@ -28,15 +29,23 @@ class Endpoint:
         return f"{self.scheme}://{self.host}"
 
     @property
-    def family(self) -> str:
-        """What two buckets share when one server can copy between them."""
-        name = self.host.partition(":")[0]
+    def partition(self) -> str | None:
+        """The part of Amazon whose buckets share one space of names; None: another server."""
+        name = self.host.rpartition("@")[2].partition(":")[0].lower()
         for domain in ("amazonaws.com.cn", "amazonaws.com"):
             if name.endswith(f".{domain}"):
                 return f"{domain}/us-gov" if self.region.startswith("us-gov-") else domain
-        bucket = self.prefix.strip("/")
+        return None
+
+    def server(self, bucket: str) -> str:
+        """What all buckets there share, however it is spelled: one server can copy between them."""
+        if self.partition is not None:
+            return self.partition
+        user, at, host = self.host.rpartition("@")
         # Virtual-host style: the bucket is the first label of the host.
-        return self.host if bucket else self.host.partition(".")[2] or self.host
+        host = host if self.prefix else host.removeprefix(f"{bucket}.")
+        path = self.prefix.removesuffix(f"/{bucket}")
+        return normalised_endpoint(f"{self.scheme}://{user}{at}{host}{path}")
 
     def path(self, key: str | None) -> str:
         """The encoded path of a key; None means the bucket itself."""

@@ -35,6 +35,8 @@ _AGENT = f"calque/{__version__}"
 _ERROR_DOCUMENT = b"<Error"
 _REFUSAL_PIECES = 16
 """A refusal is read no further: a broken server may never end it."""
+PAYING = {"x-amz-request-payer": "requester"}
+"""Without it a bucket whose requests are paid by who asks refuses them."""
 _CHECKS = ("content-md5", "x-amz-checksum-crc32")
 
 
@@ -224,6 +226,8 @@ class Client:
         path = endpoint.path(request.key)
         query = encode_query(request.query)
         headers = {"host": endpoint.host, **(request.headers or {})}
+        if self.link.config.requester_pays:
+            headers |= PAYING
         keys = self.link.account.keys()
         if keys is not None:
             payload = self._payload(endpoint, request, headers)

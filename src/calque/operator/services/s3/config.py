@@ -14,6 +14,7 @@ from calque.values import GIB, MIB
 
 Addressing = Literal["auto", "path", "virtual"]
 Conditions = Literal["header", "multipart", "none"]
+Kept = Literal["both", "if_not_exists", "none"]
 Checksums = Literal["crc32", "md5", "none"]
 UploadMark = Literal["part", "size"]
 
@@ -49,6 +50,8 @@ class S3Config:
     """FIPS endpoints of Amazon. AWS_USE_FIPS_ENDPOINT"""
     ca_bundle: str | None = None
     """A file of certificates to trust. AWS_CA_BUNDLE"""
+    requester_pays: bool = False
+    """The bucket's requests are paid by who asks, and we agree to that."""
     threshold: int = 128 * MIB
     """Objects up to this size are copied in one request, larger ones in parts; at most 5 GiB."""
     part_size: int = 64 * MIB
@@ -70,6 +73,16 @@ class S3Config:
     copy_if_not_exists: Conditions = "header"
     """How the server keeps ``if_not_exists`` of a copy atomic. Amazon and SeaweedFS: ``header``.
     ``multipart``: it only obeys the condition on CompleteMultipartUpload (Ceph). ``none``."""
+    read_if_match: bool = True
+    """The server obeys ``If-Match`` on reads. Where it does not, ``if_match`` of a read is refused;
+    pins of calque's own hold by the ETag that each reply names."""
+    write_conditions: Kept = "both"
+    """Which conditions the server keeps on a write of one request: ``both``, ``if_not_exists``
+    alone, or ``none``. The others are refused instead of hoped for."""
+    commit_conditions: Kept = "both"
+    """The same of CompleteMultipartUpload: large writes, and copies in parts."""
+    delete_if_match: bool = True
+    """The server obeys ``If-Match`` on deletes. Otherwise ``if_match`` there is refused."""
     source_pins: bool = True
     """The server obeys ``x-amz-copy-source-if-match``. Where it does not (old Ceph, moto) a source
     that changes during a copy is found out, but after the target was made."""
@@ -113,6 +126,12 @@ class S3Config:
                     f"s3: {name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}"
                 )
 
+    def commits(self, if_not_exists: bool, if_match: str | None) -> bool:
+        """Whether the commit of an upload keeps these conditions."""
+        wanted = "if_not_exists" if if_not_exists else "both"
+        kept = self.commit_conditions in (wanted, "both")
+        return kept or not (if_not_exists or if_match)
+
     @classmethod
     def parse(cls, uri: ServiceUri, options: Mapping[str, object]) -> S3Config:
         """Read the URI and its options, then ``CALQUE_S3_*`` for what they leave open.
@@ -135,6 +154,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "copy_if_not_exists": get_args(Conditions),
     "checksum": get_args(Checksums),
     "upload_mark": get_args(UploadMark),
+    "write_conditions": get_args(Kept),
+    "commit_conditions": get_args(Kept),
 }
 
 

@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from calque.errors import (
@@ -24,6 +24,7 @@ from calque.errors import (
     NotFound,
     Unavailable,
     Unexpected,
+    Unsupported,
 )
 from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.one_shot import OneShotDriver
@@ -34,7 +35,7 @@ from calque.operator.service import CopyDriver
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.address import copy_source
 from calque.operator.services.s3.carried import described, tags_header, target_conditions
-from calque.operator.services.s3.client import Answer, Client, Request, refusal_behind
+from calque.operator.services.s3.client import PAYING, Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.replies import (
     bare_etag,
@@ -44,9 +45,9 @@ from calque.operator.services.s3.replies import (
     quoted_etag,
     version_of,
 )
-from calque.operator.services.s3.stating import head, tags_of
+from calque.operator.services.s3.stating import head, tags_to_carry
 from calque.operator.services.s3.uploads import Uploads
-from calque.operator.services.s3.writing import Write, put_tags
+from calque.operator.services.s3.writing import Write, put_tags, uncommittable
 from calque.values import MIB, ByteRange, Metadata, PartPlan
 
 _CONFLICTS = 6
@@ -73,6 +74,7 @@ class S3Copy:
     target: str
     target_key: str
     options: CopyOptions
+    _asked: list[Mapping[str, str]] = field(default_factory=list, repr=False)
 
     # One request
 
@@ -269,6 +271,8 @@ class S3Copy:
         headers = {"x-amz-copy-source": copy_source(bucket, self.source_key, self.source.version)}
         if self.source.etag:
             headers["x-amz-copy-source-if-match"] = quoted_etag(self.source.etag)
+        if self.origin.link.config.requester_pays:
+            headers |= PAYING  # the target's requests read the source too
         return headers
 
     def _directives(self) -> dict[str, str]:
@@ -299,13 +303,19 @@ class S3Copy:
         if source.content_type is None and self.options.carry_metadata:
             source = head(self.origin, source.path, self.source_key, version=source.version)
             self._refuse_other(source)
-        if source.tags is None and self.options.carry_tags:
-            tags = tags_of(self.origin, source.path, self.source_key, source.version)
-            source = replace(source, tags=tags)
+        if self.options.carry_tags:
+            source = replace(source, tags=self._tags())
         return source
 
+    def _tags(self) -> Mapping[str, str]:
+        """The source's tags, asked for once: a listing tells none, a HEAD not always."""
+        if not self.source.tags and not self._asked:
+            path, version = self.source.path, self.source.version
+            self._asked.append(tags_to_carry(self.origin, path, self.source_key, version))
+        return self.source.tags or self._asked[0]
+
     def _tag_afterwards(self, made: Metadata) -> None:
-        tags = self.source.tags if self.options.carry_tags else None
+        tags = self._tags() if self.options.carry_tags else None
         if tags and tags_header(tags) is None:
             put_tags(self.into, self.target, self.target_key, tags, made.version)
 
@@ -351,11 +361,22 @@ def driver_of(verbs: S3Copy) -> CopyDriver:
     size, options, config = verbs.source.size, verbs.options, verbs.config
     by_parts = options.if_not_exists and config.copy_if_not_exists == "multipart"
     if size == 0 or (size <= config.threshold and not by_parts):
+        _refuse_unkept(verbs, options, config)
         return OneShotDriver(verbs, size)
+    if not config.commits(options.if_not_exists, options.if_match):
+        raise uncommittable(verbs._where)
     wanted = options.chunk or config.part_size
     if verbs.into.link.marks_by_size:
         wanted = marker.odd_size(wanted)
     return MultipartDriver(verbs, _plan(size, wanted), concurrent=options.concurrent)
+
+
+def _refuse_unkept(verbs: S3Copy, options: CopyOptions, config: S3Config) -> None:
+    """One request keeps a condition by CopyObject, or, of an empty object, by a write."""
+    written = options.if_not_exists and config.copy_if_not_exists == "multipart"
+    kept = config.write_conditions != "none" if written else config.copy_if_not_exists == "header"
+    if verbs._conditions and not kept:
+        raise Unsupported(f"{verbs._where}: this server keeps no such condition on CopyObject")
 
 
 def _plan(size: int, wanted: int) -> PartPlan:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from heapq import merge
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 from calque.errors import Unexpected
 from calque.operator.services.pages import Turning, borders
@@ -20,6 +21,9 @@ from calque.values import Metadata
 _FIELDS = re.compile(
     rb"<(Key|Size|ETag|LastModified|StorageClass)>([^<]*)</|(<Contents>|</Contents>)"
 )
+_BETWEEN = re.compile(rb"</Contents>\s*+<(?!Contents>)")
+"""Something else between two objects: Swift sorts folders in among them."""
+_PREFIX = re.compile(rb"<Prefix>([^<]*)</Prefix>")
 _QUOTES = (b"&quot;", b"&#34;", b'"')
 
 
@@ -99,24 +103,49 @@ def _entries(page: Page, named: Callable[[str], str], after: str) -> Iterator[Me
 
 
 def read_page(document: bytes, named: Callable[[str], str]) -> Page:
-    """Read a page of ListObjectsV2."""
+    """Read a page of ListObjectsV2; Unexpected where it is none, or lacks what it counts."""
+    page = _quickly(document, named)
+    return page if page is not None else _as_tree(document, named)
+
+
+def _quickly(document: bytes, named: Callable[[str], str]) -> Page | None:
+    """A page as Amazon writes it, its objects in one row; None where it is written otherwise."""
     start = document.find(b"<Contents>")
     end = document.rfind(b"</Contents>")
+    if start < 0 and b"Contents" in document:
+        return None
+    section = document[start:end] if start >= 0 else b""
+    if _BETWEEN.search(section) is not None:
+        return None
     head = document if start < 0 else document[:start] + document[end:]
     fields = leaves(head)
-    if b"ListBucketResult" not in head:
-        raise Unexpected("the reply to a listing is none")
     decode = unquote_plus if fields.get("EncodingType") == "url" else str
-    objects = _objects(document[start:end], decode, named) if start >= 0 else []
-    folders = [decode(leaves(block).get("Prefix", "")) for block in blocks(head, "CommonPrefixes")]
-    count = fields.get("KeyCount")
-    if count is not None and int(count) != len(objects) + len(folders):
-        objects = _objects_by_tree(document, decode, named)
-    truncated = fields.get("IsTruncated") == "true"
-    token = fields.get("NextContinuationToken") if truncated else None
-    if truncated and not token:
+    objects = _objects(section, decode, named)
+    folders = [
+        decode(plain(prefix))
+        for block in blocks(head, "CommonPrefixes")
+        for prefix in _PREFIX.findall(block)
+    ]
+    if b"<ListBucketResult" not in head or not _counted(fields, objects, folders):
+        return None
+    return Page(objects, folders, _token(fields))
+
+
+def _token(fields: Mapping[str, str]) -> str | None:
+    if fields.get("IsTruncated", "").strip() != "true":
+        return None
+    token = fields.get("NextContinuationToken")
+    if not token:
         raise Unexpected("a listing is cut off and does not say where it goes on")
-    return Page(objects, folders, token)
+    return token
+
+
+def _counted(
+    fields: Mapping[str, str], objects: Sequence[Metadata], folders: Sequence[str]
+) -> bool:
+    """Whether all that a page counts was found. Older Ceph leaves folders out of its count."""
+    count = fields.get("KeyCount", "").strip()
+    return not count or count in (str(len(objects) + len(folders)), str(len(objects)))
 
 
 def _objects(
@@ -160,17 +189,34 @@ def _moment(text: bytes) -> datetime | None:
     return moment(text.decode())
 
 
-def _objects_by_tree(
-    document: bytes, decode: Callable[[str], str], named: Callable[[str], str]
-) -> list[Metadata]:
-    """The same by a real parser, for a server that writes its documents in an unusual way."""
-    tree = ElementTree.fromstring(document)
-    objects = []
-    for contents in tree.iter():
-        if contents.tag.rpartition("}")[2] == "Contents":
-            fields = {
-                child.tag.rpartition("}")[2].encode(): (child.text or "").encode()
-                for child in contents
-            }
-            objects.append(_entry(fields, decode, named))
-    return objects
+def _as_tree(document: bytes, named: Callable[[str], str]) -> Page:
+    """Any page by a real parser: elements in any order, with prefixes or attributes."""
+    if b"<!DOCTYPE" in document or b"<!ENTITY" in document:
+        raise Unexpected("the reply to a listing defines entities, which S3 never does")
+    try:
+        tree = ElementTree.fromstring(document)
+    except ElementTree.ParseError as error:
+        raise Unexpected("the reply to a listing cannot be read", retryable=True) from error
+    if _name(tree) != "ListBucketResult":
+        raise Unexpected("the reply to a listing is none")
+    fields = {_name(child): child.text or "" for child in tree if not len(child)}
+    decode = unquote_plus if fields.get("EncodingType") == "url" else str
+    objects: list[Metadata] = []
+    folders: list[str] = []
+    for child in tree:
+        texts = {_name(leaf).encode(): (leaf.text or "") for leaf in child}
+        if _name(child) == "Contents":
+            raw = {name: escape(text).encode() for name, text in texts.items()}
+            objects.append(_entry(raw, decode, named))
+        elif _name(child) == "CommonPrefixes":
+            folders += [decode(leaf.text or "") for leaf in child if _name(leaf) == "Prefix"]
+    if not _counted(fields, objects, folders):
+        raise Unexpected(
+            f"a listing counts {fields['KeyCount']} entries and has {len(objects) + len(folders)}",
+            hint="Some may be missing, so none is taken. Ask whoever runs the server.",
+        )
+    return Page(objects, folders, _token(fields))
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]

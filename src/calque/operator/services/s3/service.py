@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from calque.errors import InvalidInput, NotFound, PermissionDenied, Unsupported
@@ -10,7 +12,7 @@ from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.service import CopyDriver, Leftover, Probe, Service
 from calque.operator.services.s3 import reading, stating
 from calque.operator.services.s3.address import checked_key
 from calque.operator.services.s3.client import Client, Link, Request, refusal_behind
@@ -18,10 +20,13 @@ from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
 from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.listing import list_keys
+from calque.operator.services.s3.presigning import presigned
+from calque.operator.services.s3.probing import Prober
 from calque.operator.services.s3.replies import quoted_etag
 from calque.operator.services.s3.uploads import Begun, Uploads
+from calque.operator.services.s3.versions import list_versions
 from calque.operator.services.s3.writing import Write
-from calque.values import Metadata
+from calque.values import Metadata, ObjectIdentity
 
 
 class S3Service:
@@ -43,14 +48,16 @@ class S3Service:
         return Capability(
             unfit_in_keys=self._config.unfit_in_keys,
             list_in_key_order=self._config.key_order,
-            write_with_if_not_exists=True,
-            write_with_if_match=True,
-            delete_with_if_match=True,
-            read_with_if_match=True,
+            write_with_if_not_exists=self._config.write_conditions != "none",
+            write_with_if_match=self._config.write_conditions == "both",
+            delete_with_if_match=self._config.delete_if_match,
+            read_with_if_match=self._config.read_if_match,
+            read_tells_etag=True,
             read_with_version=self._config.versions,
             read_goes_on=True,
             copy=True,
-            copy_with_if_not_exists=conditions != "none",
+            copy_with_if_not_exists=conditions == "header"
+            or (conditions == "multipart" and self._config.commit_conditions != "none"),
             copy_with_if_match=conditions == "header",
             copy_source_pinned=self._config.source_pins,
             copy_listed_up_to=self._config.threshold if self._config.source_pins else 0,
@@ -82,8 +89,30 @@ class S3Service:
     def _named(self, key: str) -> str:
         return paths.relative(self._config.root, key)
 
+    def identity(self, path: str) -> ObjectIdentity:
+        return ObjectIdentity(self.location(path), self._server, self._account)
+
+    @property
+    def _server(self) -> str:
+        return self._client.endpoint.server(self._config.bucket)
+
+    @property
+    def _account(self) -> str | None:
+        """Whose buckets these are, as far as keys tell; Amazon's have one space of names."""
+        if self._client.endpoint.partition is not None:
+            return None
+        keys = self._link.account.keys()
+        if keys is None:
+            return "anonymous"
+        return hashlib.sha256(keys.access_key.encode()).hexdigest()[:16]
+
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         return stating.stat(self._client, path, self._key(path), version=version)
+
+    def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
+        """The tags of an object that is copied; raises where there may be some we cannot read."""
+        key = self._key(source.path)
+        return source.tags or stating.tags_to_carry(self._client, source.path, key, source.version)
 
     def list(
         self, prefix: str, *, start_after: str = "", recursive: bool = True
@@ -135,9 +164,16 @@ class S3Service:
         return resumed_driver(self._verbs(source, target, options, into), state)
 
     def _verbs(self, source: Metadata, target: str, options: CopyOptions, into: Service) -> S3Copy:
-        if not isinstance(into, S3Service) or not self._reaches(into):
+        if not isinstance(into, S3Service) or into._server != self._server:
             raise Unsupported(
                 f"S3 cannot copy {self.location(source.path)} to {into.location(target)} by itself"
+            )
+        if into is not self and into._account != self._account and not into._sees(self, source):
+            raise Unsupported(
+                f"the target's credentials do not see {self.location(source.path)} as the "
+                "source's do, and a copy inside the server is made with them",
+                hint="Let them read the source's bucket, or let the bytes pass through this "
+                "client: stream=True (--stream).",
             )
         return S3Copy(
             origin=self._client,
@@ -150,10 +186,21 @@ class S3Service:
             options=options,
         )
 
-    def _reaches(self, into: S3Service) -> bool:
-        """Whether one server holds both: the same endpoint, or any two of one Amazon partition."""
-        ours, theirs = self._client.endpoint, into._client.endpoint
-        return ours.family == theirs.family
+    def _sees(self, origin: S3Service, source: Metadata) -> bool:
+        """Whether these credentials see the source that others have found.
+
+        Two accounts of one server may each have a bucket of this name, with another object in it.
+        """
+        link = Link(replace(self._config, bucket=origin._config.bucket))
+        try:
+            key, version = origin._key(source.path), source.version
+            found = stating.head(Client(link, self._chain), source.path, key, version=version)
+        except (NotFound, PermissionDenied):
+            return False
+        finally:
+            link.close()
+        listed = source.content_type is None
+        return _seen(found, listed=listed) == _seen(source, listed=listed)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """Unfinished uploads that bear our mark. One that may not be looked at does not keep the
@@ -188,5 +235,29 @@ class S3Service:
         key = leftover.location[len(base) :]
         Uploads(self._client).abort(self._named(key), key, leftover.id)
 
+    def presign(self, method: str, path: str, seconds: int) -> tuple[str, Mapping[str, str]]:
+        return presigned(self._client, method, self._key(path), seconds)
+
+    def list_versions(self, prefix: str) -> Iterator[Metadata]:
+        return list_versions(
+            self._client,
+            prefix,
+            self._key(prefix),
+            page_size=self._config.page_size,
+            named=self._named,
+        )
+
+    def probe(self, prefix: str) -> Iterator[Probe]:
+        base = self._key(prefix)
+        slash = "/" if base and not base.endswith("/") else ""
+        return Prober(self._client, f"{base}{slash}").run()
+
     def close(self) -> None:
         self._link.close()
+
+
+def _seen(found: Metadata, *, listed: bool) -> tuple[object, ...]:
+    """What tells two objects of one name apart; a listing tells less, and finer times."""
+    when = found.last_modified and found.last_modified.replace(microsecond=0)
+    known = (found.size, found.etag, when)
+    return known if listed else (*known, found.version, found.content_type, dict(found.user))

@@ -11,6 +11,7 @@ import hmac
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 UNSIGNED = "UNSIGNED-PAYLOAD"
@@ -71,6 +72,39 @@ class Signer:
             f"SignedHeaders={listed}, Signature={proof}"
         )
         return signed
+
+    def presign(
+        self,
+        keys: Keys,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        seconds: int,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        now: float | None = None,
+    ) -> list[tuple[str, str]]:
+        """The query of a request that others send: ``query``, encoded, and the proof in it."""
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+        scope = f"{stamp[:8]}/{self._region}/{self._service}/aws4_request"
+        listed = ";".join(sorted(headers))
+        proof = {
+            "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+            "X-Amz-Credential": f"{keys.access_key}/{scope}",
+            "X-Amz-Date": stamp,
+            "X-Amz-Expires": str(seconds),
+            "X-Amz-SignedHeaders": listed,
+        }
+        if keys.token:
+            proof["X-Amz-Security-Token"] = keys.token
+        pairs = [*query, *((name, quote(value, safe="-_.~")) for name, value in proof.items())]
+        search = "&".join(f"{name}={value}" for name, value in sorted(pairs))
+        lines = "\n".join(f"{name}:{headers[name]}" for name in sorted(headers))
+        canonical = f"{method}\n{path}\n{search}\n{lines}\n\n{listed}\n{UNSIGNED}"
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
+        key = self._key(keys.secret_key, stamp[:8])
+        return [*pairs, ("X-Amz-Signature", hmac.digest(key, text.encode(), "sha256").hex())]
 
     def _key(self, secret: str, day: str) -> bytes:
         known_secret, known_day, key = self._derived

@@ -54,12 +54,34 @@ def _ask_for_bucket(client: Client, path: str) -> None:
 
 def tags_of(client: Client, path: str, key: str, version: str | None) -> dict[str, str] | None:
     """The tags of an object; None where they may not be read."""
+    try:
+        return _ask_for_tags(client, path, key, version)
+    except (PermissionDenied, Unsupported):
+        return None
+
+
+def tags_to_carry(client: Client, path: str, key: str, version: str | None) -> dict[str, str]:
+    """The tags that a copy has to carry over; raises where there may be some it cannot read.
+
+    A HEAD that tells of no tags proves nothing: whoever may not read them is not told that there
+    are any. A server without tags (501) is believed, unless it counts some.
+    """
+    try:
+        return _ask_for_tags(client, path, key, version)
+    except PermissionDenied as error:
+        error.hint = "Allow reading them (s3:GetObjectTagging), or copy with carry_tags=False."
+        raise
+    except Unsupported as error:
+        if not _head(client, path, key, version)[1]:
+            return {}
+        error.hint = "It counts some, though: copy with carry_tags=False to leave them."
+        raise
+
+
+def _ask_for_tags(client: Client, path: str, key: str, version: str | None) -> dict[str, str]:
     query = [("tagging", "")]
     if version:
         query.append(("versionId", version))
-    try:
-        answer = client.send("tags", path, Request("GET", key, query=query))
-    except (PermissionDenied, Unsupported):
-        return None
+    answer = client.send("tags", path, Request("GET", key, query=query))
     pairs = (leaves(block) for block in blocks(answer.body, "Tag"))
     return {pair.get("Key", ""): pair.get("Value", "") for pair in pairs}

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from calque.errors import CalqueError, InvalidInput, Unexpected
+from calque.errors import CalqueError, InvalidInput, Unexpected, Unsupported
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.options import WriteOptions
 from calque.operator.service import WriteAgain
@@ -135,6 +135,8 @@ class Write:
             put_tags(self.client, self.path, self.key, tags)
 
     def _in_parts(self, pieces: Iterator[bytes]) -> Metadata:
+        if not self.config.commits(self.options.if_not_exists, self.options.if_match):
+            raise uncommittable(self.client.location(self.key))
         uploads = Uploads(self.client)
         headers = self._headers()
         if self.config.checksum == "crc32":
@@ -248,6 +250,15 @@ class _Sending:
 def _misses_a_part(error: BaseException) -> bool:
     refusal = refusal_behind(error) if isinstance(error, InvalidInput) else None
     return refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder")
+
+
+def uncommittable(location: str) -> Unsupported:
+    """The error for a condition that the commit of an upload would not keep."""
+    return Unsupported(
+        f"{location}: this server does not keep the condition on the commit of an upload "
+        "(see commit_conditions), and so large an object is made by one",
+        hint="Leave the condition out, or make the object smaller than a part.",
+    )
 
 
 def _let_go(ahead: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:

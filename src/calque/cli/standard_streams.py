@@ -1,0 +1,76 @@
+"""``-`` in a copy: what is piped in becomes an object, an object's bytes are piped out."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from calque.cli.copying import Copied, terminable
+from calque.cli.places import Place
+from calque.errors import InvalidInput, IsADirectory, Unsupported
+from calque.operator.options import CopyKeywords
+from calque.operator.reading import pinned_to, steady
+from calque.values import ByteRange, Metadata
+
+STANDARD = "-"
+_OF_COPIES = ("chunk", "carry_class")
+"""Options that say something of a source or of parts; a pipe has neither."""
+
+
+def refuse_unfit(source: str, target: str, options: CopyKeywords, *, resume: bool) -> None:
+    """Say which options mean nothing for a pipe."""
+    if source == target == STANDARD:
+        raise InvalidInput("standard input to standard output is no copy", hint="That is `cat`.")
+    if resume:
+        raise Unsupported("a copy from or to a pipe cannot be resumed: its bytes are gone")
+    given = [name for name in _OF_COPIES if options.get(name)]
+    given += ["source_version"] if source == STANDARD and options.get("source_version") else []
+    if target == STANDARD:
+        given += [name for name in ("if_not_exists", "if_match") if options.get(name)]
+    if given:
+        shown = given[0].replace("_", "-")
+        raise InvalidInput(f"--{shown} means nothing where {STANDARD} stands for a pipe")
+
+
+def store_standard_input(target: Place, options: CopyKeywords) -> Copied:
+    """Write what comes in as one object; cut off by an error or a signal it leaves nothing."""
+    if not target.path or target.path.endswith("/") or target.is_local_directory:
+        raise IsADirectory(
+            f"{target.location} is a directory, and standard input has no name to keep",
+            hint="Name the object: calque cp - s3://bucket/key.",
+        )
+    begun = time.monotonic()
+    with terminable():
+        made = target.operator.write(
+            target.path,
+            sys.stdin.buffer,
+            if_not_exists=options.get("if_not_exists", False),
+            if_match=options.get("if_match"),
+            concurrent=options.get("concurrent", 4),
+        )
+    return _report(STANDARD, target.location, made, Metadata(path=STANDARD), begun)
+
+
+def show_on_standard_output(source: Place, options: CopyKeywords) -> Copied:
+    """Write an object's bytes as they arrive, all of one version."""
+    begun = time.monotonic()
+    found = source.operator.stat(source.path, version=options.get("source_version"))
+    service = source.operator.service
+    reading = pinned_to(service, found, ByteRange(0, found.size))
+    for chunk in steady(service, found.path, reading) if found.size else ():
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+    return _report(source.location, STANDARD, found, found, begun)
+
+
+def _report(source: str, target: str, made: Metadata, found: Metadata, begun: float) -> Copied:
+    return Copied(
+        source=source,
+        target=target,
+        bytes=made.size,
+        seconds=time.monotonic() - begun,
+        route="through the client",
+        resumed_from=0,
+        metadata=made,
+        source_metadata=found,
+    )

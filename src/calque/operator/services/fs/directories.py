@@ -1,0 +1,54 @@
+"""Directories made and removed; symlinks are never followed out of the one that is removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.root import Root
+
+_OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Somebody writes there, has removed it already, or it is no directory of its own."""
+
+
+def create_dir(root: Root, path: str, *, durable: bool) -> None:
+    """Make a directory and what is missing above it, each fsynced into its parent."""
+    key = root.directory_key(path)
+    with about(root.absolute(key)):
+        os.close(root.open_directory(key, make=True, durable=durable))
+
+
+def remove_empty(root: Root, path: str) -> None:
+    """Remove a directory and those below it, as far as they are empty."""
+    key = root.directory_key(path)
+    above, _, name = key.rpartition("/")
+    with about(root.absolute(key)), suppress(FileNotFoundError, NotADirectoryError):
+        parent = root.open_directory(above)
+        try:
+            _remove(parent, name)
+        finally:
+            os.close(parent)
+
+
+def _remove(parent: int, name: str) -> None:
+    try:
+        opened = os.open(name, _OPENED, dir_fd=parent)
+    except OSError as error:
+        if error.errno in _STAYS:
+            return
+        raise
+    try:
+        with os.scandir(opened) as entries:
+            below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for each in below:
+            _remove(opened, each)
+    finally:
+        os.close(opened)
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in _STAYS:
+            raise

@@ -1,0 +1,51 @@
+"""Every version of the objects under a prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from urllib.parse import unquote_plus
+
+from calque.errors import Unexpected
+from calque.operator.services.s3.client import Client, Request
+from calque.operator.services.s3.replies import bare_etag, blocks, leaves, moment
+from calque.values import Metadata
+
+
+def list_versions(
+    client: Client, path: str, prefix: str, *, page_size: int, named: Callable[[str], str]
+) -> Iterator[Metadata]:
+    """As S3 lists them: keys in order, the newest first. Deletes, which have no bytes, are none."""
+    markers: list[tuple[str, str]] = []
+    while True:
+        query = [("versions", ""), ("encoding-type", "url"), ("max-keys", str(page_size))]
+        query += [("prefix", prefix), *markers]
+        body = client.send("list", path, Request("GET", None, query=query)).body
+        head = leaves(body)
+        decode = unquote_plus if head.get("EncodingType") == "url" else str
+        for block in blocks(body, "Version"):
+            yield _version(leaves(block), decode, named)
+        if head.get("IsTruncated") != "true":
+            return
+        following = [
+            ("key-marker", decode(head.get("NextKeyMarker", ""))),
+            ("version-id-marker", head.get("NextVersionIdMarker", "")),
+        ]
+        if following == markers or not following[0][1]:
+            raise Unexpected(f"{client.location(prefix)}: a listing does not say where it goes on")
+        markers = following
+
+
+def _version(
+    fields: dict[str, str], decode: Callable[[str], str], named: Callable[[str], str]
+) -> Metadata:
+    path = named(decode(fields.get("Key", "")))
+    version = fields.get("VersionId")
+    listed = Metadata.listed(
+        path,
+        int(fields.get("Size") or 0),
+        moment(fields.get("LastModified")),
+        etag=bare_etag(fields.get("ETag")),
+        storage_class=fields.get("StorageClass"),
+    )
+    return replace(listed, version=version, is_dir=path.endswith("/"))
