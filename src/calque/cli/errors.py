@@ -44,8 +44,7 @@ def errors(
     """
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
-        find_load(opened, load_id)
-        found = list(errors_of(opened, load_id))
+        found = list(errors_of(opened, find_load(opened, load_id).load_id))
     if json:
         as_json(found)
     else:

@@ -20,6 +20,8 @@ from calque.ledger.tables import TableRow, lock_table, upsert
 from calque.values import SourceIdentity
 
 TOGETHER = 5000
+ADOPTED = "rebuild"
+"""The owner of a load that was taken in from the table: it was run with another ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class Manifest:
     truncate: bool = False
     last: bool = True
     label: str | None = None
+    forced: bool = False
+    """Rows of a file that another ledger's load brought meanwhile are no reason to give it up."""
 
     def encode(self) -> bytes:
         return zlib.compress(
@@ -109,6 +113,7 @@ class Manifest:
                     "truncate": self.truncate,
                     "last": self.last,
                     "label": self.label,
+                    "forced": self.forced,
                 },
                 separators=(",", ":"),
             ).encode(),
@@ -131,6 +136,7 @@ class Manifest:
             truncate=plain["truncate"],
             last=plain["last"],
             label=plain["label"],
+            forced=plain.get("forced", False),
         )
 
 
@@ -228,6 +234,18 @@ def adopt(
     return False
 
 
+def loads_of_ledger(ledger: Ledger, load_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Table number and owner of those of these loads that the ledger knows."""
+    found: dict[str, tuple[int, str]] = {}
+    with ledger.read() as connection:
+        for start in range(0, len(load_ids), GET):
+            query = select(loads.c.load_id, loads.c.table_number, loads.c.owner).where(
+                loads.c.load_id.in_(load_ids[start : start + GET])
+            )
+            found.update((row[0], (row[1], row[2])) for row in connection.execute(query))
+    return found
+
+
 def _revive(
     connection: Connection,
     ledger: Ledger,
@@ -268,11 +286,11 @@ def _reopen(
             label=manifest.label,
             last=manifest.last,
             state="PREPARED",
-            owner="rebuild",
+            owner=ADOPTED,
             lease_until=now,
             started_at=min((one.verified_at for one in manifest.sources), default=now),
             base_version=table_version,
-            purge=False,
+            purge=manifest.purge,
         )
         # Another that rebuilds at the same time: wait for it, and leave the load to it.
         .on_conflict_do_nothing()

@@ -77,8 +77,9 @@ def history(
 
 
 def find_load(ledger: Ledger, load_id: str) -> LoadRow:
-    """One load; NotFound if the ledger has never seen it."""
+    """One load by its id, or the last of a label; NotFound if the ledger has never seen it."""
     found = _loads(ledger, [loads.c.load_id == load_id], 1)
+    found = found or _loads(ledger, [loads.c.label == load_id], 1)
     if not found:
         raise NotFound(
             f"there is no load {load_id!r} in the ledger at {ledger.where}",

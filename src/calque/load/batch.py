@@ -16,7 +16,7 @@ from calque.load.compare import Decision
 from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
 from calque.load.plan import make_plan
-from calque.load.protocol import LoadRun
+from calque.load.protocol import LoadRun, Overtaken
 from calque.load.replace import (
     drop_sources,
     find_earlier_rows,
@@ -52,9 +52,10 @@ class Batch:
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
-    ) -> None:
+    ) -> list[Decision]:
         """Claim, write, prepare, commit, finalise. Adds a result row for every file.
 
+        Returns what is to be planned anew, since others got in between; it has no rows yet.
         Raises LoadAborted when the error policy gives the load up; then nothing was loaded.
         """
         decisions = self._replaceable(snapshot, decisions)
@@ -64,7 +65,7 @@ class Batch:
         files = self._granted(decisions, set(claimed.granted), claimed.held)
         if not files:
             load.give_up("other loads took every file", Manifest(last=last, label=start.label))
-            return
+            return []
         changed = self._replaced(decisions, files)
         outcomes: dict[str, FileOutcome] = {}
         with load.lease():
@@ -78,11 +79,16 @@ class Batch:
                 self.report.load_ids.append(start.load_id)
                 raise
             if manifest is not None:
-                self.report.table_version = load.commit(manifest)
+                try:
+                    self.report.table_version = load.commit(manifest)
+                except Overtaken:
+                    places = {file.location for file in files}
+                    return [one for one in decisions if one.file.location in places]
         self.report.load_ids.append(start.load_id)
         if manifest is not None:
             for row in manifest.results:
                 self.report.files.add(row)
+        return []
 
     def _replaceable(self, snapshot: Snapshot, decisions: Sequence[Decision]) -> list[Decision]:
         """The files that can be loaded; those whose earlier rows cannot be replaced are failed."""
@@ -209,6 +215,8 @@ class Batch:
             archive=self.archive,
             last=last,
             label=load.start.label,
+            # Replacing takes the rows of a file's earlier load away: it has to know that one.
+            forced=self.request.force and self.request.on_changed != "replace",
         )
         if not kept:
             load.give_up("no file could be loaded", manifest)

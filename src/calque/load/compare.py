@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from calque.errors import CalqueError
@@ -74,6 +74,25 @@ class Comparison:
                 self._flush()
             raise
         self._flush()
+
+    def again(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Decide anew of files that were to be loaded, by what the ledger knows by now.
+
+        A record that was not there before is of a load that ended meanwhile. It counts unless it is
+        of other bytes: whether those of a moment ago were touched since is asked the next time.
+        """
+        assert self._table is not None, "there was a table to load into"
+        waiting = list(decisions)
+        known = mget(self._ledger, self._table, [one.file.location for one in waiting])
+        for one in waiting:
+            record = known.get(one.file.location)
+            seen = one.known.load_id if one.known else None
+            if self._request.force or record is None or record.load_id == seen:
+                yield replace(one, known=record)
+            elif judge(record, one.file.identity) is not Verdict.DIFFERENT:
+                yield Decision(one.file, Status.SKIPPED_LOADED, None, record)
+            else:
+                yield self._changed(one.file, record)
 
     def _first_look(self) -> Iterator[Decision | _Pair]:
         """Decisions where metadata suffices; pairs where the content has to be asked."""

@@ -94,7 +94,7 @@ def _remove_sidecar(settings: Settings, load: OldLoad, swept: Swept) -> bool:
         return True
     try:
         place = TableRoot.at(load.key.location, lake_of(load.key, settings).options)
-        swept.sidecars += Sidecars(place).remove(load.load_id)
+        swept.sidecars += Sidecars(place).forget(load.load_id)
     except CalqueError as error:
         swept.troubles.append(f"the sidecar of load {load.load_id} stays: {error.message}")
         return False
