@@ -65,7 +65,7 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
         _take(connection, table, start, wanted)
         granted, held = _sort(connection, table, start, wanted)
         ended = [one for one in wanted if held.get(one.identity.location) == ENDED]
-        loaded = [] if start.force else _loaded(connection, ledger, table, [*granted, *ended])
+        loaded = [] if start.force else _loaded(connection, table, [*granted, *ended])
         for location in loaded:
             held.pop(location, None)
             connection.execute(
@@ -159,18 +159,14 @@ def _sort(
     return granted, held
 
 
-def _loaded(
-    connection: Connection, ledger: Ledger, table: TableRow, granted: Sequence[Wanted]
-) -> list[str]:
+def _loaded(connection: Connection, table: TableRow, granted: Sequence[Wanted]) -> list[str]:
     """Files that another load finished between our look and our claim."""
     loaded = []
-    now = ledger.now()
     for chunk in _chunks(granted):
         by_location = {one.identity.location: one for one in chunk}
         query = select(*KNOWN).where(
             files.c.table_number == table.number,
             files.c.location.in_(list(by_location)),
-            files.c.expires_at > now,
         )
         for known in map(Known._make, connection.execute(query)):
             one = by_location[known.location]

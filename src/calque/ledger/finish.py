@@ -307,7 +307,7 @@ def _record(
     table_version: int,
     manifest: Manifest,
 ) -> None:
-    now = ledger.now()
+    now = ledger.lease_now(connection)
     # The table's row first, then those of files: so two that record at once never deadlock.
     row = connection.execute(
         select(tables.c.truncated_version, tables.c.first_load_at)
@@ -374,7 +374,7 @@ def _upsert_files(
     table_version: int,
     sources: Sequence[LoadedFile],
 ) -> None:
-    now = ledger.now()
+    now = ledger.lease_now(connection)
     statement = upsert(connection, files)
     values = {
         column.name: getattr(statement.excluded, column.name)

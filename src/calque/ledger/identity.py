@@ -106,9 +106,21 @@ def needs_renewal(known: Known, now: int, life: int) -> bool:
     return known.expires_at - now < life // 4
 
 
-def uncertain(found: SourceIdentity, first_load: int | None, now: int, life: int) -> bool:
-    """No record, but there may have been one: file and first load are older than records live."""
+def uncertain(
+    found: SourceIdentity,
+    first_load: int | None,
+    now: int,
+    life: int,
+    forgotten: int | None = None,
+) -> bool:
+    """No record, but there may have been one: file and first load are older than records live.
+
+    ``forgotten`` is the youngest time stamp of which a record was dropped: by it the answer does
+    not depend on anybody's clock, neither now nor when that was done.
+    """
     modified = micros(found.last_modified)
-    if first_load is None or modified is None:
+    if modified is None:
         return False
-    return modified < now - life and first_load < now - life
+    if forgotten is not None and modified <= forgotten:
+        return True
+    return first_load is not None and max(modified, first_load) < now - life

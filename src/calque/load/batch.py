@@ -12,6 +12,7 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.files import mget
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
+from calque.load.commits import catch_up
 from calque.load.compare import Decision
 from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
@@ -192,6 +193,8 @@ class Batch:
         names = {one.location for one in kept} - set(moved)
         # As the table is now: others may have rewritten data files since the load began.
         fresh = self.lake.open() if changed else snapshot
+        if changed:
+            catch_up(self.ledger, self.lake, self.table, fresh, load.start.base_version)
         old = find_earlier_rows(
             self.ledger, self.table, fresh, (one for one in changed if one.location in names)
         )

@@ -61,7 +61,7 @@ class Comparison:
         self._ledger = ledger
         self._table = table
         self._look_only = look_only
-        self._now = ledger.now()
+        self._now = ledger.shared_now()
         self._renew: list[str] = []
         self._refresh: list[tuple[Known, SourceIdentity]] = []
 
@@ -159,8 +159,9 @@ class Comparison:
         if too_young(file, self._request.min_age):
             return Decision(file, Status.IN_PROGRESS, "younger than the minimum age")
         first = self._table.first_load_at if self._table else None
+        forgotten = self._table.forgotten_until if self._table else None
         if not self._request.load_uncertain_files and uncertain(
-            file.identity, first, self._now, self._ledger.life
+            file.identity, first, self._now, self._ledger.life, forgotten
         ):
             return Decision(
                 file,

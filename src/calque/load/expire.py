@@ -90,7 +90,7 @@ def _let_go(ledger: Ledger, table: TableRow, owner: str, swept: Swept, *, absent
 
 
 def _remove_sidecar(settings: Settings, load: OldLoad, swept: Swept) -> bool:
-    if load.key.location is None:
+    if load.key.location is None or load.adopted:
         return True
     try:
         place = TableRoot.at(load.key.location, lake_of(load.key, settings).options)

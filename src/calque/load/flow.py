@@ -6,13 +6,15 @@ import getpass
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.config import Settings
-from calque.errors import DataError, NotFound, StatementInvalid
+from calque.errors import CalqueError, DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
+from calque.ledger.expire import OldLoad, expire_some
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, note_restore, register_table, void_records
 from calque.load.archive import checked_archive
@@ -118,6 +120,8 @@ class Statement:
             preview(self.request, stage, self.lake, snapshot, files, self._engine_for, self.report)
         else:
             self._load(stage, snapshot, table, decisions)
+            if table is not None:
+                self._expire(table)
         self.report.ignored = stage.ignored
         if self._others:
             self.report.notes.append(
@@ -201,6 +205,19 @@ class Statement:
         self.report.purged += done.removed
         self.report.archived += done.archived
         self.report.notes.extend(done.troubles)
+
+    def _expire(self, table: TableRow) -> None:
+        """A few records whose time is over, with what their loads left: nobody needs a cron job."""
+        sidecars = Sidecars(self.lake.place)
+
+        def release(load: OldLoad) -> bool:
+            if not load.adopted:
+                sidecars.forget(load.load_id)
+            return True
+
+        # What could not go now goes the next time; the load itself is over and was right.
+        with suppress(CalqueError):
+            expire_some(self.ledger, table, release)
 
     def _decisions(self, stage: Stage, table: TableRow | None) -> Iterator[Decision]:
         """Files to be loaded, within the limits; the others become result rows on the way."""
