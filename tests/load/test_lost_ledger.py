@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import select
 
@@ -23,6 +24,7 @@ from tests.load.loader import LEASE, Place, ended, report, run, start
 from tests.load.world import assert_settled, ids, write_files
 
 FREEZE = 2.5 * LEASE
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
 @pytest.fixture
@@ -142,7 +144,8 @@ def test_history_and_purges_come_back(place: Place) -> None:
     write_files(place.stage, 2)
     (place.stage / "bad.csv").write_text("id,name\n1,a\nx,b\n")
     lost = Place(place.folder, place.kind, str(place.folder / "first.db"))
-    assert run(lost, "victim", "purge.before:kill", purge=True, on_error=on_error("continue")) < 0
+    options = {"purge": True, "on_error": on_error("continue"), "schema": SCHEMA}
+    assert run(lost, "victim", "purge.before:kill", **options) < 0
     assert len(list(place.stage.iterdir())) == 3
     before = loads_of(lost)
     told = place.load()
