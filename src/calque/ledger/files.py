@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from sqlalchemy import Select, delete, select, update
 
@@ -85,7 +87,11 @@ def renew(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> None:
             )
 
 
-def refresh(ledger: Ledger, table: TableRow, seen: Sequence[tuple[Known, SourceIdentity]]) -> None:
+Seen = tuple[Known, SourceIdentity, Mapping[str, Any] | None]
+"""A record, and what its file is now: its identity, and what else is known about it."""
+
+
+def refresh(ledger: Ledger, table: TableRow, seen: Sequence[Seen]) -> None:
     """The same content under a new face: take over the new metadata, load nothing.
 
     A record that another load replaced in the meantime is left as it is.
@@ -94,7 +100,7 @@ def refresh(ledger: Ledger, table: TableRow, seen: Sequence[tuple[Known, SourceI
     with ledger.write() as connection:
         expires = ledger.lease_now(connection) + ledger.life
         # In key order: two that refresh the same records at once wait, and never deadlock.
-        for known, identity in sorted(seen, key=lambda one: one[0].location):
+        for known, identity, about in sorted(seen, key=lambda one: one[0].location):
             connection.execute(
                 update(files)
                 .where(
@@ -107,6 +113,7 @@ def refresh(ledger: Ledger, table: TableRow, seen: Sequence[tuple[Known, SourceI
                     last_modified=micros(identity.last_modified),
                     version=identity.version,
                     token=identity.token,
+                    metadata=json_of(about),
                     verified_at=now,
                     expires_at=expires,
                 )
@@ -145,6 +152,11 @@ def parts_of_load(ledger: Ledger, table: TableRow, load_id: str) -> dict[str, st
     )
     with ledger.read() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def json_of(about: Mapping[str, Any] | None) -> str | None:
+    """What else is known about a file, as its record keeps it."""
+    return json.dumps(about, ensure_ascii=False, sort_keys=True) if about else None
 
 
 def after_prefix(prefix: str) -> str | None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Executable, delete, insert, select, update
 
 from calque.errors import Aborted, Unexpected
 from calque.ledger.database import Ledger
-from calque.ledger.files import GET
+from calque.ledger.files import GET, json_of
 from calque.ledger.identity import micros
 from calque.ledger.schema import OPEN, claims, errors, files, loads, purges, results, tables
 from calque.ledger.tables import TableRow, lock_table, upsert
@@ -35,6 +35,8 @@ class LoadedFile:
     verified_at: int
     parts: tuple[tuple[str, int, int], ...] = ()
     """(data file, first row, rows)."""
+    about: Mapping[str, Any] | None = None
+    """What the listing or a look told besides the identity: content type, user metadata …"""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -44,6 +46,7 @@ class LoadedFile:
             "content_hash": self.content_hash,
             "verified_at": self.verified_at,
             "parts": [list(part) for part in self.parts],
+            **({"about": dict(self.about)} if self.about else {}),
         }
 
     @classmethod
@@ -55,6 +58,7 @@ class LoadedFile:
             data["content_hash"],
             data["verified_at"],
             tuple((path, first, rows) for path, first, rows in data["parts"]),
+            data.get("about"),
         )
 
 
@@ -398,6 +402,7 @@ def _upsert_files(
                 "last_modified": micros(source.identity.last_modified),
                 "version": source.identity.version,
                 "token": source.identity.token,
+                "metadata": json_of(source.about),
                 "content_hash": source.content_hash,
                 "verified_at": source.verified_at,
                 "expires_at": now + ledger.life,

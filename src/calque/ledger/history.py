@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -135,10 +136,11 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
         for row in connection.execution_options(yield_per=5000).execute(query):
             if not row.location.startswith(prefix):
                 return
-            yield {
+            told = {
                 name: moment(value) if name in _MOMENTS else value
                 for name, value in row._mapping.items()
             }
+            yield told | {"metadata": json.loads(told["metadata"] or "{}")}
 
 
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}

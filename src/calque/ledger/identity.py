@@ -101,6 +101,13 @@ def _racy(known: Known, found: SourceIdentity) -> Verdict:
     return Verdict.SAME
 
 
+def is_stale(known: Known, found: SourceIdentity) -> bool:
+    """The same bytes, written again: the record's version or time is no longer the file's."""
+    if found.version is not None and found.version != known.version:
+        return True
+    return found.last_modified is not None and micros(found.last_modified) != known.last_modified
+
+
 def needs_renewal(known: Known, now: int, life: int) -> bool:
     """Less than a quarter of its life is left: the file is evidently still staged, keep it."""
     return known.expires_at - now < life // 4

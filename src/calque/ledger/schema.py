@@ -74,6 +74,7 @@ files = Table(
     Column("version", Text),
     Column("token", Text),
     Column("content_hash", Text),
+    Column("metadata", Text),
     Column("verified_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("load_id", String, nullable=False),
@@ -186,11 +187,18 @@ def _archives(connection: Connection) -> None:
 
 
 def _forgotten(connection: Connection) -> None:
-    """How young the files are of which records were dropped, and where to look next for more."""
-    have = {column["name"] for column in inspect(connection).get_columns(tables.name)}
-    for name, kind in (("forgotten_until", "BIGINT"), ("swept_to", "TEXT")):
+    """How young the files are of which records were dropped, and where to look next for more.
+
+    And what is known about a file besides its identity.
+    """
+    for table, name, kind in (
+        (tables, "forgotten_until", "BIGINT"),
+        (tables, "swept_to", "TEXT"),
+        (files, "metadata", "TEXT"),
+    ):
+        have = {column["name"] for column in inspect(connection).get_columns(table.name)}
         if name not in have:
-            connection.execute(text(f"ALTER TABLE {tables.name} ADD COLUMN {name} {kind}"))
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (

@@ -12,7 +12,7 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.files import mget
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
-from calque.load.commits import catch_up
+from calque.load.commits import catch_up, find_rival
 from calque.load.compare import Decision
 from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
@@ -76,6 +76,9 @@ class Batch:
                     load, snapshot, files, written, outcomes, changed, verified_at, last
                 )
             except BaseException as error:
+                if isinstance(error, CalqueError) and self._others_came(start, files):
+                    load.give_up("another ledger's load was quicker", Manifest(label=start.label))
+                    return _of_files(decisions, files)
                 load.give_up(_reason(error), self._failed(files, outcomes, error, last, start))
                 self.report.load_ids.append(start.load_id)
                 raise
@@ -83,13 +86,25 @@ class Batch:
                 try:
                     self.report.table_version = load.commit(manifest)
                 except Overtaken:
-                    places = {file.location for file in files}
-                    return [one for one in decisions if one.file.location in places]
+                    return _of_files(decisions, files)
         self.report.load_ids.append(start.load_id)
         if manifest is not None:
             for row in manifest.results:
                 self.report.files.add(row)
         return []
+
+    def _others_came(self, start: LoadStart, files: Sequence[StagedFile]) -> bool:
+        """Whether another ledger's load brought some of the files, and may have purged them."""
+        sources = tuple(LoadedFile(file.identity, 0, 0, None, 0) for file in files)
+        wanted = Manifest(sources=sources, label=start.label, forced=start.force)
+        try:
+            fresh = self.lake.open()
+            rival = find_rival(
+                self.ledger, self.lake, self.table, fresh, start.base_version, wanted
+            )
+        except CalqueError:
+            return False  # what went wrong first is what is told
+        return rival is not None
 
     def _replaceable(self, snapshot: Snapshot, decisions: Sequence[Decision]) -> list[Decision]:
         """The files that can be loaded; those whose earlier rows cannot be replaced are failed."""
@@ -281,6 +296,11 @@ def abort_of(error: DataError, report: Report) -> LoadAborted:
     return aborted
 
 
+def _of_files(decisions: Sequence[Decision], files: Sequence[StagedFile]) -> list[Decision]:
+    places = {file.location for file in files}
+    return [one for one in decisions if one.file.location in places]
+
+
 def _load_seen(one: Decision) -> str | None:
     return one.known.load_id if one.known else None
 
@@ -325,6 +345,7 @@ def _sources(
             content_hash=outcomes[one.location].content_hash,
             verified_at=verified_at,
             parts=tuple(parts.get(one.location, ())),
+            about=one.about,
         )
         for one in files
     ]

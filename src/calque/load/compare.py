@@ -15,8 +15,8 @@ from itertools import islice
 
 from calque.errors import CalqueError
 from calque.ledger import Known, Ledger, TableRow, Verdict, judge
-from calque.ledger.files import GET, mget, refresh, renew, scan
-from calque.ledger.identity import micros, needs_renewal, uncertain
+from calque.ledger.files import GET, Seen, mget, refresh, renew, scan
+from calque.ledger.identity import is_stale, micros, needs_renewal, uncertain
 from calque.load.digest import content_hash
 from calque.load.manifest import StagedFile, Status
 from calque.load.stage import Missing, Stage, too_young
@@ -63,7 +63,7 @@ class Comparison:
         self._look_only = look_only
         self._now = ledger.shared_now()
         self._renew: list[str] = []
-        self._refresh: list[tuple[Known, SourceIdentity]] = []
+        self._refresh: list[Seen] = []
 
     def __iter__(self) -> Iterator[Decision]:
         try:
@@ -107,6 +107,7 @@ class Comparison:
                 and known.etag is not None
                 and known.etag == file.identity.etag
                 and known.expires_at >= renew_before
+                and not is_stale(known, file.identity)
                 and not force
             ):
                 yield Decision(file, Status.SKIPPED_LOADED, None, known)
@@ -150,6 +151,8 @@ class Comparison:
             self._keep(known.location)
         verdict = judge(known, file.identity)
         if verdict is Verdict.SAME:
+            if is_stale(known, file.identity):
+                self._retell(known, file)
             return Decision(file, Status.SKIPPED_LOADED, None, known)
         if verdict is Verdict.CHECK:
             return _Pair(file, known)
@@ -206,7 +209,7 @@ class Comparison:
             return Decision(pair.file, Status.CHANGED, f"cannot be compared: {error.message}")
         if found != pair.known.content_hash:
             return self._changed(pair.file, pair.known)
-        self._refresh.append((pair.known, pair.file.identity))
+        self._retell(pair.known, pair.file)
         touched = pair.known.last_modified != micros(pair.file.identity.last_modified)
         message = "touched, but its content is the same" if touched else None
         return Decision(pair.file, Status.SKIPPED_LOADED, message, pair.known)
@@ -214,6 +217,11 @@ class Comparison:
     def _keep(self, location: str) -> None:
         self._renew.append(location)
         if len(self._renew) >= FLUSH:
+            self._flush()
+
+    def _retell(self, known: Known, file: StagedFile) -> None:
+        self._refresh.append((known, file.identity, file.about))
+        if len(self._refresh) >= FLUSH:
             self._flush()
 
     def _flush(self) -> None:

@@ -54,6 +54,18 @@ class Metadata:
         """What ``if_match`` accepts to be sure of the same bytes: the etag, else the token."""
         return self.etag or self.token
 
+    def details(self) -> dict[str, Any] | None:
+        """All that is known besides path and identity, as plain values; None if that is nothing."""
+        found: dict[str, Any] = {
+            name: value for name in _DETAILS if (value := getattr(self, name)) is not None
+        }
+        for name, some in (("user", self.user), ("tags", self.tags)):
+            if some:
+                found[name] = dict(some)
+        if self.checksum is not None:
+            found["checksum"] = {self.checksum.algorithm: self.checksum.value}
+        return found or None
+
     @classmethod
     def listed(
         cls,
@@ -93,6 +105,16 @@ class Metadata:
     def __reduce__(self) -> tuple[Any, ...]:
         return Metadata, tuple(_plain(getattr(self, name)) for name in self.__slots__)
 
+
+_DETAILS = (
+    "content_type",
+    "content_encoding",
+    "content_language",
+    "content_disposition",
+    "cache_control",
+    "expires",
+    "storage_class",
+)
 
 (
     _set_path,
