@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import Connection, Select, delete, func, select, update
 
 from calque.ledger.database import Ledger
 from calque.ledger.files import GET, PAGE
@@ -91,7 +91,11 @@ def _drop_records(ledger: Ledger, number: int, begin: str) -> _Page:
         )
         page = connection.execute(query).all()
     written = horizon - ledger.life
-    over = [row for row in page if row[2] <= horizon and (row[1] or 0) <= written]
+    over = [
+        (location, modified or 0)
+        for location, modified, expires in page
+        if expires <= horizon and (modified or 0) <= written
+    ]
     end = page[-1].location if len(page) == PAGE else None
     dropped: Counter[str] = Counter()
     for start in range(0, len(over), GET):
@@ -99,20 +103,22 @@ def _drop_records(ledger: Ledger, number: int, begin: str) -> _Page:
     return _Page(end, dropped)
 
 
-def _drop_some(ledger: Ledger, number: int, horizon: int, over: Sequence[Row[Any]]) -> Counter[str]:
+def _drop_some(
+    ledger: Ledger, number: int, horizon: int, over: Sequence[tuple[str, int]]
+) -> Counter[str]:
     with ledger.write() as connection:
         lock_table(connection, number)
         gone = connection.execute(
             delete(files)
             .where(
                 files.c.table_number == number,
-                files.c.location.in_([row.location for row in over]),
+                files.c.location.in_([location for location, _ in over]),
                 files.c.expires_at <= horizon,  # somebody may have renewed it just now
             )
             .returning(files.c.load_id)
         )
         dropped = Counter(gone.scalars())
-        _note_forgotten(connection, number, [row.last_modified or 0 for row in over])
+        _note_forgotten(connection, number, [modified for _, modified in over])
     return dropped
 
 

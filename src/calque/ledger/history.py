@@ -140,7 +140,7 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
                 name: moment(value) if name in _MOMENTS else value
                 for name, value in row._mapping.items()
             }
-            yield told | {"metadata": json.loads(told["metadata"] or "{}")}
+            yield told | {"metadata": json.loads(row.metadata or "{}")}
 
 
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
