@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,9 +16,11 @@ import pytest
 from calque.config import Settings
 from calque.errors import AlreadyExists
 from calque.ledger import open_ledger
+from calque.ledger.identity import DAY
+from calque.load.expire import expire
 from calque.load.truncate import truncate_table
 from calque.testing.postgres import PostgresServer
-from tests.load.loader import Place, run
+from tests.load.loader import Place, ended, report, run, start
 from tests.load.meddling import Meddling
 from tests.load.test_others import expire_snapshots, restore
 from tests.load.world import assert_settled, ids, write_file, write_files
@@ -295,3 +298,32 @@ def test_a_marker_is_kept_until_it_is_noted(tmp_path: Path) -> None:
     expire_snapshots(place)
     assert counts(place) == {"SKIPPED_LOADED": 4}
     assert_settled(place, expected)
+
+
+def test_many_ledgers_at_once(simple: Place) -> None:
+    """Loaders with a ledger each start at once, without a table yet: every file counts once."""
+    expected = write_files(simple.stage, 4)
+    places = [replace(simple, ledger=str(simple.folder / f"l{number}.db")) for number in range(3)]
+    running = [start(one, f"l{number}") for number, one in enumerate(places)]
+    for number, one in enumerate(places):
+        assert ended(one, f"l{number}", running[number]) == 0, report(one, f"l{number}")
+    for one in places:
+        assert counts(one) == {"SKIPPED_LOADED": 4}
+        assert_settled(one, expected)
+
+
+def test_a_sidecar_is_left_to_its_ledger(simple: Place, simple_other: Place) -> None:
+    """A ledger that took a load in forgets it in time, and leaves what it left beside the table."""
+    expected = write_files(simple.stage, 1)
+    simple.load()
+    simple_other.load()
+
+    def later() -> int:
+        return time.time_ns() // 1000 + 70 * DAY
+
+    with open_ledger(simple_other.ledger, clock=later) as ledger:
+        swept = expire(Settings(), ledger)
+    assert (swept.files, swept.loads, swept.sidecars) == (1, 1, 0)
+    lost = replace(simple, ledger=str(simple.folder / "lost.db"))
+    assert counts(lost) == {"SKIPPED_LOADED": 1}
+    assert ids(simple) == Counter(expected)

@@ -47,7 +47,7 @@ def expire(ledger: Ledger, release: Callable[[OldLoad], bool] = lambda load: Tru
         page = _Page(end="")
         while page.end is not None:
             page = _drop_records(ledger, number, page.end)
-            dropped += len(page.dropped)
+            dropped += page.dropped.total()
     return Expired(dropped, _drop_loads(ledger, release, _old_loads()))
 
 
@@ -60,11 +60,11 @@ def expire_some(ledger: Ledger, table: TableRow, release: Callable[[OldLoad], bo
     if (page.end or "") != begin:
         with ledger.write() as connection:
             connection.execute(update(tables).where(this).values(swept_to=page.end))
-    names = sorted(page.dropped.keys())
+    names = sorted(page.dropped)
     if not names:
         return Expired(0, 0)
     old = _drop_loads(ledger, release, _old_loads().where(loads.c.load_id.in_(names[:GET])))
-    return Expired(sum(page.dropped.values()), old)
+    return Expired(page.dropped.total(), old)
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def parts_of_load(ledger: Ledger, table: TableRow, load_id: str) -> dict[str, st
 
 def json_of(about: Mapping[str, Any] | None) -> str | None:
     """What else is known about a file, as its record keeps it."""
-    return json.dumps(about, ensure_ascii=False, sort_keys=True) if about else None
+    return json.dumps(about, sort_keys=True) if about else None
 
 
 def after_prefix(prefix: str) -> str | None:

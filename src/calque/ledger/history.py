@@ -78,12 +78,20 @@ def history(
 
 
 def find_load(ledger: Ledger, load_id: str) -> LoadRow:
-    """One load by its id, or the last of a label; NotFound if the ledger has never seen it."""
-    found = _loads(ledger, [loads.c.load_id == load_id], 1)
-    found = found or _loads(ledger, [loads.c.label == load_id], 1)
+    """One load; NotFound if the ledger has never seen it."""
+    return _one(ledger, load_id, _loads(ledger, [loads.c.load_id == load_id], 1))
+
+
+def load_called(ledger: Ledger, name: str) -> LoadRow:
+    """One load by its id, or the last that bore the label; NotFound if there is none."""
+    found = _loads(ledger, [loads.c.load_id == name], 1)
+    return _one(ledger, name, found or _loads(ledger, [loads.c.label == name], 1))
+
+
+def _one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
     if not found:
         raise NotFound(
-            f"there is no load {load_id!r} in the ledger at {ledger.where}",
+            f"there is no load {name!r} in the ledger at {ledger.where}",
             hint="See what there is with: calque history TABLE",
         )
     return found[0]

@@ -55,7 +55,6 @@ class Sidecars:
                 "purge": manifest.purge,
                 "archive": manifest.archive,
             },
-            ensure_ascii=False,
             separators=(",", ":"),
         )
         self._operator.write(self._full(self.path(load_id)), gzip.compress(body.encode(), 1))

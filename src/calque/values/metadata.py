@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -56,8 +57,11 @@ class Metadata:
 
     def details(self) -> dict[str, Any] | None:
         """All that is known besides path and identity, as plain values; None if that is nothing."""
+        told = _details(self)
+        if told == _NOTHING and not self.user:
+            return None  # as many listings have it, and they make millions of these
         found: dict[str, Any] = {
-            name: value for name in _DETAILS if (value := getattr(self, name)) is not None
+            name: value for name, value in zip(_DETAILS, told, strict=False) if value is not None
         }
         for name, some in (("user", self.user), ("tags", self.tags)):
             if some:
@@ -115,6 +119,8 @@ _DETAILS = (
     "expires",
     "storage_class",
 )
+_details = attrgetter(*_DETAILS, "tags", "checksum")
+_NOTHING = (None,) * (len(_DETAILS) + 2)
 
 (
     _set_path,
