@@ -125,10 +125,13 @@ def errors_of(ledger: Ledger, load_id: str) -> Iterator[dict[str, Any]]:
 
 
 def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[dict[str, Any]]:
-    """Every file record of a table with all its metadata, in order of location."""
+    """Every file record of a table, key and value whole, in order of location."""
     query = (
         select(
-            *(column for column in files.columns if column.name not in {"table_number", "parts"})
+            tables.c.tenant,
+            tables.c.database,
+            tables.c.name.label("table"),
+            *(column for column in files.columns if column.name not in {"table_number", "parts"}),
         )
         .join(tables, tables.c.number == files.c.table_number)
         .where(

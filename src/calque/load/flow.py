@@ -178,7 +178,7 @@ class Statement:
                 "the table was restored to an earlier version: files that it lost count as new"
             )
             table = register_table(self.ledger, key)
-        if table.unchecked:
+        if table.was_restored or (table.unchecked and self._adopted < 0):
             faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
