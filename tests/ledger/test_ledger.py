@@ -281,6 +281,19 @@ def test_migrations_are_versioned(url: str) -> None:
         open_ledger(url)
 
 
+def test_columns_that_came_later(url: str) -> None:
+    """A ledger of before has the columns for what is forgotten and what else is known of a file."""
+    later = (("tables", "forgotten_until"), ("tables", "swept_to"), ("files", "metadata"))
+    open_ledger(url).close()
+    with open_ledger(url) as ledger, ledger.write() as connection:
+        for table, column in later:
+            connection.execute(text(f"ALTER TABLE calque_{table} DROP COLUMN {column}"))
+        connection.execute(update(version).values(version=3))
+    with open_ledger(url) as ledger, ledger.read() as connection:
+        for table, column in later:
+            assert connection.execute(text(f"SELECT {column} FROM calque_{table}")).all() == []
+
+
 def test_errors_of_the_first_version_are_kept(url: str) -> None:
     """A ledger with a row for each error becomes one with a row for each file; none is lost."""
     kinds = {"line": "BIGINT", "record": "BIGINT", "byte_offset": "BIGINT", "character": "BIGINT"}
