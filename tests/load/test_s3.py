@@ -112,6 +112,19 @@ def test_once_on_s3(lake: Lake) -> None:
     assert lake.ids() == Counter([1, 2, 4, 5])
 
 
+def test_two_ledgers_on_s3(lake: Lake) -> None:
+    """What one ledger loads, with a label or without, another knows: by the log in the bucket."""
+    one, other = lake.ledger, lake.ledger.with_name("other.db")
+    for number, ledger in enumerate((one, other, one, other)):
+        lake.ledger = ledger
+        lake.put(f"{number}.csv", f"id,name\n{number},a\n")
+        assert lake.load(label=f"day{number}").load_ids == [f"day{number}"]
+    for lake.ledger in (one, other):
+        assert lake.load().files.counts == {"SKIPPED_LOADED": 4}
+        assert lake.load(label="day0", force=True).replayed
+    assert lake.ids() == Counter(range(4))
+
+
 def test_same_bytes_again_are_not_loaded(lake: Lake) -> None:
     """An object put again with the same content is not loaded, whatever its time stamp."""
     lake.put("a.csv", "id,name\n1,a\n")
