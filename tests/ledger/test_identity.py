@@ -134,3 +134,12 @@ def test_uncertain_needs_both_to_be_old() -> None:
     assert not uncertain(old, now - DAY, now, life)
     assert not uncertain(young, now - 65 * DAY, now, life)
     assert not uncertain(old, None, now, life)
+
+
+def test_uncertain_by_what_was_forgotten() -> None:
+    """No younger than a file whose record was dropped: uncertain, whatever the clock says."""
+    found = SourceIdentity("x", 1, last_modified=moment(100 * DAY))
+    for now in (0, 100 * DAY, 1000 * DAY):
+        assert uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY)
+        assert not uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY - 1)
+    assert not uncertain(SourceIdentity("x", 1), None, 0, 64 * DAY, forgotten=100 * DAY)

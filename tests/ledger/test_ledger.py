@@ -254,15 +254,16 @@ def test_restore_is_looked_at_again_while_a_load_is_open(ledger: Ledger, table: 
 
 
 def test_expiry_and_renewal(ledger: Ledger, table: TableRow, clock: Clock) -> None:
-    """A record lives 64 days unless it is renewed; expired ones are not seen and then dropped."""
+    """A record lives 64 days unless it is renewed; an expired one counts until it is dropped."""
     load(ledger, table, "A", ["a", "b"])
     clock.now += 60 * DAY
     renew(ledger, table, ["a"])
     clock.now += 5 * DAY
-    assert [one.location for one in scan(ledger, table)] == ["a"]
-    assert set(mget(ledger, table, ["a", "b"])) == {"a"}
+    assert [one.location for one in scan(ledger, table)] == ["a", "b"]
     dropped = expire(ledger)
     assert (dropped.files, dropped.loads) == (1, 0)
+    assert [one.location for one in scan(ledger, table)] == ["a"]
+    assert set(mget(ledger, table, ["a", "b"])) == {"a"}
     clock.now += 65 * DAY
     dropped = expire(ledger)
     assert (dropped.files, dropped.loads) == (1, 1)
@@ -278,6 +279,19 @@ def test_migrations_are_versioned(url: str) -> None:
         connection.execute(update(version).values(version=99))
     with pytest.raises(ConfigInvalid, match="version 99"):
         open_ledger(url)
+
+
+def test_columns_that_came_later(url: str) -> None:
+    """A ledger of before has the columns for what is forgotten and what else is known of a file."""
+    later = (("tables", "forgotten_until"), ("tables", "swept_to"), ("files", "metadata"))
+    open_ledger(url).close()
+    with open_ledger(url) as ledger, ledger.write() as connection:
+        for table, column in later:
+            connection.execute(text(f"ALTER TABLE calque_{table} DROP COLUMN {column}"))
+        connection.execute(update(version).values(version=3))
+    with open_ledger(url) as ledger, ledger.read() as connection:
+        for table, column in later:
+            assert connection.execute(text(f"SELECT {column} FROM calque_{table}")).all() == []
 
 
 def test_errors_of_the_first_version_are_kept(url: str) -> None:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from calque.load.protocol import STEPS
 from calque.testing.postgres import PostgresServer
-from tests.load.loader import LEASE, Place, ended, run, start
+from tests.load.loader import LEASE, Place, ended, report, run, start
 from tests.load.world import assert_settled, write_files
 
 KINDS = ("delta", "iceberg")
@@ -51,6 +52,32 @@ def _overtaken(place: Place, step: str) -> Case:
     assert run(place, "other", purge=True) == 0
     victim.join(60)
     assert run(place, "again", purge=True) == 0
+    return place, expected, victim.exitcode
+
+
+def _second(place: Place) -> Place:
+    """The same stage and table with another ledger."""
+    return replace(place, ledger=str(place.folder / "second.db"))
+
+
+def _two_killed(place: Place, step: str) -> Case:
+    """The victim is killed; others come in turn, with another ledger and with the victim's."""
+    expected = write_files(place.stage, FILES)
+    code = run(place, "victim", f"{step}:kill", purge=True)
+    for number, one in enumerate((_second(place), place, _second(place))):
+        assert run(one, f"after{number}", purge=True) == 0, report(one, f"after{number}")
+    return place, expected, code
+
+
+def _two_frozen(place: Place, step: str) -> Case:
+    """The victim freezes while one with another ledger loads the same files; then it wakes."""
+    expected = write_files(place.stage, FILES)
+    victim = start(place, "victim", f"{step}@1:pause={FREEZE}", purge=True)
+    victim.join(LEASE * 1.5)
+    assert run(_second(place), "other", purge=True) == 0, report(place, "other")
+    victim.join(60)
+    for number, one in enumerate((place, _second(place))):
+        assert run(one, f"after{number}", purge=True) == 0, report(one, f"after{number}")
     return place, expected, victim.exitcode
 
 
@@ -184,3 +211,39 @@ def test_frozen_and_overtaken(frozen: Runs, kind: str, step: str) -> None:
     """A loader that wakes after another took its load over loads nothing twice."""
     place, expected, _ = frozen[kind, step, "overtaken"].result()
     assert_settled(place, expected)
+
+
+TELLING = ("prepare.after", "commit.before", "commit.after")
+"""Where a load can be known to one ledger and not to the other; the other steps are for soak."""
+two_ledgers = pytest.mark.parametrize(
+    ("kind", "ledger", "step"),
+    [
+        pytest.param(
+            kind,
+            ledger,
+            step,
+            marks=[] if ledger == "sqlite" and step in TELLING else pytest.mark.soak,
+        )
+        for kind, ledger, step in product(KINDS, ("sqlite", "postgres"), STEPS)
+    ],
+)
+
+
+@two_ledgers
+def test_killed_with_two_ledgers(place: Place, step: str) -> None:
+    """A loader killed at any step leads none astray that comes with another ledger."""
+    _, expected, code = _two_killed(place, step)
+    assert code == -signal.SIGKILL
+    for one in (place, _second(place)):
+        assert_settled(one, expected)
+    assert list(place.stage.iterdir()) == []
+
+
+@two_ledgers
+def test_frozen_with_two_ledgers(place: Place, step: str) -> None:
+    """A loader that wakes after another ledger's loaded its files loads none of them again."""
+    _, expected, code = _two_frozen(place, step)
+    assert code == 0
+    for one in (place, _second(place)):
+        assert_settled(one, expected)
+    assert list(place.stage.iterdir()) == []

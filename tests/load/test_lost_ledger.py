@@ -5,16 +5,26 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import select
 
+from calque import faults
+from calque.config import Settings
+from calque.errors import CalqueError
 from calque.ledger import open_ledger
+from calque.ledger.history import LoadRow, history, results_of
 from calque.ledger.schema import tables
+from calque.load.options import on_error
+from calque.load.tables import Mark, open_table
 from tests.load.loader import LEASE, Place, ended, report, run, start
 from tests.load.world import assert_settled, ids, write_files
 
 FREEZE = 2.5 * LEASE
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
 @pytest.fixture
@@ -84,3 +94,77 @@ def test_two_tables_with_one_label(simple: Place) -> None:
         assert again.files.counts == {"SKIPPED_LOADED": 2}
         assert place.load(stage=simple.source, label="day", force=True).replayed
         assert ids(place) == Counter(expected)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_prepared_loader_sleeps(
+    simple: Place, monkeypatch: pytest.MonkeyPatch, force: bool, gone: bool
+) -> None:
+    """A ledger that meets a table fences loads without an outcome: a sleeper commits no more."""
+    write_files(simple.stage, 1)
+    simple.load()
+    expected = write_files(simple.stage, 2)
+    other = replace(simple, ledger=str(simple.folder / "other.db"))
+    plain, slept = faults.point, []
+
+    def point(step: str) -> None:
+        if step == "prepare.after" and not slept:
+            slept.extend(sidecars_without_outcome(simple))
+            if gone:
+                Path(simple.ledger).unlink()
+            assert other.load().files.counts == {"LOADED": 1, "SKIPPED_LOADED": 1}
+            marker = open_table(simple.table, Settings()).open().marker(slept[0], 0)
+            assert marker is not None
+            assert marker.mark is Mark.ABORTED
+            assert sidecars_without_outcome(simple) == []
+        plain(step)
+
+    monkeypatch.setattr(faults, "point", point)
+    try:
+        told = simple.load(files=("f00001.csv",), force=force)
+    except CalqueError:
+        assert gone  # it has nowhere to write down what it does
+    else:
+        # What a forced one was to load it loads, by a load that everybody can know.
+        assert told.files.counts == ({"LOADED": 1} if force else {"SKIPPED_LOADED": 1})
+        expected += [100, 101, 102, 103] if force else []
+    assert len(slept) == 1
+    assert ids(other) == Counter(expected)
+
+
+def sidecars_without_outcome(place: Place) -> list[str]:
+    names = {path.rpartition("/")[2] for path in place.files() if "_calque/loads/" in path}
+    listed = {name.removesuffix(".json.gz") for name in names if name.endswith(".json.gz")}
+    return sorted(listed - {name.removesuffix(".done") for name in names})
+
+
+def test_history_and_purges_come_back(place: Place) -> None:
+    """A rebuilt ledger tells files, rows and errors of each load, and removes what was to go."""
+    write_files(place.stage, 2)
+    (place.stage / "bad.csv").write_text("id,name\n1,a\nx,b\n")
+    lost = Place(place.folder, place.kind, str(place.folder / "first.db"))
+    options = {"purge": True, "on_error": on_error("continue"), "schema": SCHEMA}
+    assert run(lost, "victim", "purge.before:kill", **options) < 0
+    assert len(list(place.stage.iterdir())) == 3
+    before = loads_of(lost)
+    told = place.load()
+    assert (told.purged, list(place.stage.iterdir())) == (3, [])
+    assert loads_of(place) == before == [(3, 9, 1)]
+    (load,) = history_of(place)
+    with open_ledger(place.ledger) as ledger:
+        found = {
+            row.name: (row.status, row.rows_loaded) for row in results_of(ledger, load.load_id)
+        }
+    assert found["bad.csv"] == ("PARTIALLY_LOADED", 1)
+
+
+def history_of(place: Place) -> list[LoadRow]:
+    lake = open_table(place.table, Settings())
+    key = lake.key(lake.open())
+    with open_ledger(place.ledger) as ledger:
+        return history(ledger, key.database, key.name)
+
+
+def loads_of(place: Place) -> list[tuple[int, int, int]]:
+    return [(one.files, one.rows, one.errors) for one in history_of(place)]

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 from deltalake import DeltaTable
+from sqlalchemy import update
 
 from calque import faults
 from calque.config import Settings
 from calque.ledger import open_ledger
 from calque.ledger.history import records_of
+from calque.ledger.schema import files as records
 from calque.load.engines import engine_for
 from calque.load.flow import Statement
 from calque.load.report import Report
@@ -46,8 +49,20 @@ class Lake:
         )
         self.client.create_bucket(Bucket=bucket)
 
-    def put(self, name: str, body: str) -> None:
-        self.client.put_object(Bucket=self.bucket, Key=f"in/{name}", Body=body.encode())
+    def put(self, name: str, body: str, **headers: Any) -> None:
+        key = f"in/{name}"
+        self.client.put_object(Bucket=self.bucket, Key=key, Body=body.encode(), **headers)
+
+    def record(self) -> dict[str, Any]:
+        """The one record that the ledger has of the table."""
+        statement = Statement(
+            LoadRequest(stage="x/", into=f"s3://{self.bucket}/lake/t"),
+            Settings(),
+            open_ledger(self.ledger),
+            lambda _size, _sql: engine_for(spark="local"),
+        )
+        (found,) = records_of(statement.ledger, statement.lake.key(statement.lake.open()))
+        return found
 
     def names(self, prefix: str = "in/") -> list[str]:
         found = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])
@@ -97,6 +112,19 @@ def test_once_on_s3(lake: Lake) -> None:
     assert lake.ids() == Counter([1, 2, 4, 5])
 
 
+def test_two_ledgers_on_s3(lake: Lake) -> None:
+    """What one ledger loads, with a label or without, another knows: by the log in the bucket."""
+    one, other = lake.ledger, lake.ledger.with_name("other.db")
+    for number, ledger in enumerate((one, other, one, other)):
+        lake.ledger = ledger
+        lake.put(f"{number}.csv", f"id,name\n{number},a\n")
+        assert lake.load(label=f"day{number}").load_ids == [f"day{number}"]
+    for lake.ledger in (one, other):
+        assert lake.load().files.counts == {"SKIPPED_LOADED": 4}
+        assert lake.load(label="day0", force=True).replayed
+    assert lake.ids() == Counter(range(4))
+
+
 def test_same_bytes_again_are_not_loaded(lake: Lake) -> None:
     """An object put again with the same content is not loaded, whatever its time stamp."""
     lake.put("a.csv", "id,name\n1,a\n")
@@ -110,15 +138,40 @@ def test_records_hold_the_etag(lake: Lake) -> None:
     """The record has the etag as the service gave it and the location with the bucket."""
     lake.put("a.csv", "id,name\n1,a\n")
     lake.load()
-    statement = Statement(
-        LoadRequest(stage="x/", into=f"s3://{lake.bucket}/lake/t"),
-        Settings(),
-        open_ledger(lake.ledger),
-        lambda _size, _sql: engine_for(spark="local"),
-    )
-    (found,) = records_of(statement.ledger, statement.lake.key(statement.lake.open()))
+    found = lake.record()
     assert found["location"] == f"s3://{lake.bucket}/in/a.csv"
     assert found["etag"]
+
+
+def test_the_same_bytes_refresh_the_record(lake: Lake) -> None:
+    """Put again with the same bytes, a file's record has its new time and version."""
+    lake.put("a.csv", "id,name\n1,a\n")
+    lake.load()
+    true = lake.record()
+    for files in ((), ("a.csv",)):
+        with open_ledger(lake.ledger) as ledger, ledger.write() as connection:
+            connection.execute(update(records).values(last_modified=1, version="old"))
+        assert lake.load(files=files).files.counts == {"SKIPPED_LOADED": 1}
+        found = lake.record()
+        assert (found["last_modified"], found["version"]) == (true["last_modified"], None)
+
+
+def test_a_record_holds_all_that_is_known(lake: Lake) -> None:
+    """What a look at a file tells is in its record; a listing tells less. A rebuild keeps it."""
+    lake.put(
+        "a.csv",
+        "id,name\n1,a\n",
+        ContentType="text/csv",
+        CacheControl="no-store",
+        Metadata={"origin": "till-7"},
+    )
+    lake.load(files=("a.csv",))
+    told = lake.record()["metadata"]
+    assert (told["content_type"], told["cache_control"]) == ("text/csv", "no-store")
+    assert told["user"] == {"origin": "till-7"}
+    lake.ledger = lake.ledger.with_name("other.db")
+    lake.load()
+    assert lake.record()["metadata"] == told
 
 
 def test_archive_on_s3(lake: Lake) -> None:

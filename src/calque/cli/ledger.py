@@ -45,10 +45,12 @@ def show(
     settings = load_settings(config, flags={"ledger.url": ledger})
     lake = open_table(name, settings)
     with ledger_of(settings) as opened:
-        records = records_of(opened, lake.key(lake.open()), prefix=prefix)
+        key = lake.key(lake.open())
+        records = records_of(opened, key, prefix=prefix)
         if json:
             as_json(list(records))
         else:
+            say(f"tenant {opened.tenant}, database {key.database}, table {key.name}")
             table(SHOWN, (tuple(one[column] for column in SHOWN) for one in records))
 
 

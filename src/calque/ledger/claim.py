@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from calque.errors import AlreadyExists
 from calque.ledger.database import Ledger
 from calque.ledger.files import GET, KNOWN
 from calque.ledger.identity import Known, Verdict, judge
 from calque.ledger.schema import claims, files, loads
-from calque.ledger.tables import TableRow, upsert
+from calque.ledger.tables import TableRow, lock_table, upsert
 from calque.values import SourceIdentity
 
 ENDED = "that has just ended"
@@ -36,6 +36,8 @@ class LoadStart:
     lease_seconds: float
     base_version: int
     label: str | None = None
+    label_uses: int = 0
+    """How many loads of the table had the label when the statement began, and since by itself."""
     who: str | None = None
     statement: str | None = None
     engine: str | None = None
@@ -56,14 +58,14 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
     """Open the load in state WRITING and claim its files, all in one transaction.
 
     A file is granted only if no open load holds it and its record is still the one the caller
-    compared with. Raises AlreadyExists when the load id was used before.
+    compared with. Raises AlreadyExists when another has used the label, or the load id, meanwhile.
     """
     with ledger.write() as connection:
         _open(connection, ledger, table, start)
         _take(connection, table, start, wanted)
         granted, held = _sort(connection, table, start, wanted)
         ended = [one for one in wanted if held.get(one.identity.location) == ENDED]
-        loaded = [] if start.force else _loaded(connection, ledger, table, [*granted, *ended])
+        loaded = [] if start.force else _loaded(connection, table, [*granted, *ended])
         for location in loaded:
             held.pop(location, None)
             connection.execute(
@@ -83,13 +85,9 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
 
 def _open(connection: Connection, ledger: Ledger, table: TableRow, start: LoadStart) -> None:
     if connection.execute(select(loads.c.load_id).where(loads.c.load_id == start.load_id)).first():
-        raise AlreadyExists(
-            f"load {start.load_id} is in the ledger already",
-            hint="Another process runs, or ran just now, a statement with this label: run it again "
-            "to see what that one did."
-            if start.label
-            else None,
-        )
+        raise AlreadyExists(f"load {start.load_id} is in the ledger already")
+    if start.label is not None:
+        _refuse_used_label(connection, table, start)
     now = ledger.now()
     connection.execute(
         insert(loads).values(
@@ -108,6 +106,20 @@ def _open(connection: Connection, ledger: Ledger, table: TableRow, start: LoadSt
             purge=start.purge,
         )
     )
+
+
+def _refuse_used_label(connection: Connection, table: TableRow, start: LoadStart) -> None:
+    """Of two that run a labelled statement at once one loads, even if the other comes too late."""
+    lock_table(connection, table)
+    query = select(func.count()).where(
+        loads.c.table_number == table.number, loads.c.label == start.label
+    )
+    if connection.execute(query).scalar_one() != start.label_uses:
+        raise AlreadyExists(
+            f"the label {start.label!r} was used meanwhile for another load of the table",
+            hint="Another process runs, or ran just now, a statement with this label: run it again "
+            "to see what that one did.",
+        )
 
 
 def _take(
@@ -147,18 +159,14 @@ def _sort(
     return granted, held
 
 
-def _loaded(
-    connection: Connection, ledger: Ledger, table: TableRow, granted: Sequence[Wanted]
-) -> list[str]:
+def _loaded(connection: Connection, table: TableRow, granted: Sequence[Wanted]) -> list[str]:
     """Files that another load finished between our look and our claim."""
     loaded = []
-    now = ledger.now()
     for chunk in _chunks(granted):
         by_location = {one.identity.location: one for one in chunk}
         query = select(*KNOWN).where(
             files.c.table_number == table.number,
             files.c.location.in_(list(by_location)),
-            files.c.expires_at > now,
         )
         for known in map(Known._make, connection.execute(query)):
             one = by_location[known.location]

@@ -58,7 +58,7 @@ class Ledger:
         return self._clock() if self._clock else time.time_ns() // 1000
 
     def lease_now(self, connection: Connection) -> int:
-        """The time by which leases are told: the same for every machine that shares the ledger.
+        """The time of leases and expiry: the same for every machine that shares the ledger.
 
         Asked each time, of the caller's own connection: a clock that was wrong, and is set while a
         loader runs for days, must not let it take others for dead, nor seem dead to them.
@@ -69,6 +69,11 @@ class Ledger:
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
         )
         return int(told.scalar_one())
+
+    def shared_now(self) -> int:
+        """The same for one who holds no connection."""
+        with self.read() as connection:
+            return self.lease_now(connection)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, Select, delete, func, select, update
 
 from calque.ledger.database import Ledger
-from calque.ledger.files import GET
+from calque.ledger.files import GET, PAGE
+from calque.ledger.finish import ADOPTED
 from calque.ledger.schema import OPEN, errors, files, loads, purges, results, tables
-from calque.ledger.tables import TableKey
+from calque.ledger.tables import TableKey, TableRow, lock_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class OldLoad:
 
     load_id: str
     key: TableKey
+    adopted: bool
+    """It was run with another ledger, to which what it left beside the table belongs."""
 
 
 def expire(ledger: Ledger, release: Callable[[OldLoad], bool] = lambda load: True) -> Expired:
@@ -35,31 +40,131 @@ def expire(ledger: Ledger, release: Callable[[OldLoad], bool] = lambda load: Tru
     ``release`` lets go of what a load left elsewhere. It comes first, so that nothing is left that
     no ledger knows of; a load for which it says False stays until the next time.
     """
+    with ledger.read() as connection:
+        numbers = connection.execute(select(tables.c.number)).scalars().all()
+    dropped = 0
+    for number in numbers:
+        page = _Page(end="")
+        while page.end is not None:
+            page = _drop_records(ledger, number, page.end)
+            dropped += page.dropped.total()
+    return Expired(dropped, _drop_loads(ledger, release, _old_loads()))
+
+
+def expire_some(ledger: Ledger, table: TableRow, release: Callable[[OldLoad], bool]) -> Expired:
+    """The same for one page of a table's records, each time the next, and for their loads."""
+    this = tables.c.number == table.number
+    with ledger.read() as connection:
+        begin = connection.execute(select(tables.c.swept_to).where(this)).scalar() or ""
+    page = _drop_records(ledger, table.number, begin)
+    if (page.end or "") != begin:
+        with ledger.write() as connection:
+            connection.execute(update(tables).where(this).values(swept_to=page.end))
+    names = sorted(page.dropped)
+    if not names:
+        return Expired(0, 0)
+    old = _drop_loads(ledger, release, _old_loads().where(loads.c.load_id.in_(names[:GET])))
+    return Expired(page.dropped.total(), old)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Where a page of records ended (None: it was the last), and how many of each load went."""
+
+    end: str | None
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def _drop_records(ledger: Ledger, number: int, begin: str) -> _Page:
+    """Drop what is over of the next records, and remember how young their files were.
+
+    A file was loaded after it was written. So a record whose file is younger than records live is
+    not over, even if the clock of the one that wrote it was far behind.
+    """
+    with ledger.read() as connection:
+        horizon = ledger.lease_now(connection)
+        query = (
+            select(files.c.location, files.c.last_modified, files.c.expires_at)
+            .where(files.c.table_number == number, files.c.location > begin)
+            .order_by(files.c.location)
+            .limit(PAGE)
+        )
+        page = connection.execute(query).all()
+    written = horizon - ledger.life
+    over = [
+        (location, modified or 0)
+        for location, modified, expires in page
+        if expires <= horizon and (modified or 0) <= written
+    ]
+    end = page[-1].location if len(page) == PAGE else None
+    dropped: Counter[str] = Counter()
+    for start in range(0, len(over), GET):
+        dropped += _drop_some(ledger, number, horizon, over[start : start + GET])
+    return _Page(end, dropped)
+
+
+def _drop_some(
+    ledger: Ledger, number: int, horizon: int, over: Sequence[tuple[str, int]]
+) -> Counter[str]:
     with ledger.write() as connection:
-        expired = files.c.expires_at <= ledger.now()
-        dropped = connection.execute(delete(files).where(expired)).rowcount
-    old = [load.load_id for load in _old_loads(ledger) if release(load)]
+        lock_table(connection, number)
+        gone = connection.execute(
+            delete(files)
+            .where(
+                files.c.table_number == number,
+                files.c.location.in_([location for location, _ in over]),
+                files.c.expires_at <= horizon,  # somebody may have renewed it just now
+            )
+            .returning(files.c.load_id)
+        )
+        dropped = Counter(gone.scalars())
+        _note_forgotten(connection, number, [modified for _, modified in over])
+    return dropped
+
+
+def _note_forgotten(connection: Connection, number: int, stamps: Sequence[int]) -> None:
+    youngest = max(stamps)
+    connection.execute(
+        update(tables)
+        .where(
+            tables.c.number == number,
+            func.coalesce(tables.c.forgotten_until, -1) < youngest,
+        )
+        .values(forgotten_until=youngest)
+    )
+
+
+def _drop_loads(
+    ledger: Ledger, release: Callable[[OldLoad], bool], query: Select[tuple[Any, ...]]
+) -> int:
+    over = loads.c.finished_at <= ledger.shared_now() - ledger.life
+    with ledger.read() as connection:
+        found = [
+            OldLoad(load_id, TableKey(*key), owner == ADOPTED)
+            for load_id, owner, *key in connection.execute(query.where(over))
+        ]
+    old = [load.load_id for load in found if release(load)]
     for start in range(0, len(old), GET):
         _drop(ledger, old[start : start + GET])
-    return Expired(dropped, len(old))
+    return len(old)
 
 
-def _old_loads(ledger: Ledger) -> list[OldLoad]:
-    query = (
+def _old_loads() -> Select[tuple[Any, ...]]:
+    """Loads of which nothing is left but that they were."""
+    return (
         select(
             loads.c.load_id,
+            loads.c.owner,
             tables.c.database,
             tables.c.name,
             tables.c.table_id,
             tables.c.location,
         )
         .join(tables, tables.c.number == loads.c.table_number)
-        .where(loads.c.state.not_in(OPEN), loads.c.finished_at <= ledger.now() - ledger.life)
+        .where(loads.c.state.not_in(OPEN))
         .where(~select(files.c.load_id).where(files.c.load_id == loads.c.load_id).exists())
         .where(~select(purges.c.load_id).where(purges.c.load_id == loads.c.load_id).exists())
     )
-    with ledger.read() as connection:
-        return [OldLoad(load_id, TableKey(*key)) for load_id, *key in connection.execute(query)]
 
 
 def _drop(ledger: Ledger, names: Sequence[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from sqlalchemy import Select, delete, select, update
 
@@ -32,11 +34,11 @@ KNOWN = (
 
 
 def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
-    """Live records under a location prefix in byte order, a page in memory at a time.
+    """Records under a location prefix in byte order, a page in memory at a time.
 
     No connection is held between pages: whole loads may run before the next one is asked for.
     """
-    query = _live(ledger, table).order_by(files.c.location).limit(PAGE)
+    query = _records(table).order_by(files.c.location).limit(PAGE)
     end = after_prefix(prefix)
     if end is not None:
         query = query.where(files.c.location < end)
@@ -51,12 +53,12 @@ def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
 
 
 def mget(ledger: Ledger, table: TableRow, locations: Iterable[str]) -> dict[str, Known]:
-    """The live records of these locations."""
+    """The records of these locations."""
     found: dict[str, Known] = {}
     names = iter(locations)
     with ledger.read() as connection:
         while chunk := list(islice(names, GET)):
-            query = _live(ledger, table).where(files.c.location.in_(chunk))
+            query = _records(table).where(files.c.location.in_(chunk))
             for known in map(Known._make, connection.execute(query)):
                 found[known.location] = known
     return found
@@ -67,8 +69,8 @@ def renew(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> None:
 
     Records that another loader is writing at this moment are passed over: they get one from it.
     """
-    expires = ledger.now() + ledger.life
     with ledger.write() as connection:
+        expires = ledger.lease_now(connection) + ledger.life
         for start in range(0, len(locations), GET):
             free = (
                 select(files.c.location)
@@ -85,15 +87,20 @@ def renew(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> None:
             )
 
 
-def refresh(ledger: Ledger, table: TableRow, seen: Sequence[tuple[Known, SourceIdentity]]) -> None:
+Seen = tuple[Known, SourceIdentity, Mapping[str, Any] | None]
+"""A record, and what its file is now: its identity, and what else is known about it."""
+
+
+def refresh(ledger: Ledger, table: TableRow, seen: Sequence[Seen]) -> None:
     """The same content under a new face: take over the new metadata, load nothing.
 
     A record that another load replaced in the meantime is left as it is.
     """
     now = ledger.now()
     with ledger.write() as connection:
+        expires = ledger.lease_now(connection) + ledger.life
         # In key order: two that refresh the same records at once wait, and never deadlock.
-        for known, identity in sorted(seen, key=lambda one: one[0].location):
+        for known, identity, about in sorted(seen, key=lambda one: one[0].location):
             connection.execute(
                 update(files)
                 .where(
@@ -106,8 +113,9 @@ def refresh(ledger: Ledger, table: TableRow, seen: Sequence[tuple[Known, SourceI
                     last_modified=micros(identity.last_modified),
                     version=identity.version,
                     token=identity.token,
+                    metadata=json_of(about),
                     verified_at=now,
-                    expires_at=now + ledger.life,
+                    expires_at=expires,
                 )
             )
 
@@ -146,6 +154,11 @@ def parts_of_load(ledger: Ledger, table: TableRow, load_id: str) -> dict[str, st
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def json_of(about: Mapping[str, Any] | None) -> str | None:
+    """What else is known about a file, as its record keeps it."""
+    return json.dumps(about, sort_keys=True) if about else None
+
+
 def after_prefix(prefix: str) -> str | None:
     """The least string above every string with this prefix; None if there is none."""
     for index in range(len(prefix) - 1, -1, -1):
@@ -157,7 +170,6 @@ def after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _live(ledger: Ledger, table: TableRow) -> Select[tuple[object, ...]]:
-    return select(*KNOWN).where(
-        files.c.table_number == table.number, files.c.expires_at > ledger.now()
-    )
+def _records(table: TableRow) -> Select[tuple[object, ...]]:
+    """A record counts as long as it is there, whatever the clocks of those who look may say."""
+    return select(*KNOWN).where(files.c.table_number == table.number)

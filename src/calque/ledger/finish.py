@@ -13,13 +13,15 @@ from sqlalchemy import Connection, Executable, delete, insert, select, update
 
 from calque.errors import Aborted, Unexpected
 from calque.ledger.database import Ledger
-from calque.ledger.files import GET
+from calque.ledger.files import GET, json_of
 from calque.ledger.identity import micros
 from calque.ledger.schema import OPEN, claims, errors, files, loads, purges, results, tables
 from calque.ledger.tables import TableRow, lock_table, upsert
 from calque.values import SourceIdentity
 
 TOGETHER = 5000
+ADOPTED = "rebuild"
+"""The owner of a load that was taken in from the table: it was run with another ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class LoadedFile:
     verified_at: int
     parts: tuple[tuple[str, int, int], ...] = ()
     """(data file, first row, rows)."""
+    about: Mapping[str, Any] | None = None
+    """What the listing or a look told besides the identity: content type, user metadata …"""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -42,6 +46,7 @@ class LoadedFile:
             "content_hash": self.content_hash,
             "verified_at": self.verified_at,
             "parts": [list(part) for part in self.parts],
+            **({"about": dict(self.about)} if self.about else {}),
         }
 
     @classmethod
@@ -53,6 +58,7 @@ class LoadedFile:
             data["content_hash"],
             data["verified_at"],
             tuple((path, first, rows) for path, first, rows in data["parts"]),
+            data.get("about"),
         )
 
 
@@ -95,6 +101,8 @@ class Manifest:
     truncate: bool = False
     last: bool = True
     label: str | None = None
+    forced: bool = False
+    """Rows of a file that another ledger's load brought meanwhile are no reason to give it up."""
 
     def encode(self) -> bytes:
         return zlib.compress(
@@ -109,6 +117,7 @@ class Manifest:
                     "truncate": self.truncate,
                     "last": self.last,
                     "label": self.label,
+                    "forced": self.forced,
                 },
                 separators=(",", ":"),
             ).encode(),
@@ -131,6 +140,7 @@ class Manifest:
             truncate=plain["truncate"],
             last=plain["last"],
             label=plain["label"],
+            forced=plain.get("forced", False),
         )
 
 
@@ -228,6 +238,18 @@ def adopt(
     return False
 
 
+def loads_of_ledger(ledger: Ledger, load_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Table number and owner of those of these loads that the ledger knows."""
+    found: dict[str, tuple[int, str]] = {}
+    with ledger.read() as connection:
+        for start in range(0, len(load_ids), GET):
+            query = select(loads.c.load_id, loads.c.table_number, loads.c.owner).where(
+                loads.c.load_id.in_(load_ids[start : start + GET])
+            )
+            found.update((row[0], (row[1], row[2])) for row in connection.execute(query))
+    return found
+
+
 def _revive(
     connection: Connection,
     ledger: Ledger,
@@ -268,11 +290,11 @@ def _reopen(
             label=manifest.label,
             last=manifest.last,
             state="PREPARED",
-            owner="rebuild",
+            owner=ADOPTED,
             lease_until=now,
             started_at=min((one.verified_at for one in manifest.sources), default=now),
             base_version=table_version,
-            purge=False,
+            purge=manifest.purge,
         )
         # Another that rebuilds at the same time: wait for it, and leave the load to it.
         .on_conflict_do_nothing()
@@ -289,7 +311,7 @@ def _record(
     table_version: int,
     manifest: Manifest,
 ) -> None:
-    now = ledger.now()
+    now = ledger.lease_now(connection)
     # The table's row first, then those of files: so two that record at once never deadlock.
     row = connection.execute(
         select(tables.c.truncated_version, tables.c.first_load_at)
@@ -356,7 +378,7 @@ def _upsert_files(
     table_version: int,
     sources: Sequence[LoadedFile],
 ) -> None:
-    now = ledger.now()
+    now = ledger.lease_now(connection)
     statement = upsert(connection, files)
     values = {
         column.name: getattr(statement.excluded, column.name)
@@ -380,6 +402,7 @@ def _upsert_files(
                 "last_modified": micros(source.identity.last_modified),
                 "version": source.identity.version,
                 "token": source.identity.token,
+                "metadata": json_of(source.about),
                 "content_hash": source.content_hash,
                 "verified_at": source.verified_at,
                 "expires_at": now + ledger.life,

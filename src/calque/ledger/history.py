@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -78,10 +79,19 @@ def history(
 
 def find_load(ledger: Ledger, load_id: str) -> LoadRow:
     """One load; NotFound if the ledger has never seen it."""
-    found = _loads(ledger, [loads.c.load_id == load_id], 1)
+    return _one(ledger, load_id, _loads(ledger, [loads.c.load_id == load_id], 1))
+
+
+def load_called(ledger: Ledger, name: str) -> LoadRow:
+    """One load by its id, or the last that bore the label; NotFound if there is none."""
+    found = _loads(ledger, [loads.c.load_id == name], 1)
+    return _one(ledger, name, found or _loads(ledger, [loads.c.label == name], 1))
+
+
+def _one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
     if not found:
         raise NotFound(
-            f"there is no load {load_id!r} in the ledger at {ledger.where}",
+            f"there is no load {name!r} in the ledger at {ledger.where}",
             hint="See what there is with: calque history TABLE",
         )
     return found[0]
@@ -115,10 +125,13 @@ def errors_of(ledger: Ledger, load_id: str) -> Iterator[dict[str, Any]]:
 
 
 def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[dict[str, Any]]:
-    """Every file record of a table with all its metadata, in order of location."""
+    """Every file record of a table, key and value whole, in order of location."""
     query = (
         select(
-            *(column for column in files.columns if column.name not in {"table_number", "parts"})
+            tables.c.tenant,
+            tables.c.database,
+            tables.c.name.label("table"),
+            *(column for column in files.columns if column.name not in {"table_number", "parts"}),
         )
         .join(tables, tables.c.number == files.c.table_number)
         .where(
@@ -134,10 +147,11 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
         for row in connection.execution_options(yield_per=5000).execute(query):
             if not row.location.startswith(prefix):
                 return
-            yield {
+            told = {
                 name: moment(value) if name in _MOMENTS else value
                 for name, value in row._mapping.items()
             }
+            yield told | {"metadata": json.loads(row.metadata or "{}")}
 
 
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}

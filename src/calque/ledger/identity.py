@@ -101,14 +101,33 @@ def _racy(known: Known, found: SourceIdentity) -> Verdict:
     return Verdict.SAME
 
 
+def is_stale(known: Known, found: SourceIdentity) -> bool:
+    """The same bytes, written again: the record's version or time is no longer the file's."""
+    if found.version is not None and found.version != known.version:
+        return True
+    return found.last_modified is not None and micros(found.last_modified) != known.last_modified
+
+
 def needs_renewal(known: Known, now: int, life: int) -> bool:
     """Less than a quarter of its life is left: the file is evidently still staged, keep it."""
     return known.expires_at - now < life // 4
 
 
-def uncertain(found: SourceIdentity, first_load: int | None, now: int, life: int) -> bool:
-    """No record, but there may have been one: file and first load are older than records live."""
+def uncertain(
+    found: SourceIdentity,
+    first_load: int | None,
+    now: int,
+    life: int,
+    forgotten: int | None = None,
+) -> bool:
+    """No record, but there may have been one: file and first load are older than records live.
+
+    ``forgotten`` is the youngest time stamp of which a record was dropped: by it the answer does
+    not depend on anybody's clock, neither now nor when that was done.
+    """
     modified = micros(found.last_modified)
-    if first_load is None or modified is None:
+    if modified is None:
         return False
-    return modified < now - life and first_load < now - life
+    if forgotten is not None and modified <= forgotten:
+        return True
+    return first_load is not None and max(modified, first_load) < now - life

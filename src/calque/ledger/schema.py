@@ -58,6 +58,8 @@ tables = Table(
     Column("first_load_at", BigInteger),
     Column("checked_version", BigInteger, nullable=False, default=-1),
     Column("truncated_version", BigInteger, nullable=False, default=-1),
+    Column("forgotten_until", BigInteger),
+    Column("swept_to", Text),
     UniqueConstraint("tenant", "database", "name", "table_id"),
 )
 
@@ -72,6 +74,7 @@ files = Table(
     Column("version", Text),
     Column("token", Text),
     Column("content_hash", Text),
+    Column("metadata", Text),
     Column("verified_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("load_id", String, nullable=False),
@@ -183,7 +186,27 @@ def _archives(connection: Connection) -> None:
             connection.execute(text(f"ALTER TABLE {purges.name} ADD COLUMN {name} TEXT"))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _pack_errors, _archives)
+def _forgotten(connection: Connection) -> None:
+    """How young the files are of which records were dropped, and where to look next for more.
+
+    And what is known about a file besides its identity.
+    """
+    for table, name, kind in (
+        (tables, "forgotten_until", "BIGINT"),
+        (tables, "swept_to", "TEXT"),
+        (files, "metadata", "TEXT"),
+    ):
+        have = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        if name not in have:
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
+    _first,
+    _pack_errors,
+    _archives,
+    _forgotten,
+)
 """Step n brings a ledger from version n to n + 1; a step that was released never changes."""
 
 

@@ -32,6 +32,8 @@ class TableRow:
     key: TableKey
     first_load_at: int | None
     checked_version: int
+    forgotten_until: int | None = None
+    """The youngest time stamp of a file whose record has expired and was dropped."""
 
     @property
     def unchecked(self) -> bool:
@@ -80,7 +82,12 @@ def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | N
         # One table under two names: an Iceberg table renamed, or in two configurations.
         same = or_(same, tables.c.location == key.location)
     row = connection.execute(
-        select(tables.c.number, tables.c.first_load_at, tables.c.checked_version)
+        select(
+            tables.c.number,
+            tables.c.first_load_at,
+            tables.c.checked_version,
+            tables.c.forgotten_until,
+        )
         .where(
             tables.c.tenant == ledger.tenant,
             tables.c.table_id == key.table_id,
@@ -88,7 +95,7 @@ def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | N
         )
         .order_by(tables.c.number)
     ).first()
-    return TableRow(row.number, key, row.first_load_at, row.checked_version) if row else None
+    return TableRow(row[0], key, *row[1:]) if row else None
 
 
 def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
@@ -102,6 +109,7 @@ def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
             tables.c.location,
             tables.c.first_load_at,
             tables.c.checked_version,
+            tables.c.forgotten_until,
         )
         .where(
             tables.c.tenant == ledger.tenant,
@@ -113,8 +121,7 @@ def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
     )
     with ledger.read() as connection:
         return [
-            TableRow(number, TableKey(*key), first, checked)
-            for number, *key, first, checked in connection.execute(query)
+            TableRow(row[0], TableKey(*row[1:5]), *row[5:]) for row in connection.execute(query)
         ]
 
 
@@ -140,12 +147,11 @@ def note_restore(ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]])
     return True
 
 
-def lock_table(connection: Connection, table: TableRow) -> None:
+def lock_table(connection: Connection, table: TableRow | int) -> None:
     """Before any file of the table is touched, as everybody does who records files."""
+    number = table if isinstance(table, int) else table.number
     connection.execute(
-        select(tables.c.number)
-        .where(tables.c.number == table.number)
-        .with_for_update(key_share=True)
+        select(tables.c.number).where(tables.c.number == number).with_for_update(key_share=True)
     )
 
 

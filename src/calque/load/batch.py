@@ -12,11 +12,12 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.files import mget
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
+from calque.load.commits import catch_up, find_rival
 from calque.load.compare import Decision
 from calque.load.formats.reject import FileRefused
 from calque.load.manifest import DataFile, FileOutcome, StagedFile, Status, TaskResult
 from calque.load.plan import make_plan
-from calque.load.protocol import LoadRun
+from calque.load.protocol import LoadRun, Overtaken
 from calque.load.replace import (
     drop_sources,
     find_earlier_rows,
@@ -52,9 +53,10 @@ class Batch:
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
-    ) -> None:
+    ) -> list[Decision]:
         """Claim, write, prepare, commit, finalise. Adds a result row for every file.
 
+        Returns what is to be planned anew, since others got in between; it has no rows yet.
         Raises LoadAborted when the error policy gives the load up; then nothing was loaded.
         """
         decisions = self._replaceable(snapshot, decisions)
@@ -64,7 +66,7 @@ class Batch:
         files = self._granted(decisions, set(claimed.granted), claimed.held)
         if not files:
             load.give_up("other loads took every file", Manifest(last=last, label=start.label))
-            return
+            return []
         changed = self._replaced(decisions, files)
         outcomes: dict[str, FileOutcome] = {}
         with load.lease():
@@ -74,15 +76,35 @@ class Batch:
                     load, snapshot, files, written, outcomes, changed, verified_at, last
                 )
             except BaseException as error:
+                if isinstance(error, CalqueError) and self._others_came(start, files):
+                    load.give_up("another ledger's load was quicker", Manifest(label=start.label))
+                    return _of_files(decisions, files)
                 load.give_up(_reason(error), self._failed(files, outcomes, error, last, start))
                 self.report.load_ids.append(start.load_id)
                 raise
             if manifest is not None:
-                self.report.table_version = load.commit(manifest)
+                try:
+                    self.report.table_version = load.commit(manifest)
+                except Overtaken:
+                    return _of_files(decisions, files)
         self.report.load_ids.append(start.load_id)
         if manifest is not None:
             for row in manifest.results:
                 self.report.files.add(row)
+        return []
+
+    def _others_came(self, start: LoadStart, files: Sequence[StagedFile]) -> bool:
+        """Whether another ledger's load brought some of the files, and may have purged them."""
+        sources = tuple(LoadedFile(file.identity, 0, 0, None, 0) for file in files)
+        wanted = Manifest(sources=sources, label=start.label, forced=start.force)
+        try:
+            fresh = self.lake.open()
+            rival = find_rival(
+                self.ledger, self.lake, self.table, fresh, start.base_version, wanted
+            )
+        except CalqueError:
+            return False  # what went wrong first is what is told
+        return rival is not None
 
     def _replaceable(self, snapshot: Snapshot, decisions: Sequence[Decision]) -> list[Decision]:
         """The files that can be loaded; those whose earlier rows cannot be replaced are failed."""
@@ -186,6 +208,8 @@ class Batch:
         names = {one.location for one in kept} - set(moved)
         # As the table is now: others may have rewritten data files since the load began.
         fresh = self.lake.open() if changed else snapshot
+        if changed:
+            catch_up(self.ledger, self.lake, self.table, fresh, load.start.base_version)
         old = find_earlier_rows(
             self.ledger, self.table, fresh, (one for one in changed if one.location in names)
         )
@@ -209,6 +233,8 @@ class Batch:
             archive=self.archive,
             last=last,
             label=load.start.label,
+            # Replacing takes the rows of a file's earlier load away: it has to know that one.
+            forced=self.request.force and self.request.on_changed != "replace",
         )
         if not kept:
             load.give_up("no file could be loaded", manifest)
@@ -270,6 +296,11 @@ def abort_of(error: DataError, report: Report) -> LoadAborted:
     return aborted
 
 
+def _of_files(decisions: Sequence[Decision], files: Sequence[StagedFile]) -> list[Decision]:
+    places = {file.location for file in files}
+    return [one for one in decisions if one.file.location in places]
+
+
 def _load_seen(one: Decision) -> str | None:
     return one.known.load_id if one.known else None
 
@@ -314,6 +345,7 @@ def _sources(
             content_hash=outcomes[one.location].content_hash,
             verified_at=verified_at,
             parts=tuple(parts.get(one.location, ())),
+            about=one.about,
         )
         for one in files
     ]

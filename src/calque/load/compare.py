@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from calque.errors import CalqueError
 from calque.ledger import Known, Ledger, TableRow, Verdict, judge
-from calque.ledger.files import GET, mget, refresh, renew, scan
-from calque.ledger.identity import micros, needs_renewal, uncertain
+from calque.ledger.files import GET, Seen, mget, refresh, renew, scan
+from calque.ledger.identity import is_stale, micros, needs_renewal, uncertain
 from calque.load.digest import content_hash
 from calque.load.manifest import StagedFile, Status
 from calque.load.stage import Missing, Stage, too_young
@@ -61,9 +61,9 @@ class Comparison:
         self._ledger = ledger
         self._table = table
         self._look_only = look_only
-        self._now = ledger.now()
+        self._now = ledger.shared_now()
         self._renew: list[str] = []
-        self._refresh: list[tuple[Known, SourceIdentity]] = []
+        self._refresh: list[Seen] = []
 
     def __iter__(self) -> Iterator[Decision]:
         try:
@@ -74,6 +74,25 @@ class Comparison:
                 self._flush()
             raise
         self._flush()
+
+    def again(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Decide anew of files that were to be loaded, by what the ledger knows by now.
+
+        A record that was not there before is of a load that ended meanwhile. It counts unless it is
+        of other bytes: whether those of a moment ago were touched since is asked the next time.
+        """
+        assert self._table is not None, "there was a table to load into"
+        waiting = list(decisions)
+        known = mget(self._ledger, self._table, [one.file.location for one in waiting])
+        for one in waiting:
+            record = known.get(one.file.location)
+            seen = one.known.load_id if one.known else None
+            if self._request.force or record is None or record.load_id == seen:
+                yield replace(one, known=record)
+            elif judge(record, one.file.identity) is not Verdict.DIFFERENT:
+                yield Decision(one.file, Status.SKIPPED_LOADED, None, record)
+            else:
+                yield self._changed(one.file, record)
 
     def _first_look(self) -> Iterator[Decision | _Pair]:
         """Decisions where metadata suffices; pairs where the content has to be asked."""
@@ -88,6 +107,7 @@ class Comparison:
                 and known.etag is not None
                 and known.etag == file.identity.etag
                 and known.expires_at >= renew_before
+                and not is_stale(known, file.identity)
                 and not force
             ):
                 yield Decision(file, Status.SKIPPED_LOADED, None, known)
@@ -131,6 +151,8 @@ class Comparison:
             self._keep(known.location)
         verdict = judge(known, file.identity)
         if verdict is Verdict.SAME:
+            if is_stale(known, file.identity):
+                self._retell(known, file)
             return Decision(file, Status.SKIPPED_LOADED, None, known)
         if verdict is Verdict.CHECK:
             return _Pair(file, known)
@@ -140,8 +162,9 @@ class Comparison:
         if too_young(file, self._request.min_age):
             return Decision(file, Status.IN_PROGRESS, "younger than the minimum age")
         first = self._table.first_load_at if self._table else None
+        forgotten = self._table.forgotten_until if self._table else None
         if not self._request.load_uncertain_files and uncertain(
-            file.identity, first, self._now, self._ledger.life
+            file.identity, first, self._now, self._ledger.life, forgotten
         ):
             return Decision(
                 file,
@@ -186,7 +209,7 @@ class Comparison:
             return Decision(pair.file, Status.CHANGED, f"cannot be compared: {error.message}")
         if found != pair.known.content_hash:
             return self._changed(pair.file, pair.known)
-        self._refresh.append((pair.known, pair.file.identity))
+        self._retell(pair.known, pair.file)
         touched = pair.known.last_modified != micros(pair.file.identity.last_modified)
         message = "touched, but its content is the same" if touched else None
         return Decision(pair.file, Status.SKIPPED_LOADED, message, pair.known)
@@ -194,6 +217,11 @@ class Comparison:
     def _keep(self, location: str) -> None:
         self._renew.append(location)
         if len(self._renew) >= FLUSH:
+            self._flush()
+
+    def _retell(self, known: Known, file: StagedFile) -> None:
+        self._refresh.append((known, file.identity, file.about))
+        if len(self._refresh) >= FLUSH:
             self._flush()
 
     def _flush(self) -> None:

@@ -90,11 +90,11 @@ def _let_go(ledger: Ledger, table: TableRow, owner: str, swept: Swept, *, absent
 
 
 def _remove_sidecar(settings: Settings, load: OldLoad, swept: Swept) -> bool:
-    if load.key.location is None:
+    if load.key.location is None or load.adopted:
         return True
     try:
         place = TableRoot.at(load.key.location, lake_of(load.key, settings).options)
-        swept.sidecars += Sidecars(place).remove(load.load_id)
+        swept.sidecars += Sidecars(place).forget(load.load_id)
     except CalqueError as error:
         swept.troubles.append(f"the sidecar of load {load.load_id} stays: {error.message}")
         return False

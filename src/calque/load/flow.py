@@ -6,17 +6,20 @@ import getpass
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.config import Settings
-from calque.errors import DataError, NotFound, StatementInvalid
+from calque.errors import CalqueError, DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
+from calque.ledger.expire import OldLoad, expire_some
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, note_restore, register_table, void_records
 from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
+from calque.load.commits import catch_up
 from calque.load.compare import Comparison, Decision
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
 from calque.load.label import done_by_label, new_load_id, replay, uses_of_label
@@ -28,6 +31,7 @@ from calque.load.purge import purge_sources
 from calque.load.rebuild import ledger_to_look, rebuild
 from calque.load.render import render
 from calque.load.report import Report
+from calque.load.sidecar import Sidecars
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot, open_table
@@ -68,6 +72,8 @@ class Statement:
         self._progress = progress
         self._archive: str | None = None
         self._labelled = 0
+        self._adopted = -1
+        self._others = 0
         self.report = Report(
             self.lake.display,
             forced=request.force,
@@ -114,7 +120,13 @@ class Statement:
             preview(self.request, stage, self.lake, snapshot, files, self._engine_for, self.report)
         else:
             self._load(stage, snapshot, table, decisions)
+            if table is not None:
+                self._expire(table)
         self.report.ignored = stage.ignored
+        if self._others:
+            self.report.notes.append(
+                f"{self._others} loads of other ledgers were taken in from the table's log"
+            )
 
     @property
     def _look_only(self) -> bool:
@@ -166,7 +178,7 @@ class Statement:
                 "the table was restored to an earlier version: files that it lost count as new"
             )
             table = register_table(self.ledger, key)
-        if table.unchecked:
+        if table.was_restored or (table.unchecked and self._adopted < 0):
             faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
@@ -175,7 +187,11 @@ class Statement:
                     "taken over from the table itself"
                 )
         else:
+            # The table is the arbiter: what other ledgers loaded counts before we compare.
+            since = max(table.checked_version, self._adopted)
+            self._others += len(catch_up(self.ledger, self.lake, table, snapshot, since))
             void_records(self.ledger, table, [], snapshot.version)
+        self._adopted = snapshot.version
         return register_table(self.ledger, key)
 
     def _put_in_order(self, table: TableRow, stage: Stage) -> None:
@@ -189,6 +205,19 @@ class Statement:
         self.report.purged += done.removed
         self.report.archived += done.archived
         self.report.notes.extend(done.troubles)
+
+    def _expire(self, table: TableRow) -> None:
+        """A few records whose time is over, with what their loads left: nobody needs a cron job."""
+        sidecars = Sidecars(self.lake.place)
+
+        def release(load: OldLoad) -> bool:
+            if not load.adopted:
+                sidecars.forget(load.load_id)
+            return True
+
+        # What could not go now goes the next time; the load itself is over and was right.
+        with suppress(CalqueError):
+            expire_some(self.ledger, table, release)
 
     def _decisions(self, stage: Stage, table: TableRow | None) -> Iterator[Decision]:
         """Files to be loaded, within the limits; the others become result rows on the way."""
@@ -221,10 +250,7 @@ class Statement:
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         for one in Comparison(stage, self.request, self.ledger, table, look_only=True):
             if one.changed and one.known is not None:
-                raise DataError(
-                    f"{one.file.location} changed since load {one.known.load_id}",
-                    hint="Nothing was loaded. Choose on_changed=reload, replace or skip.",
-                )
+                raise _changed_since(one)
 
     def _load(
         self,
@@ -241,25 +267,44 @@ class Statement:
             engine = self._engine_for(size)
             snapshot = self._ready(stage, snapshot, engine, files, format)
             stage.leave_out(self.lake.place)  # the listing goes on while the table fills
-            table = table or self._table(snapshot)
-            assert table is not None, "a table that is there is registered"
-            batch = Batch(
-                request=self.request,
-                stage=stage,
-                ledger=self.ledger,
-                lake=self.lake,
-                table=table,
-                engine=engine,
-                format=format,
-                report=self.report,
-                archive=self._archive,
-                advance=self._advance(len(files), size),
-            )
-            start = self._start(table, snapshot, engine)
-            self._labelled += 1
-            batch.run(start, snapshot, chunk, last=last)
-            self._purge(table, stage)
-            snapshot = self.lake.open()
+            advance = self._advance(len(files), size)
+            while chunk:
+                # Up to this version every load is known to the ledger when the files are claimed.
+                table = self._table(snapshot)
+                assert table is not None, "a table that is there is registered"
+                batch = Batch(
+                    request=self.request,
+                    stage=stage,
+                    ledger=self.ledger,
+                    lake=self.lake,
+                    table=table,
+                    engine=engine,
+                    format=format,
+                    report=self.report,
+                    archive=self._archive,
+                    advance=advance,
+                )
+                start = self._start(table, snapshot, engine)
+                self._labelled += 1
+                left = batch.run(start, snapshot, chunk, last=last)
+                self._purge(table, stage)
+                snapshot = self.lake.open()
+                chunk = self._planned_anew(stage, snapshot, left) if left else []
+
+    def _planned_anew(
+        self, stage: Stage, snapshot: Snapshot, left: Sequence[Decision]
+    ) -> list[Decision]:
+        """What is still to be loaded once it is known what others have loaded meanwhile."""
+        table = self._table(snapshot)
+        again = []
+        for one in Comparison(stage, self.request, self.ledger, table).again(left):
+            if one.status is not None:
+                self._skip(one)
+            elif one.changed and one.known is not None and self.request.on_changed == "error":
+                raise _changed_since(one)
+            else:
+                again.append(one)
+        return again
 
     def _note_repetition(self) -> None:
         """FORCE with a limit takes the first files each time, unless they go away."""
@@ -314,11 +359,14 @@ class Statement:
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
         return LoadStart(
-            load_id=new_load_id(self.ledger, table, self.request.label, self._labelled),
+            load_id=new_load_id(
+                self.ledger, table, Sidecars(self.lake.place), self.request.label, self._labelled
+            ),
             owner=self._owner,
             lease_seconds=self.request.lease_seconds,
             base_version=snapshot.version,
             label=self.request.label,
+            label_uses=self._labelled,
             who=_who(),
             statement=render(self.request),
             engine=engine.name,
@@ -340,6 +388,14 @@ class Statement:
         return lambda done: tell(
             LoadProgress(min(done.files, files), files, done.rows, min(done.bytes, size), size)
         )
+
+
+def _changed_since(one: Decision) -> DataError:
+    assert one.known is not None, "what changed was known"
+    return DataError(
+        f"{one.file.location} changed since load {one.known.load_id}",
+        hint="Nothing was loaded. Choose on_changed=reload, replace or skip.",
+    )
 
 
 def _batches(decisions: Iterator[Decision], most: int) -> Iterator[tuple[list[Decision], bool]]:

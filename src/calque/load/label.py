@@ -11,6 +11,7 @@ from calque.errors import NotFound, Unavailable
 from calque.ledger import Ledger, TableRow
 from calque.ledger.history import LoadRow, find_load, loads_of_label, results_of
 from calque.load.report import Report
+from calque.load.sidecar import Sidecars
 from calque.load.statement import LoadRequest
 
 
@@ -54,18 +55,20 @@ def uses_of_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) 
     return len(loads_of_label(ledger, table.number, request.label))
 
 
-def new_load_id(ledger: Ledger, table: TableRow, label: str | None, used: int) -> str:
+def new_load_id(
+    ledger: Ledger, table: TableRow, sidecars: Sidecars, label: str | None, used: int
+) -> str:
     """The label itself where it is new; else one that no load of those ``used`` has had."""
     if label is None:
         return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
-    # No chance in it, and nothing that was not known when the statement began: of two that run a
-    # labelled statement at once the second must be refused, even if the first is over by then.
     # A tilde is in no label, so that no other label makes the same id.
     named = f"{label}~{used + 1}" if used else label
     with suppress(NotFound):
         if find_load(ledger, named).table_number != table.number:
-            return f"{named}~t{table.number}"
-    return named
+            named = f"{named}~t{table.number}"
+    # Another ledger may run the same label at this moment, and the names of data files, sidecars
+    # and markers come from the id: only one of them gets the plain one.
+    return named if sidecars.reserve(named) else f"{named}~{secrets.token_hex(4)}"
 
 
 def _refuse_running(prior: Sequence[LoadRow], label: str) -> None:

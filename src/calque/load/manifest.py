@@ -36,6 +36,8 @@ class StagedFile:
     location: str
     name: str
     identity: SourceIdentity
+    about: Mapping[str, Any] | None = None
+    """What else the listing or a look told of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ The table's own log is the arbiter, the ledger a cache of it.
 2. **Write**: an engine writes data files under the table's root; they mean nothing yet.
 3. **Prepare**: sources are checked against the claim, the sidecar is written, the manifest stored
    in the ledger (PREPARED). From here anyone can finish the load.
-4. **Commit**: open the table fresh. Our marker is there? Then it is done. Else one commit with the
-   data files and the marker, as a compare-and-set on the version just read. Conflict: again.
+4. **Commit**: open the table fresh. Our marker is there? Then it is done. Has a load of another
+   ledger brought one of our files since the claim? Then this one is aborted, and what is left is
+   planned anew. Else one commit with the data files and the marker, as a compare-and-set on the
+   version just read. Conflict: again.
 5. **Finalise**: one ledger transaction, files LOADED, load COMMITTED.
 6. **Purge** of sources (removed, or moved to an archive), from a queue in the ledger.
 
@@ -44,6 +46,7 @@ from calque.ledger.finish import prepare as prepare_in_ledger
 from calque.ledger.history import find_load
 from calque.ledger.lease import OpenLoad, dead_loads, renew_lease, take_over
 from calque.ledger.schema import OPEN
+from calque.load.commits import find_rival
 from calque.load.orphans import data_files_exist, remove_orphans
 from calque.load.sidecar import Sidecars
 from calque.load.tables import Change, Lake, Mark, Marker, Snapshot
@@ -67,6 +70,10 @@ STEPS = (
 
 PATIENCE = 300.0
 """Seconds to keep on trying against a table that others commit to all the time."""
+
+
+class Overtaken(Aborted):
+    """Others were quicker, or took the load for dead: it is aborted, and can be planned anew."""
 
 
 class TableGone(Aborted):
@@ -103,7 +110,9 @@ class LoadRun:
 
     def prepare(self, manifest: Manifest) -> None:
         """Step 3, after the caller has checked the sources: sidecar, then PREPARED."""
-        Sidecars(self.lake.place).write(self.load_id, self.table.key.table_id, manifest)
+        Sidecars(self.lake.place).write(
+            self.load_id, self.table.key.table_id, self.ledger.tenant, manifest
+        )
         faults.point("prepare.sidecar")
         self._writing = False
         try:
@@ -117,7 +126,7 @@ class LoadRun:
         faults.point("prepare.after")
 
     def commit(self, manifest: Manifest) -> int:
-        """Steps 4 and 5; the table's version. Raises Aborted if another aborted the load.
+        """Steps 4 and 5; the table's version. Raises Overtaken where others made it impossible.
 
         An error that leaves the outcome open ends in an abort by marker, so that nothing is left
         half-way; it is no error if the table then says that the load was committed. If even that
@@ -188,7 +197,11 @@ def commit(
     base_version: int,
     manifest: Manifest,
 ) -> int:
-    """Steps 4 and 5 of a prepared load, by its owner or by a recoverer."""
+    """Steps 4 and 5 of a prepared load, by its owner or by a recoverer.
+
+    Raises Overtaken when another aborted it, or loaded some of its files with another ledger. A
+    data file may hold rows of several sources, so that nothing can be left out of it any more.
+    """
     change = Change(
         load_id=load_id,
         mark=Mark.COMMITTED,
@@ -196,11 +209,17 @@ def commit(
         truncate=manifest.truncate,
         sidecar=Sidecars(lake.place).path(load_id),
     )
-    mark, version = _settle(ledger, lake, table, base_version, change)
+    reason = "aborted by another loader, which took it for dead"
+    try:
+        mark, version = _settle(ledger, lake, table, base_version, change, manifest)
+    except Overtaken as error:
+        reason = error.message
+        given_up = Change(load_id=load_id, mark=Mark.ABORTED)
+        mark, version = _settle(ledger, lake, table, base_version, given_up)
     if mark is Mark.ABORTED:
-        _release(ledger, lake, load_id, "aborted by another loader")
-        raise Aborted(
-            f"load {load_id} was aborted by another loader, which took it for dead",
+        _release(ledger, lake, load_id, reason)
+        raise Overtaken(
+            f"load {load_id}: {reason}",
             hint="Nothing was loaded by this run; run the statement again.",
             retryable=True,
         )
@@ -225,6 +244,20 @@ def abort(
         _finish(ledger, lake, load.load_id, version, manifest)
     else:
         finalise(ledger, load.load_id, version)
+    return mark, version
+
+
+def fence(ledger: Ledger, lake: Lake, table: TableRow, load_id: str, seen: int) -> tuple[Mark, int]:
+    """Let a load of which the ledger knows nothing be committed no more, unless it was already.
+
+    ``seen`` is the table's version at which it had no marker.
+    """
+    change = Change(load_id=load_id, mark=Mark.ABORTED)
+    mark, version = _settle(ledger, lake, table, seen, change)
+    if mark is Mark.ABORTED:
+        with suppress(CalqueError):
+            Sidecars(lake.place).remove(load_id)
+        remove_orphans(lake, load_id, keep=())
     return mark, version
 
 
@@ -259,16 +292,29 @@ def _recover(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad) -> Mar
 
 
 def _settle(
-    ledger: Ledger, lake: Lake, table: TableRow, base_version: int, change: Change
+    ledger: Ledger,
+    lake: Lake,
+    table: TableRow,
+    base_version: int,
+    change: Change,
+    manifest: Manifest | None = None,
 ) -> tuple[Mark, int]:
-    """Commit the change unless the load has a marker already; what the table says in the end."""
+    """Commit the change unless the load has a marker already; what the table says in the end.
+
+    With a manifest, what was committed since the claim is held against it: Overtaken if both
+    cannot be. The commit holds only on the version that was looked at, so nothing slips between.
+    """
     until = time.monotonic() + PATIENCE
     wait = 0.01
+    looked = base_version
     while True:
         snapshot = _open(lake, table)
         found = _marker(ledger, lake, snapshot, change.load_id, base_version)
         if found is not None:
             return found.mark, _version(lake, change.load_id, found.version, snapshot)
+        if manifest is not None:
+            _refuse_rival(ledger, lake, table, snapshot, looked, manifest)
+            looked = snapshot.version
         faults.point("commit.before")
         try:
             version = snapshot.commit(_with_drops(ledger, snapshot, change))
@@ -283,6 +329,21 @@ def _settle(
                 raise
         time.sleep(wait * random.random())
         wait = min(wait * 2, 2.0)
+
+
+def _refuse_rival(
+    ledger: Ledger,
+    lake: Lake,
+    table: TableRow,
+    snapshot: Snapshot,
+    since: int,
+    manifest: Manifest,
+) -> None:
+    rival = find_rival(ledger, lake, table, snapshot, since, manifest)
+    if rival is not None:
+        raise Overtaken(
+            f"load {rival}, run with another ledger, was quicker with some of its files"
+        )
 
 
 def _marker(

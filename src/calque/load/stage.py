@@ -166,7 +166,7 @@ class Stage:
 
     def _staged(self, found: Metadata, name: str) -> StagedFile:
         location = self.operator.location(found.path)
-        return StagedFile(location, name, SourceIdentity.of(location, found))
+        return StagedFile(location, name, SourceIdentity.of(location, found), found.details())
 
 
 def _real(folder: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -54,6 +55,21 @@ class Metadata:
         """What ``if_match`` accepts to be sure of the same bytes: the etag, else the token."""
         return self.etag or self.token
 
+    def details(self) -> dict[str, Any] | None:
+        """All that is known besides path and identity, as plain values; None if that is nothing."""
+        told = _details(self)
+        if told == _NOTHING and not self.user:
+            return None  # as many listings have it, and they make millions of these
+        found: dict[str, Any] = {
+            name: value for name, value in zip(_DETAILS, told, strict=False) if value is not None
+        }
+        for name, some in (("user", self.user), ("tags", self.tags)):
+            if some:
+                found[name] = dict(some)
+        if self.checksum is not None:
+            found["checksum"] = {self.checksum.algorithm: self.checksum.value}
+        return found or None
+
     @classmethod
     def listed(
         cls,
@@ -93,6 +109,18 @@ class Metadata:
     def __reduce__(self) -> tuple[Any, ...]:
         return Metadata, tuple(_plain(getattr(self, name)) for name in self.__slots__)
 
+
+_DETAILS = (
+    "content_type",
+    "content_encoding",
+    "content_language",
+    "content_disposition",
+    "cache_control",
+    "expires",
+    "storage_class",
+)
+_details = attrgetter(*_DETAILS, "tags", "checksum")
+_NOTHING = (None,) * (len(_DETAILS) + 2)
 
 (
     _set_path,

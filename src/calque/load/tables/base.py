@@ -40,6 +40,16 @@ class Marker:
     version: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A load of ours that is in the table's log, whichever ledger it was run with."""
+
+    load_id: str
+    version: int
+    at: int | None = None
+    """When, in microseconds, by the clock of the one that committed it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One commit: a marker and what comes with it."""
@@ -71,6 +81,12 @@ class Snapshot(Protocol):
         """The load's marker. ``base_version`` is the version at which the load was claimed.
 
         Raises Unsupported when the table forgot so much of its past that no answer is certain.
+        """
+
+    def commits(self, since: int) -> list[Committed] | None:
+        """Our committed loads above a version, oldest first, from the new log entries alone.
+
+        None where the log no longer holds every entry above that version.
         """
 
     def markers(self) -> Sequence[str]:

@@ -20,7 +20,8 @@ from deltalake.transaction import AddAction, RemoveAction, Transaction
 from calque.errors import ConditionNotMatch, DataError, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
-from calque.load.tables.base import Change, Mark, Marker, Snapshot
+from calque.load.tables.base import Change, Committed, Mark, Marker, Snapshot
+from calque.load.tables.delta_log import read_commits
 from calque.load.tables.errors import DELTA, map_error, mapped
 from calque.load.tables.stats import delta_stats
 from calque.load.tables.storage import delta_options
@@ -28,11 +29,12 @@ from calque.load.work import TargetSchema
 from calque.load.writing.root import TableRoot
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
+OURS = "calque/"
 NUMBERS = {mark: number for number, mark in MARKS.items()}
 
 
 def app_id(load_id: str) -> str:
-    return f"calque/{load_id}"
+    return OURS + load_id
 
 
 class DeltaLake:
@@ -66,7 +68,7 @@ class DeltaLake:
         with mapped(DELTA, self.display):
             storage = self._storage()
             table = DeltaTable(self.uri, storage_options=storage)
-        snapshot = DeltaSnapshot(table, self.display, storage)
+        snapshot = DeltaSnapshot(table, self.display, storage, self.place)
         snapshot.refuse_unsupported()
         return snapshot
 
@@ -116,10 +118,17 @@ class DeltaLake:
 class DeltaSnapshot:
     """A Delta table at one version."""
 
-    def __init__(self, table: DeltaTable, display: str, storage: dict[str, str] | None) -> None:
+    def __init__(
+        self,
+        table: DeltaTable,
+        display: str,
+        storage: dict[str, str] | None,
+        place: TableRoot,
+    ) -> None:
         self._table = table
         self._display = display
         self._storage = storage
+        self._place = place
         self._metadata = table.metadata()
 
     @property
@@ -166,6 +175,16 @@ class DeltaSnapshot:
                 if entry.get("calque.load") == load_id:
                     return int(entry["version"])
         return None
+
+    def commits(self, since: int) -> list[Committed] | None:
+        found = read_commits(self._place, since, self.version)
+        if found is None:
+            return None
+        return [
+            Committed(one.app_id.removeprefix(OURS), one.version, one.at)
+            for one in found
+            if one.app_id.startswith(OURS) and MARKS.get(one.number) is Mark.COMMITTED
+        ]
 
     def markers(self) -> Sequence[str]:
         return ()

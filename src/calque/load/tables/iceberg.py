@@ -35,7 +35,7 @@ from calque.errors import CalqueError, DataError, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
 from calque.load.places import service_options
-from calque.load.tables.base import Change, Mark, Marker, Snapshot
+from calque.load.tables.base import Change, Committed, Mark, Marker, Snapshot
 from calque.load.tables.errors import ICEBERG, mapped
 from calque.load.tables.iceberg_files import (
     bounds_as_bytes,
@@ -232,6 +232,22 @@ class IcebergSnapshot:
                 "whether it was committed cannot be told",
                 hint="See `calque ledger show`, compare with the table, and forget or rebuild.",
             )
+
+    def commits(self, since: int) -> list[Committed] | None:
+        """From summaries; where snapshots were expired, their markers may have gone as well."""
+        found, numbers = [], set()
+        for snapshot in self._table.metadata.snapshots:
+            number = snapshot.sequence_number or 0
+            if number <= since:
+                continue
+            numbers.add(number)
+            notes = snapshot.summary.additional_properties if snapshot.summary else {}
+            if SUMMARY_LOAD in notes and notes.get(SUMMARY_MARK) == Mark.COMMITTED:
+                at = snapshot.timestamp_ms * 1000
+                found.append(Committed(notes[SUMMARY_LOAD], number, at))
+        if len(numbers) < self.version - since:
+            return None
+        return sorted(found, key=lambda one: one.version)
 
     def markers(self) -> Sequence[str]:
         return [
