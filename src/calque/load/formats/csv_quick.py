@@ -85,8 +85,9 @@ class QuickParser:
             return None
         if not (data.isascii() or _is_utf8(data[:end])):
             return None
-        marks = [mark for mark in (dialect.escape, dialect.comment) if mark is not None]
-        if any(data.find(mark, 0, end) >= 0 for mark in marks):
+        if dialect.comment is not None and data.find(dialect.comment, 0, end) >= 0:
+            return None
+        if dialect.escapes_in(data, end):
             return None
         if not self._line_ends_are_sound(data, end) or not self._quotes_are_sound(block):
             return None
@@ -105,6 +106,8 @@ class QuickParser:
             return False
         if data.find(b"\r", 0, end) < 0:
             return True
+        if self._dialect.keeps_returns:
+            return False
         return data.count(b"\r", 0, end) == data.count(b"\r\n", 0, end)
 
     def _quotes_are_sound(self, block: Block) -> bool:
