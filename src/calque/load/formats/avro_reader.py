@@ -18,7 +18,7 @@ from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaper
 from calque.load.formats.source import Source
-from calque.load.formats.unify import widest
+from calque.load.formats.unify import settled, widest
 from calque.load.work import AvroFormat
 
 _PLAIN: dict[str, pa.DataType] = {
@@ -110,7 +110,7 @@ def arrow_schema(record: dict[str, Any]) -> pa.Schema:
 def _type(avro: Any) -> pa.DataType:
     if isinstance(avro, list):
         kinds = [_type(branch) for branch in avro if branch != "null"]
-        return reduce(widest, kinds, pa.null())
+        return settled(reduce(widest, kinds)) if kinds else pa.null()
     if isinstance(avro, str):
         return _PLAIN.get(avro, pa.string())
     logical = avro.get("logicalType")

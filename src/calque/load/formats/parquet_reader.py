@@ -8,12 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calque.load.formats.columnar import Columnar
+from calque.load.formats.numerals import WHOLE_IN_DOUBLE, numeral
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.source import Source
 from calque.load.work import ParquetFormat
 
 _ROWS = 65_536
+SMALL = numeral(16, 0, True, True)
+"""Whole numbers that a double keeps."""
 
 
 class ParquetReader:
@@ -54,8 +57,33 @@ def open_parquet(source: Source) -> pq.ParquetFile:
 
 
 def infer_schema(source: Source, format: ParquetFormat) -> pa.Schema:
-    """The file's own schema."""
-    return pa.schema(list(open_parquet(source).schema_arrow))
+    """The file's own schema. The footer tells of whole numbers whether a double would keep them."""
+    file = open_parquet(source)
+    small = _small_integers(file.metadata)
+    return pa.schema(
+        [
+            field.with_type(SMALL) if field.name in small and field.type == pa.int64() else field
+            for field in file.schema_arrow
+        ]
+    )
+
+
+def _small_integers(metadata: pq.FileMetaData) -> set[str]:
+    """Columns of which every row group says that its numbers are within a double's whole ones."""
+    small: dict[str, bool] = {}
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            column = metadata.row_group(group).column(index)
+            within = _is_within(column.statistics) if column.physical_type == "INT64" else False
+            small[column.path_in_schema] = small.get(column.path_in_schema, True) and within
+    return {name for name, within in small.items() if within}
+
+
+def _is_within(statistics: pq.Statistics | None) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return False
+    low, high = statistics.min_raw, statistics.max_raw
+    return bool(-WHOLE_IN_DOUBLE <= low <= high <= WHOLE_IN_DOUBLE)
 
 
 def footer_of(source: Source) -> pq.FileMetaData:

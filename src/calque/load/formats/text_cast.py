@@ -19,7 +19,7 @@ from calque.load.formats.rules import CastRules
 _INTEGER = r"^-?[0-9]+$"
 _HEXADECIMAL = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_FLOAT = _NUMBER[:-1] + r"|^[+-]?(?i:inf|infinity|nan)$"
+_FLOAT = _NUMBER + r"|^[+-]?(?i:inf|infinity|nan)$"
 _MOST_DIGITS = 38
 _INFINITE = r"^\s*[+-]?(?i:inf|infinity)\s*$"
 _ZONED = r"([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -144,6 +144,12 @@ def _nested(values: pa.Array, target: pa.DataType) -> Cells:
     made = column_of(cells, target)
     refused = (*_explain(values, rows, target), *made.refused)
     return Cells(made.values, tuple(sorted(refused, key=lambda refusal: refusal.row)))
+
+
+def numbers_in(values: pa.Array, rules: CastRules) -> pa.Array | None:
+    """Text that is all numbers, with a point and without spaces; None where some is not."""
+    trimmed = pc.ascii_trim_whitespace(_point(values, rules))
+    return trimmed if pc.all(_matches(trimmed, _FLOAT)).as_py() else None
 
 
 def _by_pattern(
