@@ -14,6 +14,7 @@ from typing import Any, cast
 from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.load.digest import join
+from calque.load.formats.guard import refusing
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.registry import open_reader
 from calque.load.formats.reject import FileRefused
@@ -171,9 +172,11 @@ class _Run:
 
         if not adopt.may_adopt(self.plan, source):
             return None
-        metadata = footer_of(source)
-        stats = adopt.stats_of(metadata)
-        if not adopt.fits(self.spec, metadata, stats):
+        with refusing(source, self.plan.format.kind):
+            metadata = footer_of(source)
+            stats = adopt.stats_of(metadata)
+            fits = adopt.fits(self.spec, metadata, stats)
+        if not fits:
             return None
         files: tuple[DataFile, ...] = ()
         if not self.plan.validate_only:

@@ -145,7 +145,7 @@ def test_a_union_of_long_and_double_is_text(stage: Stage) -> None:
     ("big", "wanted"), [(7, pa.float64()), (2**53, pa.float64()), (2**53 + 1, pa.string())]
 )
 def test_parquet_files_that_disagree(stage: Stage, big: int, wanted: pa.DataType) -> None:
-    """Integers in one file, doubles in another: a double if the footer shows that it keeps both."""
+    """Integers in one file, doubles in another: a double if a sample shows that it keeps both."""
     files = []
     for at, column in enumerate([pa.array([big, None], pa.int64()), pa.array([0.5])]):
         out = io.BytesIO()

@@ -221,8 +221,8 @@ def load_object(raw: bytes, fills: Callable[[str], bool] = lambda key: True) -> 
         raise Malformed(f"is no JSON: {error.msg}", error.pos + 1) from error
     except RecursionError as error:
         raise Malformed("is nested too deeply", None) from error
-    except ValueError as error:  # more digits than Python turns into a number
-        raise Malformed("holds a number of too many digits", None, Code.OUT_OF_RANGE) from error
+    except (ValueError, ArithmeticError) as error:  # digits or an exponent beyond all measure
+        raise Malformed("holds a number beyond all measure", None, Code.OUT_OF_RANGE) from error
     if not isinstance(found, dict):
         raise Malformed("is no JSON object", 1)
     return found

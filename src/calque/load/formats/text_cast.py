@@ -138,7 +138,7 @@ def _nested(values: pa.Array, target: pa.DataType) -> Cells:
     for row, text in enumerate(values.to_pylist()):
         try:
             cells.append(None if text is None else json.loads(text, parse_float=Decimal))
-        except (ValueError, RecursionError):
+        except (ValueError, ArithmeticError, RecursionError):
             cells.append(None)
             rows.append(row)
     made = column_of(cells, target)

@@ -42,6 +42,9 @@ def settled(kind: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_dictionary(kind):
         return settled(kind.value_type)
+    if pa.types.is_decimal(kind) and kind.bit_width != 128:
+        wide = kind.precision > 38
+        return pa.string() if wide else pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
