@@ -213,7 +213,10 @@ def load_object(raw: bytes, fills: Callable[[str], bool] = lambda key: True) -> 
         return made
 
     try:
-        found = json.loads(text, parse_float=Decimal, object_pairs_hook=once)
+        # NaN and its like are no JSON; a column of doubles takes them, text does not.
+        found = json.loads(
+            text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=once
+        )
         if doubled and isinstance(found, dict):
             pairs = json.loads(text, parse_float=Decimal, object_pairs_hook=_Pairs)
             _refuse_doubled(_Pairs(pair for pair in pairs if fills(pair[0])))

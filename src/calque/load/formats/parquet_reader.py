@@ -50,7 +50,12 @@ class ParquetReader:
 def open_parquet(source: Source) -> pq.ParquetFile:
     """The file, its footer read; FileRefused where it is no Parquet."""
     try:
-        return pq.ParquetFile(pa.PythonFile(source.open(), mode="r"), pre_buffer=True)
+        # INT96 in nanoseconds, the default, wraps around before 1678 and after 2262.
+        return pq.ParquetFile(
+            pa.PythonFile(source.open(), mode="r"),
+            pre_buffer=True,
+            coerce_int96_timestamp_unit="us",
+        )
     except (pa.ArrowInvalid, OSError) as error:
         raise FileRefused.at(
             source.location,
