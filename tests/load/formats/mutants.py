@@ -140,6 +140,8 @@ SEEDS: dict[str, tuple[str, FormatOptions, Callable[[], bytes]]] = {
     "orc-plain": ("f.orc", OrcFormat(), lambda: _orc("uncompressed")),
     "avro": ("f.avro", AvroFormat(), lambda: _avro("null")),
     "avro-deflate": ("f.avro", AvroFormat(), lambda: _avro("deflate")),
+    "avro-snappy": ("f.avro", AvroFormat(), lambda: _avro("snappy")),
+    "avro-zstd": ("f.avro", AvroFormat(), lambda: _avro("zstandard")),
 }
 _TELLING = (b"\x00", b"\xff", b"\x7f", b"\x80", b"0", b"9", b'"', b"\\", b"\n", b",", b"{", b"[")
 _WORDS = (b"NaN", b"1e99999999999999999999", b"null", b"\xed\xa0\x80", b"[[[[", b"-", b"0x1")
