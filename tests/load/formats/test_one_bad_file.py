@@ -185,3 +185,16 @@ def test_a_long_partition_value_is_loaded(place: Place, value: str) -> None:
     assert report.rows_loaded == 3
     found = {row["p"]: row["v"] for row in rows(place).to_pylist()}
     assert found == {value: 1, value + "y": 2, "short": 3}
+
+
+def test_rows_without_a_partition_fail_their_file_alone(place: Place) -> None:
+    """A date beyond all calendars, late in a file: nothing of that file stays, the others load."""
+    days = pa.array([1] * 70_000 + [2**30], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"d": days, "n": range(70_001)}), place.stage / "a.parquet")
+    pq.write_table(pa.table({"d": days[:3], "n": range(3)}), place.stage / "b.parquet")
+    report = place.load(partition_by=("d",), on_error=ErrorPolicy(ErrorMode.CONTINUE))
+    assert [(row.name, row.status) for row in report.rows()] == [
+        ("a.parquet", "FAILED"),
+        ("b.parquet", "LOADED"),
+    ]
+    assert rows(place).num_rows == report.rows_loaded == 3
