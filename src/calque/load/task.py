@@ -17,7 +17,7 @@ from calque.load.digest import join
 from calque.load.formats.guard import refusing
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.registry import open_reader
-from calque.load.formats.reject import FileRefused
+from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.source import Source
 from calque.load.manifest import DataFile, FileOutcome, RowError, Status
 from calque.load.metadata_columns import with_metadata
@@ -270,6 +270,17 @@ def _unread(piece: Piece) -> PieceOutcome:
     outcome = FileOutcome(
         piece.file.location, Status.FAILED, message="not read: the load was given up before"
     )
+    return PieceOutcome(outcome, Share(piece.offset, Extent()))
+
+
+def crashed(piece: Piece, why: CalqueError) -> PieceOutcome:
+    """The outcome of a piece over which a library brought its process down, again and again."""
+    refused = FileRefused.at(
+        piece.file.location,
+        Code.MALFORMED,
+        f"the library that reads it crashed over it, so it must be damaged: {why.message}",
+    )
+    outcome = _failed(piece.file.location, refused.message, (refused.row_error,))
     return PieceOutcome(outcome, Share(piece.offset, Extent()))
 
 

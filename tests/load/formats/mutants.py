@@ -8,7 +8,7 @@ import io
 import json
 import lzma
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -145,12 +145,6 @@ SEEDS: dict[str, tuple[str, FormatOptions, Callable[[], bytes]]] = {
 }
 _TELLING = (b"\x00", b"\xff", b"\x7f", b"\x80", b"0", b"9", b'"', b"\\", b"\n", b",", b"{", b"[")
 _WORDS = (b"NaN", b"1e99999999999999999999", b"null", b"\xed\xa0\x80", b"[[[[", b"-", b"0x1")
-
-
-def mutants(data: bytes, seed: int, count: int) -> Iterator[bytes]:
-    """``count`` damaged files; the same for the same seed."""
-    for number in range(count):
-        yield mutant(data, random.Random(f"{seed}/{number}"))
 
 
 def mutant(data: bytes, chance: random.Random) -> bytes:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import random
+import subprocess
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +32,7 @@ from calque.load.work import (
 )
 from calque.operator import Operator
 from tests.load.formats.conftest import Read, Stage
+from tests.load.formats.mutants import SEEDS, mutant
 from tests.load.loader import Place
 from tests.load.world import rows
 
@@ -198,3 +202,23 @@ def test_rows_without_a_partition_fail_their_file_alone(place: Place) -> None:
         ("b.parquet", "LOADED"),
     ]
     assert rows(place).num_rows == report.rows_loaded == 3
+
+
+def test_a_file_that_crashes_its_library(place: Place) -> None:
+    """A library that brings its process down over a file costs that file and no other."""
+    sound = SEEDS["orc"][2]()
+    for name in ("a", "b", "c", "d"):
+        (place.stage / f"{name}.orc").write_bytes(sound)
+    bad = place.stage / "b.orc"
+    bad.write_bytes(mutant(sound, random.Random("7/628")))
+    script = f"from pyarrow import orc; orc.ORCFile({str(bad)!r}).read()"
+    if subprocess.run([sys.executable, "-c", script], capture_output=True).returncode >= 0:
+        pytest.skip("this version of the library survives the file")
+    report = place.load(on_error=ErrorPolicy(ErrorMode.CONTINUE))
+    assert {row.name: row.status for row in report.rows()} == {
+        "a.orc": "LOADED",
+        "b.orc": "FAILED",
+        "c.orc": "LOADED",
+        "d.orc": "LOADED",
+    }
+    assert rows(place).num_rows == 120
