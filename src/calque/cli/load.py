@@ -52,7 +52,8 @@ def load(
         typer.Option("--into", metavar="TABLE", help="A name, a path, or iceberg:PATH."),
     ],
     format: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, json, parquet, orc, avro, xml.")
+        str | None,
+        typer.Option("--format", help="csv, tsv, json, parquet, orc, avro, xml, mysql, hive …"),
     ] = None,
     option: Annotated[
         list[str] | None,
