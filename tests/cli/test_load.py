@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 
 def calque(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -125,6 +126,29 @@ def test_names_cannot_trick_a_terminal(tmp_path: Path, stage: Path) -> None:
     done = calque(tmp_path, "load", "in/", "--into", "lake/t")
     assert "\x1b" not in done.stdout
     assert len(done.stdout.splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "row"),
+    [
+        ("1\t\\N\n", [r"null_if=\N", "escape=\\", r"field_delimiter=\t"], [1, None]),
+        ("1,é\t\n", [r"null_if=é\t"], [1, None]),
+        ("1\x01C:\\x\n", [r"field_delimiter=\001", r"null_if=C:\q"], [1, "C:\\x"]),
+        ("1|a\\b\n", [r"field_delimiter=\x7c", r"null_if=\\N"], [1, "a\\b"]),
+        ("1☃x\n", [r"field_delimiter=\u2603", r"null_if=\ud800"], [1, "x"]),
+    ],
+)
+def test_options_are_spelled_in_a_shell(
+    tmp_path: Path, text: str, options: list[str], row: list[object]
+) -> None:
+    """Backslashes spell tabs and codes; any other one is itself, and nothing is garbled."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text(text)
+    flags = [f"-o{option}" for option in ("parse_header=false", *options)]
+    done = calque(tmp_path, "load", "in/", "--into", "./t", "--format", "csv", *flags)
+    assert done.returncode == 0, done.stderr
+    (found,) = DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()
+    assert list(found.values()) == row
 
 
 def test_sql(tmp_path: Path, stage: Path) -> None:

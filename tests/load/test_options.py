@@ -195,6 +195,7 @@ FORMAT_CASES = [
     csv("RECORD_DELIMITER LINESEP", "'|'", "|", "x,1|y,2|", [("x", 1), ("y", 2)]),
     csv("FIELD_OPTIONALLY_ENCLOSED_BY QUOTE", "'%'", "%", "%x,y%,1\n", [("x,y", 1)]),
     csv("ESCAPE", r"'\\'", "\\", "x\\,y,1\n", [("x,y", 1)]),
+    csv("ESCAPE_STYLE", "MYSQL", "mysql", "x\\ny,1\n", [("x\ny", 1)], beside="ESCAPE = '0x5C'"),
     csv("SKIP_HEADER", "1", 1, "a,b\nx,1\n", [("x", 1)]),
     csv("PARSE_HEADER HEADER", "TRUE", True, "b,a\n1,x\n", [("x", 1)]),
     csv("NULL_IF NULL_DISPLAY NULLVALUE", "'NA'", "NA", "NA,1\n", [(None, 1)]),
@@ -568,6 +569,7 @@ def test_every_option_has_a_case() -> None:
     """No option is known to the parser without a test that fails when it is ignored."""
     told = {(case.kind, option) for case in CASES for option in case.options.split()}
     like = {"TSV": "CSV", "TEXT": "CSV", "NDJSON": "JSON"}
+    like |= dict.fromkeys(("MYSQL", "POSTGRESQL", "HIVE"), "CSV")
     known = {(None, option) for option in COPY}
     known |= {
         (like.get(kind, kind), option)

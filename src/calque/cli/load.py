@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,10 @@ from calque.load.statement import LoadRequest
 from calque.load.work import FormatOptions, MetadataColumn
 
 T = TypeVar("T")
+
+_CODE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[0-7]{3}|[tnr0\\])")
+_LETTERS = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
+"""Characters that are hard to type in a shell; any other backslash is a backslash."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -47,7 +52,8 @@ def load(
         typer.Option("--into", metavar="TABLE", help="A name, a path, or iceberg:PATH."),
     ],
     format: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, json, parquet, orc, avro, xml.")
+        str | None,
+        typer.Option("--format", help="csv, tsv, json, parquet, orc, avro, xml, mysql, hive …"),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -229,8 +235,16 @@ def _format(kind: str | None, options: list[str]) -> FormatOptions | None:
         name, equals, value = option.partition("=")
         if not equals:
             raise StatementInvalid(f"an option is spelled NAME=VALUE, not {option!r}")
-        pairs[name] = value.encode().decode("unicode_escape") if "\\" in value else value
+        pairs[name] = _CODE.sub(_character, value)
     return build_format(kind, pairs)
+
+
+def _character(code: re.Match[str]) -> str:
+    told = code.group(1)
+    if told in _LETTERS:
+        return _LETTERS[told]
+    number = int(told[1:], 16) if told[0] in "xu" else int(told, 8)
+    return code.group() if 0xD800 <= number < 0xE000 else chr(number)  # half a pair is no text
 
 
 def _names(text: str | None) -> tuple[str, ...]:

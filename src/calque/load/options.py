@@ -188,7 +188,7 @@ def metadata(value: Any) -> tuple[MetadataColumn, ...]:
     return tuple(MetadataColumn(name, metadata_kind(str(kind))) for name, kind in value.items())
 
 
-def on_changed(value: Any) -> str:
+def lower(value: Any) -> str:
     return str(value).lower()
 
 
@@ -206,7 +206,7 @@ COPY: Options = {
     "MATCH_BY_COLUMN_NAME": ("match", match),
     "LOAD_UNCERTAIN_FILES": ("load_uncertain_files", boolean),
     "INCLUDE_METADATA": ("metadata_columns", metadata),
-    "ON_CHANGED": ("on_changed", on_changed),
+    "ON_CHANGED": ("on_changed", lower),
     "CREATE_TABLE": ("create", boolean),
     "PARTITION_BY": ("partition_by", names),
     "ENABLE_SCHEMA_EVOLUTION": ("evolve", boolean),
@@ -229,6 +229,7 @@ _CSV: Options = {
     "FIELD_OPTIONALLY_ENCLOSED_BY": ("quote", character),
     "QUOTE": ("quote", character),
     "ESCAPE": ("escape", character),
+    "ESCAPE_STYLE": ("escape_style", lower),
     "SKIP_HEADER": ("skip_header", number),
     "PARSE_HEADER": ("parse_header", boolean),
     "NULL_IF": ("null_if", names),
@@ -291,10 +292,30 @@ _XML: Options = {
     "TIME_ZONE": ("time_zone", text),
 }
 
+_DUMP = {"quote": None, "null_if": ("\\N",), "skip_blank_lines": False}
+"""What the text dumps of databases have in common."""
+_DUMPS: Mapping[str, Mapping[str, Any]] = {
+    "MYSQL": {
+        **_DUMP,
+        "field_delimiter": "\t",
+        "record_delimiter": "\n",
+        "escape": "\\",
+        "escape_style": "mysql",
+    },
+    "POSTGRESQL": {
+        **_DUMP,
+        "field_delimiter": "\t",
+        "escape": "\\",
+        "escape_style": "postgresql",
+    },
+    "HIVE": {**_DUMP, "field_delimiter": "\x01", "escape_style": "hive"},
+}
+
 FORMATS: Mapping[str, tuple[type[Any], Options, Mapping[str, Any]]] = {
     "CSV": (CsvFormat, _CSV, {}),
     "TSV": (CsvFormat, _CSV, {"field_delimiter": "\t"}),
     "TEXT": (CsvFormat, _CSV, {"field_delimiter": "\t"}),
+    **{name: (CsvFormat, _CSV, defaults) for name, defaults in _DUMPS.items()},
     "JSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
     "NDJSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
     "PARQUET": (ParquetFormat, {**_COLUMNAR, "COPY_IF_FITS": ("copy_if_fits", boolean)}, {}),

@@ -14,9 +14,10 @@ from typing import Any, cast
 from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.load.digest import join
+from calque.load.formats.guard import refusing
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.registry import open_reader
-from calque.load.formats.reject import FileRefused
+from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.source import Source
 from calque.load.manifest import DataFile, FileOutcome, RowError, Status
 from calque.load.metadata_columns import with_metadata
@@ -171,9 +172,11 @@ class _Run:
 
         if not adopt.may_adopt(self.plan, source):
             return None
-        metadata = footer_of(source)
-        stats = adopt.stats_of(metadata)
-        if not adopt.fits(self.spec, metadata, stats):
+        with refusing(source, self.plan.format.kind):
+            metadata = footer_of(source)
+            stats = adopt.stats_of(metadata)
+            fits = adopt.fits(self.spec, metadata, stats)
+        if not fits:
             return None
         files: tuple[DataFile, ...] = ()
         if not self.plan.validate_only:
@@ -267,6 +270,17 @@ def _unread(piece: Piece) -> PieceOutcome:
     outcome = FileOutcome(
         piece.file.location, Status.FAILED, message="not read: the load was given up before"
     )
+    return PieceOutcome(outcome, Share(piece.offset, Extent()))
+
+
+def crashed(piece: Piece, why: CalqueError) -> PieceOutcome:
+    """The outcome of a piece over which a library brought its process down, again and again."""
+    refused = FileRefused.at(
+        piece.file.location,
+        Code.MALFORMED,
+        f"the library that reads it crashed over it, so it must be damaged: {why.message}",
+    )
+    outcome = _failed(piece.file.location, refused.message, (refused.row_error,))
     return PieceOutcome(outcome, Share(piece.offset, Extent()))
 
 

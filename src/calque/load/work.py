@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import pyarrow as pa
 
@@ -33,6 +33,9 @@ from calque.values import MIB
 
 Compression = Literal["auto", "none", "gzip", "zstd", "bz2", "xz"]
 """``auto``: by extension; always checked by magic bytes, and refused where they disagree."""
+
+EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
+"""What an escape means before a letter; see ``formats/escapes.py``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class CsvFormat:
     record_delimiter: str = "auto"  # RECORD_DELIMITER; auto: \n, \r\n or \r
     quote: str | None = '"'  # FIELD_OPTIONALLY_ENCLOSED_BY / QUOTE
     escape: str | None = None  # ESCAPE, inside and outside of quotes; None: doubled quotes
+    escape_style: EscapeStyle = "literal"  # ESCAPE_STYLE
     skip_header: int = 0  # SKIP_HEADER, lines
     parse_header: bool = False  # PARSE_HEADER / header: the first line after the skipped is names
     null_if: tuple[str, ...] = ()  # NULL_IF, unquoted spellings of NULL
@@ -72,6 +76,13 @@ class CsvFormat:
             raise InvalidInput(f"a quote is one character, not {self.quote!r}")
         if self.escape is not None and len(self.escape) != 1:
             raise InvalidInput(f"an escape is one character, not {self.escape!r}")
+        if self.escape is not None and self.escape in (self.field_delimiter, self.record_delimiter):
+            raise InvalidInput("ESCAPE cannot be a delimiter")
+        if self.escape_style not in get_args(EscapeStyle):
+            raise InvalidInput(
+                f"ESCAPE_STYLE is one of {', '.join(get_args(EscapeStyle))}, "
+                f"not {self.escape_style!r}"
+            )
         if self.skip_header < 0:
             raise InvalidInput("SKIP_HEADER cannot be negative")
 

@@ -207,3 +207,28 @@ def test_xml_is_not_trusted(read: Read) -> None:
         with pytest.raises(FileRefused) as caught:
             read(data, XmlFormat(), [("b", pa.string())], match="name", name="f.xml")
         assert caught.value.row_error.line > 1
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz", "lz4"])
+def test_avro_of_every_codec(read: Read, codec: str) -> None:
+    """Blocks of an Avro file may be compressed in any way that Avro names."""
+    schema = {"type": "record", "name": "r", "fields": [{"name": "v", "type": "string"}]}
+    wanted = [{"v": f"text {number % 7}"} for number in range(5000)]
+    out = io.BytesIO()
+    fastavro.writer(out, schema, wanted, codec=codec)
+    result = read(out.getvalue(), AvroFormat(), [("v", pa.string())], name="f.avro")
+    assert result.rows == wanted
+    assert result.errors == []
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstandard", "bzip2", "xz", "lz4"])
+def test_avro_with_a_damaged_block(read: Read, codec: str) -> None:
+    """A block that cannot be decompressed refuses the file, whatever its codec raises."""
+    schema = {"type": "record", "name": "r", "fields": [{"name": "v", "type": "string"}]}
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [{"v": "text"} for _ in range(500)], codec=codec)
+    data = bytearray(out.getvalue())
+    at = data.rindex(data[-16:], 0, -16)  # the mark before the block
+    data[at + 20 : at + 28] = b"damaged!"
+    with pytest.raises(FileRefused):
+        read(bytes(data), AvroFormat(), [("v", pa.string())], name="f.avro")

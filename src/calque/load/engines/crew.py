@@ -9,20 +9,31 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
+from signal import SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV
 from typing import cast
 
 from calque.errors import CalqueError, Unexpected
-from calque.load.task import TaskOutput
+from calque.load.task import TaskOutput, crashed
 from calque.load.work import WritePlan, WriteTask
 
 ATTEMPTS = 4
+CRASHES = 2
+"""After so many over one file it is the file."""
 
 
 class WorkerDied(Unexpected):
     """A worker process ended in the middle of a task."""
 
     retryable = True
+
+
+class WorkerCrashed(WorkerDied):
+    """It was brought down by native code: a library, over a file that it was given."""
+
+
+_CRASHES = {-number for number in (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL)}
 
 
 class Worker:
@@ -49,7 +60,8 @@ class Worker:
             good, answer = pickle.load(self._process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             code = self._process.wait()
-            raise WorkerDied(f"a worker process ended with {code} in task {task.number}") from error
+            died = WorkerCrashed if code in _CRASHES else WorkerDied
+            raise died(f"a worker process ended with {code} in task {task.number}") from error
         if good:
             return cast(TaskOutput, answer)
         raise answer
@@ -95,13 +107,30 @@ class Crew:
                     worker.stop()
 
     def _task(self, task: WriteTask) -> TaskOutput:
+        crashes = 0
         for attempt in range(ATTEMPTS):
             try:
                 return self._attempt(task)
+            except WorkerCrashed as error:
+                crashes += 1
+                if self._stopping:
+                    raise
+                if len(task.pieces) > 1:
+                    return self._one_by_one(task)
+                if crashes == CRASHES:
+                    return TaskOutput(task.number, (), (crashed(task.pieces[0], error),))
             except CalqueError as error:
                 if not error.retryable or attempt == ATTEMPTS - 1 or self._stopping:
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def _one_by_one(self, task: WriteTask) -> TaskOutput:
+        """One of the files brought a worker down: let it bring down nothing but itself."""
+        outputs = [self._task(replace(task, pieces=(piece,))) for piece in task.pieces]
+        files = tuple(file for output in outputs for file in output.data_files)
+        return TaskOutput(
+            task.number, files, tuple(piece for output in outputs for piece in output.pieces)
+        )
 
     def _attempt(self, task: WriteTask) -> TaskOutput:
         worker = self._idle.pop() if self._idle else self._hire()

@@ -21,6 +21,8 @@ from calque.load.work import Advance, FormatOptions, OnAdvance, WritePlan, Write
 from calque.values import MIB
 
 IN_PROCESS = 32 * MIB
+CRASHING = frozenset({"orc"})
+"""Formats whose library a damaged file can crash: never in the caller's own process."""
 
 
 class LocalEngine:
@@ -37,7 +39,8 @@ class LocalEngine:
 
     def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         small = plan.bytes <= IN_PROCESS and self._task_bytes is None
-        crew = _here if small or self._cores == 1 else self._in_processes
+        safe = plan.format.kind not in CRASHING
+        crew = _here if safe and (small or self._cores == 1) else self._in_processes
         so_far = _SoFar(advance)
 
         def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:

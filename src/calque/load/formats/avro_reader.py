@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
+from fastavro.read import LOGICAL_READERS
 from fastavro.schema import expand_schema
 
 from calque.load.formats.columnar import row_errors
@@ -18,7 +19,7 @@ from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.rules import CastRules
 from calque.load.formats.shape import Shaper
 from calque.load.formats.source import Source
-from calque.load.formats.unify import widest
+from calque.load.formats.unify import settled, widest
 from calque.load.work import AvroFormat
 
 _PLAIN: dict[str, pa.DataType] = {
@@ -42,6 +43,8 @@ _LOGICAL: dict[str, pa.DataType] = {
     "local-timestamp-micros": pa.timestamp("us"),
     "uuid": pa.string(),
 }
+_MOST_DIGITS = 38
+"""Wider decimals are kept as text: no table has a number for them."""
 
 
 class AvroReader:
@@ -110,12 +113,13 @@ def arrow_schema(record: dict[str, Any]) -> pa.Schema:
 def _type(avro: Any) -> pa.DataType:
     if isinstance(avro, list):
         kinds = [_type(branch) for branch in avro if branch != "null"]
-        return reduce(widest, kinds, pa.null())
+        return settled(reduce(widest, kinds)) if kinds else pa.null()
     if isinstance(avro, str):
         return _PLAIN.get(avro, pa.string())
     logical = avro.get("logicalType")
     if logical == "decimal":
-        return pa.decimal128(avro["precision"], avro.get("scale", 0))
+        precision, scale = avro["precision"], avro.get("scale", 0)
+        return pa.decimal128(precision, scale) if precision <= _MOST_DIGITS else pa.string()
     if logical in _LOGICAL:
         return _LOGICAL[logical]
     kind = avro["type"]
@@ -140,7 +144,7 @@ def _record(schema: Any, location: str) -> dict[str, Any]:
 def _open(source: Source) -> Any:
     try:
         return fastavro.block_reader(source.open_stream())
-    except (ValueError, EOFError, KeyError, IndexError) as error:
+    except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
         raise FileRefused.at(
             source.location,
             Code.NOT_THIS_FORMAT,
@@ -153,7 +157,7 @@ def _records(blocks: Any, source: Source) -> Iterator[list[Any]]:
     while True:
         try:
             block = next(blocks, None)
-            records = None if block is None else list(block)
+            records = None if block is None else _decoded(block)
         except (ValueError, EOFError, IndexError, TypeError, KeyError) as error:
             raise FileRefused.at(
                 source.location, Code.TRUNCATED, f"the Avro file is damaged or cut off: {error}"
@@ -161,3 +165,62 @@ def _records(blocks: Any, source: Source) -> Iterator[list[Any]]:
         if records is None:
             return
         yield records
+
+
+def _decoded(block: Any) -> list[Any]:
+    try:
+        return list(block)
+    except (OverflowError, ValueError, ArithmeticError):
+        return _salvaged(block)
+
+
+class Beyond:
+    """A date, time or decimal that Python has no value for; no column takes it."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def __str__(self) -> str:
+        return str(self._raw)
+
+
+def _salvaged(block: Any) -> list[Any]:
+    """The records of a block that has such values: one of them is not to cost all others."""
+    fields = block.writer_schema["fields"]
+    logical = {field["name"]: kind for field in fields if (kind := _logical(field["type"]))}
+    plain = [
+        {**field, "type": _without_logical(field["type"])} if field["name"] in logical else field
+        for field in fields
+    ]
+    block.writer_schema = {**block.writer_schema, "fields": plain}
+    block.bytes_.seek(0)
+    records = list(block)
+    for record in records:
+        for name, kind in logical.items():
+            record[name] = _meaning(record[name], kind)
+    return records
+
+
+def _logical(avro: Any) -> dict[str, Any] | None:
+    """The logical type of a field, which may be null besides."""
+    branches = [one for one in (avro if isinstance(avro, list) else [avro]) if one != "null"]
+    one = branches[0] if len(branches) == 1 else None
+    return one if isinstance(one, dict) and "logicalType" in one else None
+
+
+def _without_logical(avro: Any) -> Any:
+    if isinstance(avro, list):
+        return [_without_logical(one) for one in avro]
+    if not isinstance(avro, dict):
+        return avro
+    return {key: value for key, value in avro.items() if key != "logicalType"}
+
+
+def _meaning(value: Any, kind: dict[str, Any]) -> Any:
+    convert = LOGICAL_READERS.get(f"{kind['type']}-{kind['logicalType']}")
+    if value is None or convert is None:
+        return value
+    try:
+        return convert(value, kind, None)
+    except (OverflowError, ValueError, ArithmeticError):
+        return Beyond(value)

@@ -104,7 +104,7 @@ def _first_end_from(data: bytes, dialect: Dialect, position: int) -> tuple[int, 
 
 def _is_outside(data: bytes, end: int, dialect: Dialect) -> bool:
     """Whether ``end`` is surely outside of quotes; in doubt records are read one by one."""
-    if dialect.escape is not None and data.find(dialect.escape, 0, end) >= 0:
+    if dialect.escapes_in(data, end):
         return False
     if dialect.quote is None or data.find(dialect.quote, 0, end) < 0:
         return True

@@ -44,7 +44,12 @@ class Columnar:
         return [self._names[source] for source in self._mapped.sources if source is not None]
 
     def parsed(self, batch: pa.RecordBatch, extent: Extent) -> Parsed:
-        """A batch of the wanted columns as rows; ``extent`` moves on."""
+        """A batch of the wanted columns as rows; ``extent`` moves on.
+
+        Raises ArrowInvalid for a damaged one: the libraries hand on text that is no UTF-8 and
+        decimals of too many digits, and a table that held them could not be read.
+        """
+        batch.validate(full=True)
         columns = columns_of(batch, self._mapped, self._names)
         shaped = self._shaper.shape(columns, batch.num_rows)
         errors = row_errors(self._file, shaped.misfits[: self._room], extent.records)

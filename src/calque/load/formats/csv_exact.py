@@ -10,7 +10,7 @@ from calque.load.formats.csv_hints import delimiter_hint
 from calque.load.formats.locate import Locator
 from calque.load.formats.mapping import ColumnMap
 from calque.load.formats.reading import Extent, Parsed
-from calque.load.formats.records import Dialect, Field
+from calque.load.formats.records import Dialect, Field, text_of
 from calque.load.formats.reject import Code, shown
 from calque.load.formats.shape import Shaper
 from calque.load.manifest import RowError
@@ -63,7 +63,8 @@ class ExactParser:
         if self._is_refused(len(fields)):
             return self._wrong_width(fields, locator.raw(index)), []
         try:
-            return None, [self._text(field) for field in fields]
+            errors = "replace" if self._format.replace_invalid_characters else "strict"
+            return None, [text_of(field, self._format, self._nulls, errors) for field in fields]
         except UnicodeDecodeError as error:
             at = next(number for number, field in enumerate(fields) if not _is_utf8(field.value))
             return (Code.INVALID_ENCODING, f"is not UTF-8: {error.reason}", at), []
@@ -77,17 +78,6 @@ class ExactParser:
     def _wrong_width(self, fields: list[Field], raw: bytes) -> tuple[Code, str, int | None]:
         width = self._mapped.width
         return Code.COLUMN_COUNT, width_message(len(fields), width, raw, self._dialect), width
-
-    def _text(self, field: Field) -> str | None:
-        replace = self._format.replace_invalid_characters
-        text = field.value.decode("utf-8", "replace" if replace else "strict")
-        if self._format.trim_space and not field.quoted:
-            text = text.strip()
-        if field.quoted and not self._format.quoted_nulls:
-            return text
-        if text in self._nulls or (not text and self._format.empty_field_as_null):
-            return None
-        return text
 
     def _describe(
         self, locator: Locator, index: int, refused: tuple[Code, str, int | None]

@@ -12,7 +12,7 @@ from calque.load.formats.csv_reader import CsvReader
 from calque.load.formats.feed import Feed
 from calque.load.formats.infer_text import infer_fields
 from calque.load.formats.reading import ReadSpec
-from calque.load.formats.records import Dialect
+from calque.load.formats.records import Dialect, text_of
 from calque.load.formats.rules import CastRules
 from calque.load.formats.source import Source
 from calque.load.work import CsvFormat
@@ -53,12 +53,8 @@ def _usual_width(rows: list[list[str | None]]) -> int:
 
 
 def _rows(feed: Feed, dialect: Dialect, format: CsvFormat) -> Iterator[list[str | None]]:
-    nulls = set(format.null_if) | ({""} if format.empty_field_as_null else set())
+    nulls = frozenset(format.null_if)
     for record in dialect.records(feed.data, 0, final=feed.ended):
-        if record.broken is not None:
-            continue
-        fields = dialect.fields(feed.data, record)
-        texts = [field.value.decode("utf-8", "replace") for field in fields]
-        if format.trim_space:
-            texts = [text.strip() for text in texts]
-        yield [None if text in nulls else text for text in texts]
+        if record.broken is None:
+            fields = dialect.fields(feed.data, record)
+            yield [text_of(field, format, nulls, "replace") for field in fields]

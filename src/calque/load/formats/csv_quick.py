@@ -50,6 +50,7 @@ class QuickParser:
         self._types = self._quick_types()
         self._nulls = [*format.null_if, *([""] if format.empty_field_as_null else [])]
         self._counts_rows = self._blank_lines_fail()
+        self._without_integers = False
 
     def parse(self, block: Block, before: Extent, room: int) -> tuple[Parsed, int] | None:
         """Rows and the number of lines; None where the block must be read record by record."""
@@ -57,6 +58,7 @@ class QuickParser:
         if data is None:
             return None
         invalid: list[arrow_csv.InvalidRow] = []
+        self._without_integers = self._may_hold_hexadecimals(block)
         table = self._table(data, invalid)
         if table is None or (invalid and not self._format.error_on_column_count_mismatch):
             return None
@@ -85,8 +87,9 @@ class QuickParser:
             return None
         if not (data.isascii() or _is_utf8(data[:end])):
             return None
-        marks = [mark for mark in (dialect.escape, dialect.comment) if mark is not None]
-        if any(data.find(mark, 0, end) >= 0 for mark in marks):
+        if dialect.comment is not None and data.find(dialect.comment, 0, end) >= 0:
+            return None
+        if dialect.escapes_in(data, end):
             return None
         if not self._line_ends_are_sound(data, end) or not self._quotes_are_sound(block):
             return None
@@ -98,6 +101,23 @@ class QuickParser:
             return pa.py_buffer(data[:end] + dialect.record_delimiter)
         return pa.py_buffer(data).slice(0, end)
 
+    def _may_hold_hexadecimals(self, block: Block) -> bool:
+        """pyarrow takes 0xFF for an integer, which it is not here: then text is cast instead."""
+        data, end = block.data, block.end
+        if not any(map(pa.types.is_integer, self._types.values())):
+            return False
+        found = data.find(b"0x", 0, end) >= 0 or data.find(b"0X", 0, end) >= 0
+        self._counts_rows = self._counts_rows and not found
+        return found
+
+    def _block_types(self) -> dict[str, pa.DataType]:
+        if not self._without_integers:
+            return self._types
+        return {
+            name: pa.string() if pa.types.is_integer(kind) else kind
+            for name, kind in self._types.items()
+        }
+
     def _line_ends_are_sound(self, data: bytes, end: int) -> bool:
         if self._dialect.record_delimiter != b"\n":
             return True
@@ -105,6 +125,8 @@ class QuickParser:
             return False
         if data.find(b"\r", 0, end) < 0:
             return True
+        if self._dialect.keeps_returns:
+            return False
         return data.count(b"\r", 0, end) == data.count(b"\r\n", 0, end)
 
     def _quotes_are_sound(self, block: Block) -> bool:
@@ -197,7 +219,7 @@ class QuickParser:
         return arrow_csv.ConvertOptions(
             check_utf8=False,
             include_columns=list(self._types),
-            column_types=self._types,
+            column_types=self._block_types(),
             null_values=nulls,
             strings_can_be_null=bool(nulls),
             quoted_strings_can_be_null=format.quoted_nulls,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import count
 
 from calque.load.formats.blocks import MAX_RECORD
 from calque.load.formats.feed import Feed
@@ -15,7 +16,6 @@ from calque.values import MIB
 
 _ROWS = 10_000
 _SPACE = re.compile(rb"[ \t\r\n]*")
-_SPACE_AND_COMMAS = re.compile(rb"[ \t\r\n,]*")
 _MARK = re.compile(rb'[{}"]')
 _STRING = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL)
 
@@ -42,27 +42,38 @@ class ArrayParser:
     def objects(self, feed: Feed, extent: Extent) -> Iterator[tuple[int, int, bytes]]:
         """Line, offset and bytes of each object."""
         extent.lines = 1
-        self._skip(feed, extent, _SPACE)
+        self._skip(feed, extent)
         in_array = feed.data.startswith(b"[", self._at)
         if in_array:
             self._at += 1
-        marks = _SPACE_AND_COMMAS if in_array else _SPACE
-        while True:
-            self._skip(feed, extent, marks)
+        for number in count():
+            self._skip(feed, extent)
             if self._at == len(feed.data) and not in_array:
                 return
             if in_array and feed.data.startswith(b"]", self._at):
-                self._at += 1
-                self._skip(feed, extent, _SPACE)
-                if self._at < len(feed.data):
-                    why = "the file goes on after its array"
-                    raise self._wrong(feed, extent, Code.MALFORMED, why)
+                self._end(feed, extent)
                 return
+            if in_array and number:
+                self._pass_comma(feed, extent)
             end = self._object_end(feed, extent)
             raw = feed.data[self._at : end]
             yield extent.lines, feed.base + self._at, raw
             extent.lines += raw.count(b"\n")
             self._at = end
+
+    def _pass_comma(self, feed: Feed, extent: Extent) -> None:
+        if not feed.data.startswith(b",", self._at):
+            cut = self._at == len(feed.data)
+            code, why = (Code.TRUNCATED, "cut off") if cut else (Code.MALFORMED, "malformed")
+            raise self._wrong(feed, extent, code, f"the JSON is {why}: a comma or ] is expected")
+        self._at += 1
+        self._skip(feed, extent)
+
+    def _end(self, feed: Feed, extent: Extent) -> None:
+        self._at += 1
+        self._skip(feed, extent)
+        if self._at < len(feed.data):
+            raise self._wrong(feed, extent, Code.MALFORMED, "the file goes on after its array")
 
     def _object_end(self, feed: Feed, extent: Extent) -> int:
         wanted = MIB
@@ -88,9 +99,9 @@ class ArrayParser:
             self._file, code, message, line=extent.lines, byte_offset=offset, raw=rest
         )
 
-    def _skip(self, feed: Feed, extent: Extent, marks: re.Pattern[bytes]) -> None:
+    def _skip(self, feed: Feed, extent: Extent) -> None:
         while True:
-            match = marks.match(feed.data, self._at)
+            match = _SPACE.match(feed.data, self._at)
             assert match is not None
             extent.lines += feed.data.count(b"\n", self._at, match.end())
             self._at = match.end()

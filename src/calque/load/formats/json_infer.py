@@ -11,12 +11,15 @@ from typing import Any
 import pyarrow as pa
 
 from calque.load.formats.feed import Feed
+from calque.load.formats.infer_text import infer_moment
 from calque.load.formats.json_array import ArrayParser
 from calque.load.formats.json_lines import Malformed, load_object, without_nulls
 from calque.load.formats.json_reader import open_feed, refuse_array
+from calque.load.formats.numerals import numeral_of
 from calque.load.formats.reading import Extent, ReadSpec
+from calque.load.formats.rules import CastRules
 from calque.load.formats.source import Source
-from calque.load.formats.unify import unify, widest
+from calque.load.formats.unify import joined, widest
 from calque.load.work import JsonFormat
 from calque.values import MIB
 
@@ -32,10 +35,27 @@ def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
     feed.drop_mark()
     if not format.strip_outer_array:
         refuse_array(source, feed)
-    objects = islice(_objects(source, feed, format), _SAMPLE_ROWS)
-    return unify(
+    objects = list(islice(_objects(source, feed, format), _SAMPLE_ROWS))
+    schema = joined(
         [pa.schema([(key, type_of(value)) for key, value in row.items()]) for row in objects]
     )
+    rules = CastRules.of(format)
+    if rules.date_format is None and rules.timestamp_format is None:
+        return schema
+    return pa.schema([_dated(field, objects, rules, format) for field in schema])
+
+
+def _dated(
+    field: pa.Field, objects: list[dict[str, Any]], rules: CastRules, format: JsonFormat
+) -> pa.Field:
+    """A column of text that is dates or times by the stated format, as such."""
+    if not pa.types.is_string(field.type):
+        return field
+    found = [row[field.name] for row in objects if row.get(field.name) is not None]
+    texts = [value for value in found if value not in format.null_if]
+    if not texts or not all(isinstance(value, str) for value in texts):
+        return field
+    return field.with_type(infer_moment(pa.array(texts, pa.string()), rules) or field.type)
 
 
 def type_of(value: Any, depth: int = 0) -> pa.DataType:
@@ -46,8 +66,8 @@ def type_of(value: Any, depth: int = 0) -> pa.DataType:
         return pa.null()
     if isinstance(value, bool):
         return pa.bool_()
-    if isinstance(value, int):
-        return pa.int64() if -(2**63) <= value < 2**63 else pa.float64()
+    if isinstance(value, int) or (isinstance(value, Decimal) and value.is_finite()):
+        return numeral_of(value)
     if isinstance(value, float | Decimal):
         return pa.float64()
     if isinstance(value, list):

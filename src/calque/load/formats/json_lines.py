@@ -213,7 +213,10 @@ def load_object(raw: bytes, fills: Callable[[str], bool] = lambda key: True) -> 
         return made
 
     try:
-        found = json.loads(text, parse_float=Decimal, object_pairs_hook=once)
+        # NaN and its like are no JSON; a column of doubles takes them, text does not.
+        found = json.loads(
+            text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=once
+        )
         if doubled and isinstance(found, dict):
             pairs = json.loads(text, parse_float=Decimal, object_pairs_hook=_Pairs)
             _refuse_doubled(_Pairs(pair for pair in pairs if fills(pair[0])))
@@ -221,8 +224,8 @@ def load_object(raw: bytes, fills: Callable[[str], bool] = lambda key: True) -> 
         raise Malformed(f"is no JSON: {error.msg}", error.pos + 1) from error
     except RecursionError as error:
         raise Malformed("is nested too deeply", None) from error
-    except ValueError as error:  # more digits than Python turns into a number
-        raise Malformed("holds a number of too many digits", None, Code.OUT_OF_RANGE) from error
+    except (ValueError, ArithmeticError) as error:  # digits or an exponent beyond all measure
+        raise Malformed("holds a number beyond all measure", None, Code.OUT_OF_RANGE) from error
     if not isinstance(found, dict):
         raise Malformed("is no JSON object", 1)
     return found

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from calque.load.formats.columnar import Columnar
+from calque.load.formats.guard import first_line
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.source import Source
@@ -32,13 +33,14 @@ class OrcReader:
         for index in range(file.nstripes):
             try:
                 batch = file.read_stripe(index, columns=columnar.wanted)
+                parsed = columnar.parsed(batch, self.extent)
             except (pa.ArrowException, OSError) as error:
                 raise FileRefused.at(
                     self._source.location,
                     Code.MALFORMED,
-                    f"the ORC file is damaged in stripe {index + 1}: {_first_line(error)}",
+                    f"the ORC file is damaged in stripe {index + 1}: {first_line(error)}",
                 ) from error
-            yield columnar.parsed(batch, self.extent)
+            yield parsed
 
 
 def infer_schema(source: Source, format: OrcFormat) -> pa.Schema:
@@ -53,10 +55,6 @@ def _open(source: Source) -> orc.ORCFile:
         raise FileRefused.at(
             source.location,
             Code.NOT_THIS_FORMAT,
-            f"this is not an ORC file: {_first_line(error)}",
+            f"this is not an ORC file: {first_line(error)}",
             hint="Name the format that the file has, or stage it again if it was cut off.",
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

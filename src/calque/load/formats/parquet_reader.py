@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from calque.load.formats.columnar import Columnar
+from calque.load.formats.guard import first_line
+from calque.load.formats.numerals import WHOLE_IN_DOUBLE, numeral
 from calque.load.formats.reading import Extent, Parsed, ReadSpec
 from calque.load.formats.reject import Code, FileRefused
 from calque.load.formats.source import Source
 from calque.load.work import ParquetFormat
+from calque.values import KIB
 
 _ROWS = 65_536
+_SAMPLED = 10_000
+SMALL = numeral(16, 0, True, True)
+"""Whole numbers that a double keeps."""
 
 
 class ParquetReader:
@@ -43,31 +50,66 @@ class ParquetReader:
 def open_parquet(source: Source) -> pq.ParquetFile:
     """The file, its footer read; FileRefused where it is no Parquet."""
     try:
-        return pq.ParquetFile(pa.PythonFile(source.open(), mode="r"), pre_buffer=True)
+        # INT96 in nanoseconds, the default, wraps around before 1678 and after 2262.
+        return pq.ParquetFile(
+            pa.PythonFile(source.open(), mode="r"),
+            pre_buffer=True,
+            coerce_int96_timestamp_unit="us",
+        )
     except (pa.ArrowInvalid, OSError) as error:
         raise FileRefused.at(
             source.location,
             Code.NOT_THIS_FORMAT,
-            f"this is not a Parquet file: {_first_line(error)}",
+            f"this is not a Parquet file: {first_line(error)}",
             hint="Name the format that the file has, or stage it again if it was cut off.",
         ) from error
 
 
 def infer_schema(source: Source, format: ParquetFormat) -> pa.Schema:
-    """The file's own schema."""
-    return pa.schema(list(open_parquet(source).schema_arrow))
+    """The file's own schema; of whole numbers a sample tells whether a double would keep them."""
+    schema = pa.schema(list(open_parquet(source).schema_arrow))
+    wide = [field.name for field in schema if field.type == pa.int64()]
+    small = _small_integers(source, wide) if wide else set()
+    return pa.schema([field.with_type(SMALL) if field.name in small else field for field in schema])
+
+
+def _small_integers(source: Source, names: list[str]) -> set[str]:
+    """The columns whose first numbers are all within a double's whole ones.
+
+    The footer has statistics, but the library ends the process where they are damaged.
+    """
+    file = pq.ParquetFile(pa.PythonFile(source.open(), mode="r"), buffer_size=64 * KIB)
+    batch = next(file.iter_batches(batch_size=_SAMPLED, columns=names, use_threads=False), None)
+    found = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
+    return {name for name in names if name not in found or _is_within(found[name])}
+
+
+def _is_within(column: pa.Array) -> bool:
+    bounds = pc.min_max(column).as_py()
+    low, high = bounds["min"] or 0, bounds["max"] or 0
+    return bool(low >= -WHOLE_IN_DOUBLE and high <= WHOLE_IN_DOUBLE)
 
 
 def footer_of(source: Source) -> pq.FileMetaData:
     """The footer alone."""
-    return open_parquet(source).metadata
+    return _checked(source, open_parquet(source).metadata)
+
+
+def _checked(source: Source, metadata: pq.FileMetaData) -> pq.FileMetaData:
+    """A footer whose parts agree: the library ends the process on statistics of another type."""
+    for group in range(metadata.num_row_groups):
+        found = metadata.row_group(group)
+        for index in range(found.num_columns):
+            if found.column(index).physical_type != metadata.schema.column(index).physical_type:
+                raise FileRefused.at(
+                    source.location,
+                    Code.MALFORMED,
+                    f"the Parquet file is damaged: its footer disagrees about column {index + 1}",
+                )
+    return metadata
 
 
 def _damaged(source: Source, error: Exception) -> FileRefused:
     return FileRefused.at(
-        source.location, Code.MALFORMED, f"the Parquet file is damaged: {_first_line(error)}"
+        source.location, Code.MALFORMED, f"the Parquet file is damaged: {first_line(error)}"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -111,12 +111,24 @@ def _shown(value: Any) -> str | None:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list | dict | Decimal) and _is_no_json(value):
+        raise Unfit(Code.INVALID_VALUE, "holds NaN or Infinity, which is no JSON")
     text = as_text(value)
     try:
         text.encode()
     except UnicodeEncodeError:
         raise Unfit(Code.INVALID_ENCODING, "holds half of a surrogate pair") from None
     return text
+
+
+def _is_no_json(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_is_no_json, value))
+    if isinstance(value, dict):
+        return any(map(_is_no_json, value.values()))
+    if isinstance(value, Decimal):
+        return not value.is_finite()
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _integer(target: pa.DataType) -> Callable[[Any], int]:

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from calque.load.formats.escapes import Unescape, escaped, unescaper
 from calque.load.formats.reject import Code
-from calque.load.work import CsvFormat
-
-_ESCAPED = rb"(?:\r\n|.)"
-"""What an escape takes its meaning from: one character, or a line end of two."""
+from calque.load.work import CsvFormat, EscapeStyle
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +23,8 @@ class Field:
     value: bytes
     quoted: bool
     start: int
+    spelled: bytes
+    """With its escapes: ``\\N`` is a marker of NULL, ``\\\\N`` is text that looks like one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,11 @@ class Dialect:
     escape: bytes | None
     comment: bytes | None
     skip_blank_lines: bool
+    escape_style: EscapeStyle = "literal"
+    keeps_returns: bool = False
+    """A line ends in a line feed alone; a carriage return before it is data."""
+    markers: tuple[bytes, ...] = ()
+    """Spellings of NULL."""
 
     @classmethod
     def of(cls, format: CsvFormat, record_delimiter: bytes) -> Dialect:
@@ -53,9 +58,13 @@ class Dialect:
             delimiter=format.field_delimiter.encode(),
             record_delimiter=record_delimiter,
             quote=format.quote.encode() if format.quote else None,
-            escape=format.escape.encode() if format.escape else None,
+            # An escape that is the quote says what holds anyway: quotes are doubled.
+            escape=format.escape.encode() if format.escape not in (None, format.quote) else None,
             comment=format.comment.encode() if format.comment else None,
             skip_blank_lines=format.skip_blank_lines,
+            escape_style=format.escape_style,
+            keeps_returns=format.escape_style == "mysql" and format.record_delimiter == "\n",
+            markers=tuple(marker.encode() for marker in format.null_if),
         )
 
     @property
@@ -68,7 +77,8 @@ class Dialect:
     @cached_property
     def end(self) -> bytes:
         """A record's end as a pattern."""
-        return rb"\r?\n" if self.record_delimiter == b"\n" else re.escape(self.record_delimiter)
+        lenient = self.record_delimiter == b"\n" and not self.keeps_returns
+        return rb"\r?\n" if lenient else re.escape(self.record_delimiter)
 
     # The patterns are unrolled and their alternatives exclude each other, so that a record that
     # does not match is given up at once. Possessive quantifiers would say the same more briefly,
@@ -87,14 +97,32 @@ class Dialect:
         """What stands before the next delimiter or record end, escaped ones passed over."""
         ends = rb"\r\n" if self.record_delimiter == b"\n" else _first(self.record_delimiter)
         stops = [re.escape(self.delimiter), self.end]
-        return _unrolled(_first(self.delimiter) + ends, stops, escape)
+        return self._unrolled(_first(self.delimiter) + ends, stops, escape)
 
     @cached_property
     def _quoted(self) -> bytes:
         assert self.quote is not None
         quote = re.escape(self.quote)
-        inside = _unrolled(_first(self.quote), [quote], self.escape, kept=quote + quote)
+        inside = self._unrolled(_first(self.quote), [quote], self.escape, kept=quote + quote)
         return quote + inside + quote + rb"(?!" + quote + rb")"
+
+    def _unrolled(
+        self, first: bytes, stops: list[bytes], escape: bytes | None, kept: bytes | None = None
+    ) -> bytes:
+        """Everything up to one of ``stops``, whose first bytes are the class ``first``.
+
+        Bytes outside the class run on; one of the class passes where it is escaped, ``kept``, or
+        begins no stop after all.
+        """
+        passes = [kept] if kept else []
+        if escape:
+            first += _first(escape)
+            passed = re.escape(escape) + escaped(self.escape_style)
+            passes.append(passed)
+            stops = [*stops, passed]
+        passes.append(rb"(?!" + rb"|".join(stops) + rb")[" + first + rb"]")
+        run = rb"[^" + first + rb"]*"
+        return run + rb"(?:(?:" + rb"|".join(passes) + rb")" + run + rb")*"
 
     @cached_property
     def record_pattern(self) -> re.Pattern[bytes]:
@@ -202,20 +230,55 @@ class Dialect:
     def _field_of(self, match: re.Match[bytes]) -> Field:
         quoted = match.group("quoted") if self.quote is not None else None
         if quoted is None:
-            return Field(self._unescape(match.group("bare")), False, match.start())
+            bare = match.group("bare")
+            return Field(self._unescape(bare), False, match.start(), bare)
         assert self.quote is not None
         size = len(self.quote)
         inner = quoted[size:-size].replace(self.quote * 2, self.quote)
-        return Field(self._unescape(inner), True, match.start())
+        return Field(self._unescape(inner), True, match.start(), inner)
 
     def _unescape(self, value: bytes) -> bytes:
         if self.escape is None or self.escape not in value:
             return value
-        return re.sub(re.escape(self.escape) + rb"(.)", rb"\1", value, flags=re.DOTALL)
+        return self._unescaper(value)
+
+    @cached_property
+    def _unescaper(self) -> Unescape:
+        assert self.escape is not None
+        ends = (b"\r\n", b"\r", b"\n") if self.record_delimiter in (b"\n", b"\r") else ()
+        marks = (self.quote, self.comment, self.delimiter, self.record_delimiter, *ends)
+        specials = {part for mark in marks if mark for part in (mark, _first_character(mark))}
+        return unescaper(self.escape_style, self.escape, tuple(specials))
+
+    def escapes_in(self, data: bytes, end: int) -> bool:
+        """Whether an escape up to ``end`` changes something; fields that are ``\\N`` do not count.
+
+        Dumps of databases are full of those.
+        """
+        if self.escape is None or data.find(self.escape, 0, end) < 0:
+            return False
+        if self.quote is not None and data.find(self.quote, 0, end) >= 0:
+            return True
+        found = self._marked.findall(data, 0, end) if self._marked else ()
+        return data.count(self.escape, 0, end) != len(found)
+
+    @cached_property
+    def _marked(self) -> re.Pattern[bytes] | None:
+        """Fields that are a marker of NULL with one escape."""
+        marks = [mark for mark in self.markers if self.escape and mark.count(self.escape) == 1]
+        if not marks:
+            return None
+        around = re.escape(self.delimiter) + rb"|" + re.escape(self.record_delimiter)
+        spelled = rb"|".join(map(re.escape, marks))
+        before = rb"(?:\A|(?<=" + re.escape(self.delimiter) + rb")|(?<="
+        before += re.escape(self.record_delimiter) + rb"))"
+        return re.compile(before + rb"(?:" + spelled + rb")(?=\r?(?:" + around + rb"|\Z))")
 
     def _is_skipped(self, data: bytes, record: Record) -> bool:
         if self.comment is not None and data.startswith(self.comment, record.start):
             return True
+        if self.escape_style == "postgresql" and data.startswith(b"\\.", record.start):
+            return self.raw(data, record) == b"\\."  # the end of data, as COPY marks it
         return self.skip_blank_lines and self._content_end(data, record) == record.start
 
     def _line_end(self, data: bytes, start: int) -> int:
@@ -226,29 +289,30 @@ class Dialect:
         end = record.end
         if data.endswith(self.record_delimiter, record.start, end):
             end -= len(self.record_delimiter)
-            if self.record_delimiter == b"\n" and data.endswith(b"\r", record.start, end):
+            if self.end == rb"\r?\n" and data.endswith(b"\r", record.start, end):
                 end -= 1
         return end
+
+
+def text_of(
+    field: Field, format: CsvFormat, nulls: frozenset[str], errors: str = "strict"
+) -> str | None:
+    """A field as text; None where it is a marker of NULL, which is told before escapes are."""
+    text = field.value.decode("utf-8", errors)
+    spelled = text if field.spelled == field.value else field.spelled.decode("utf-8", errors)
+    if format.trim_space and not field.quoted:
+        text, spelled = text.strip(), spelled.strip()
+    if field.quoted and not format.quoted_nulls:
+        return text
+    if spelled in nulls or (not spelled and format.empty_field_as_null):
+        return None
+    return text
+
+
+def _first_character(mark: bytes) -> bytes:
+    return mark.decode()[:1].encode()
 
 
 def _first(text: bytes) -> bytes:
     """The first byte of a delimiter, for a class of bytes."""
     return re.escape(text[:1])
-
-
-def _unrolled(
-    first: bytes, stops: list[bytes], escape: bytes | None, kept: bytes | None = None
-) -> bytes:
-    """Everything up to one of ``stops``, whose first bytes are the class ``first``.
-
-    Bytes outside the class run on; one of the class passes where it is escaped, ``kept``, or begins
-    no stop after all.
-    """
-    passes = [kept] if kept else []
-    if escape:
-        first += _first(escape)
-        passes.append(re.escape(escape) + _ESCAPED)
-        stops = [*stops, re.escape(escape) + _ESCAPED]
-    passes.append(rb"(?!" + rb"|".join(stops) + rb")[" + first + rb"]")
-    run = rb"[^" + first + rb"]*"
-    return run + rb"(?:(?:" + rb"|".join(passes) + rb")" + run + rb")*"

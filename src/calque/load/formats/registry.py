@@ -9,8 +9,10 @@ from typing import cast
 
 import pyarrow as pa
 
+from calque.load.formats.guard import GuardedReader, refusing
 from calque.load.formats.reading import Reader, ReadSpec
 from calque.load.formats.source import Source
+from calque.load.formats.unify import unify
 from calque.load.work import FormatOptions
 
 _READERS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -40,17 +42,25 @@ _SCHEMAS: Mapping[str, str] = MappingProxyType(
 def infer_schema(source: Source, format: FormatOptions) -> pa.Schema:
     """The schema of one file by its own words or by a sample of it."""
     module = importlib.import_module(_SCHEMAS[format.kind])
-    return module.infer_schema(source, format)
+    with refusing(source, format.kind):
+        return _legible(module.infer_schema(source, format))
 
 
 def raw_schema(source: Source, format: FormatOptions) -> pa.Schema:
     """The columns as a transformation sees them: text where the format knows nothing else."""
     module = importlib.import_module(_SCHEMAS[format.kind])
-    return getattr(module, "raw_schema", module.infer_schema)(source, format)
+    with refusing(source, format.kind):
+        return _legible(getattr(module, "raw_schema", module.infer_schema)(source, format))
+
+
+def _legible(schema: pa.Schema) -> pa.Schema:
+    """The schema; raises where a name in it, at any depth, is no text: Arrow looks at none."""
+    unify([schema])
+    return schema
 
 
 def open_reader(source: Source, spec: ReadSpec) -> Reader:
     """The reader of a piece. A task imports the one format that it reads."""
     module, name = _READERS[spec.format.kind]
     made = getattr(importlib.import_module(module), name)
-    return cast(Reader, made(source, spec))
+    return GuardedReader(cast(Reader, made(source, spec)), source, spec.format.kind)

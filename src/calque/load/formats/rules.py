@@ -19,9 +19,6 @@ class CastRules:
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
-    hexadecimal: bool = False
-    """``0x1F`` is an integer. In delimited text it is, since pyarrow, which reads most of it,
-    cannot be told otherwise; and a value must not depend on which parser met it."""
 
     def __post_init__(self) -> None:
         if self.time_zone is not None:
@@ -32,7 +29,7 @@ class CastRules:
         """The rules that a format's options state; what a format does not know has its default."""
         names = cls.__slots__
         stated = {name: getattr(format, name) for name in names if hasattr(format, name)}
-        return cls(**stated, hexadecimal=format.kind == "csv")
+        return cls(**stated)
 
 
 def _check_zone(name: str) -> None:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from calque.errors import ConditionNotMatch, NotFound
+from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.load.digest import ContentHash
 from calque.load.manifest import StagedFile
 from calque.load.work import Piece
@@ -36,6 +36,8 @@ class Source:
         self._hash = ContentHash()
         self._hashed = self.start
         self.bytes_read = 0
+        self.failure: CalqueError | None = None
+        """What went wrong in reading the bytes, for when a library has hidden it."""
 
     @property
     def is_whole(self) -> bool:
@@ -55,9 +57,10 @@ class Source:
                 position += len(chunk)
                 yield chunk
             if position != stop:
-                raise ConditionNotMatch(
+                self.failure = ConditionNotMatch(
                     f"{self.location} has {position} bytes now, not {self.size}: it has changed"
                 )
+                raise self.failure
             if stop == self.size:
                 return
             stop = min(stop + MIB, self.size)
@@ -93,11 +96,11 @@ class Source:
 
     def _read(self, offset: int, length: int) -> Iterator[bytes]:
         if length <= 0:
-            return iter(())
+            return
         can = self._operator.capability
         identity = self.file.identity
         try:
-            return self._operator.read_stream(
+            yield from self._operator.read_stream(
                 self._path,
                 offset=offset,
                 length=length,
@@ -105,7 +108,11 @@ class Source:
                 version=identity.version if can.read_with_version else None,
             )
         except NotFound as error:
-            raise NotFound(f"{self.location} has vanished since it was listed") from error
+            self.failure = NotFound(f"{self.location} has vanished since it was listed")
+            raise self.failure from error
+        except CalqueError as error:
+            self.failure = error
+            raise
 
 
 class RangeFile(io.RawIOBase):
@@ -159,8 +166,11 @@ class StreamFile(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         target = memoryview(buffer).cast("B")
-        if not self._rest:
-            self._rest = memoryview(next(self._chunks, b""))
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
         taken = self._rest[: len(target)]
         target[: len(taken)] = taken
         self._rest = self._rest[len(taken) :]

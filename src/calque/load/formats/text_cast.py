@@ -17,9 +17,8 @@ from calque.load.formats.reject import Code
 from calque.load.formats.rules import CastRules
 
 _INTEGER = r"^-?[0-9]+$"
-_HEXADECIMAL = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_FLOAT = _NUMBER[:-1] + r"|^[+-]?(?i:inf|infinity|nan)$"
+_FLOAT = _NUMBER + r"|^[+-]?(?i:inf|infinity|nan)$"
 _MOST_DIGITS = 38
 _INFINITE = r"^\s*[+-]?(?i:inf|infinity)\s*$"
 _ZONED = r"([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -40,12 +39,12 @@ def cast_text(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
 
 def _integer(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
     def cast(text: pa.Array) -> pa.Array:
-        if not rules.hexadecimal and pc.any(_matches(text, "[xX]")).as_py():
-            raise pa.ArrowInvalid("pyarrow would read 0x1F as a number")
+        for mark in ("x", "X"):
+            if pc.any(pc.match_substring(text, mark)).as_py():
+                raise pa.ArrowInvalid("pyarrow would read 0x1F as a number")
         return pc.cast(text, target)
 
-    pattern = _HEXADECIMAL if rules.hexadecimal else _INTEGER
-    return _by_pattern(values, target, pattern, cast, rules)
+    return _by_pattern(values, target, _INTEGER, cast, rules)
 
 
 def _float(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
@@ -137,13 +136,32 @@ def _nested(values: pa.Array, target: pa.DataType) -> Cells:
     rows: list[int] = []
     for row, text in enumerate(values.to_pylist()):
         try:
-            cells.append(None if text is None else json.loads(text, parse_float=Decimal))
-        except (ValueError, RecursionError):
+            cells.append(None if text is None else _load_json(text))
+        except (ValueError, ArithmeticError, RecursionError):
             cells.append(None)
             rows.append(row)
     made = column_of(cells, target)
     refused = (*_explain(values, rows, target), *made.refused)
     return Cells(made.values, tuple(sorted(refused, key=lambda refusal: refusal.row)))
+
+
+def _load_json(text: str) -> object:
+    return json.loads(
+        text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=_once_each
+    )
+
+
+def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return made
+
+
+def numbers_in(values: pa.Array, rules: CastRules) -> pa.Array | None:
+    """Text that is all numbers, with a point and without spaces; None where some is not."""
+    trimmed = pc.ascii_trim_whitespace(_point(values, rules))
+    return trimmed if pc.all(_matches(trimmed, _FLOAT)).as_py() else None
 
 
 def _by_pattern(

@@ -7,20 +7,26 @@ from functools import reduce
 
 import pyarrow as pa
 
+from calque.load.formats.numerals import Numeral, numeral_in
+
 
 def unify(schemas: Sequence[pa.Schema]) -> pa.Schema:
     """Columns in the order they are met, each as wide as its widest; every one nullable.
 
     Names that differ by case alone are one column, spelled as it was met first.
     """
+    return pa.schema([pa.field(field.name, settled(field.type)) for field in joined(schemas)])
+
+
+def joined(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The same with types that are not settled: more may come to it."""
     names: dict[str, str] = {}
     found: dict[str, list[pa.DataType]] = {}
     for schema in schemas:
         for field in schema:
             name = names.setdefault(field.name.casefold(), field.name)
             found.setdefault(name, []).append(field.type)
-    fields = [pa.field(name, settled(reduce(widest, kinds))) for name, kinds in found.items()]
-    return pa.schema(fields)
+    return pa.schema([pa.field(name, reduce(widest, kinds)) for name, kinds in found.items()])
 
 
 def widest(left: pa.DataType, right: pa.DataType) -> pa.DataType:
@@ -30,10 +36,15 @@ def widest(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 def settled(kind: pa.DataType) -> pa.DataType:
     """The type that a table keeps: microseconds, plain text, no dictionary, no null type."""
+    if isinstance(kind, Numeral):
+        return kind.settled
     if pa.types.is_null(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_dictionary(kind):
         return settled(kind.value_type)
+    if pa.types.is_decimal(kind) and kind.bit_width != 128:
+        wide = kind.precision > 38
+        return pa.string() if wide else pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -55,12 +66,10 @@ def settled(kind: pa.DataType) -> pa.DataType:
 
 def _wider(small: pa.DataType, large: pa.DataType) -> pa.DataType | None:
     """``large`` if it holds every value of ``small``."""
-    if small == large or pa.types.is_null(small):
+    if small is large or small == large or pa.types.is_null(small):
         return large
     if pa.types.is_integer(small) and pa.types.is_integer(large):
         return large if small.bit_width < large.bit_width else None
-    if pa.types.is_integer(small) and pa.types.is_float64(large):
-        return large
     if pa.types.is_float32(small) and pa.types.is_float64(large):
         return large
     if pa.types.is_date(small) and pa.types.is_timestamp(large) and not large.tz:
@@ -78,10 +87,11 @@ def _wider_decimal(small: pa.DataType, large: pa.DataType) -> pa.DataType | None
 
 
 def _merged(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    if pa.types.is_decimal(left) and pa.types.is_decimal(right):
-        scale = max(left.scale, right.scale)
-        whole = max(left.precision - left.scale, right.precision - right.scale)
-        return pa.decimal128(whole + scale, scale) if whole + scale <= 38 else None
+    exact = [numeral for numeral in map(numeral_in, (left, right)) if numeral is not None]
+    if len(exact) == 2:
+        return exact[0].merged(exact[1])
+    if len(exact) == 1 and (pa.types.is_floating(left) or pa.types.is_floating(right)):
+        return pa.float64() if exact[0].in_double else None
     if pa.types.is_list(left) and pa.types.is_list(right):
         return pa.list_(widest(left.value_type, right.value_type))
     if pa.types.is_struct(left) and pa.types.is_struct(right):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -9,9 +11,16 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from calque.errors import DataError
+
 Key = tuple[str | None, ...]
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ROW = "__row"
+_NAME_MOST = 200
+_PATH_MOST = 600
+"""Of 255 bytes for a name and 1024 for a path: the root and the file's name need theirs."""
+_HASHED = 16
+_CUT_CODE = re.compile(r"%.?$")
 
 
 def split(
@@ -27,10 +36,22 @@ def split(
     keys = pa.table({name: batch.column(name) for name in columns})
     keys = keys.append_column(_ROW, pa.array(range(batch.num_rows), pa.int64()))
     groups = keys.group_by(list(columns), use_threads=False).aggregate([(_ROW, "list")])
-    for group in groups.to_pylist():
+    for group in _groups(groups):
         key = tuple(spelled(group[name], keeps_empty=keeps_empty) for name in columns)
         rows = pa.array(group[f"{_ROW}_list"], pa.int64())
         yield key, batch if len(groups) == 1 else batch.take(rows)
+
+
+def _groups(groups: pa.Table) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = groups.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise DataError(
+            f"a row cannot be put into a partition: its date or time is beyond all calendars "
+            f"({error})",
+            hint="Partition by another column, or mend the value.",
+        ) from error
+    return found
 
 
 def spelled(value: Any, *, keeps_empty: bool) -> str | None:
@@ -50,9 +71,21 @@ def spelled(value: Any, *, keeps_empty: bool) -> str | None:
 
 
 def folder(columns: Sequence[str], key: Key) -> str:
-    """``name=value/`` for each partition column, as Hive spells it."""
+    """``name=value/`` for each partition column, as Hive spells it.
+
+    The table's log has the values; the folder is for people. So a long one may be cut, since no
+    file system and no object store takes names of any length.
+    """
+    room = min(_NAME_MOST, _PATH_MOST // max(1, len(columns)))
     parts = (
-        f"{quote(name, safe=' ')}={NO_VALUE if value is None else quote(value, safe=' ')}/"
+        f"{quote(name, safe=' ')}={NO_VALUE if value is None else quote(value, safe=' ')}"
         for name, value in zip(columns, key, strict=True)
     )
-    return "".join(parts)
+    return "".join(f"{_shortened(part, room)}/" for part in parts)
+
+
+def _shortened(part: str, room: int) -> str:
+    if len(part) <= room:
+        return part
+    told = hashlib.sha256(part.encode()).hexdigest()[:_HASHED]
+    return f"{_CUT_CODE.sub('', part[: room - _HASHED - 1])}~{told}"

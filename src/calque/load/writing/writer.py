@@ -33,7 +33,14 @@ class Outputs:
         self._keeps_empty = plan.target.partitions_in_file
 
     def add(self, location: str, batch: pa.RecordBatch) -> None:
-        for key, rows in partition.split(batch, self._columns, keeps_empty=self._keeps_empty):
+        self.put(location, self.split(batch))
+
+    def split(self, batch: pa.RecordBatch) -> list[tuple[partition.Key, pa.RecordBatch]]:
+        """The rows by partition. Raises DataError for rows that have none; nothing is written."""
+        return list(partition.split(batch, self._columns, keeps_empty=self._keeps_empty))
+
+    def put(self, location: str, parts: list[tuple[partition.Key, pa.RecordBatch]]) -> None:
+        for key, rows in parts:
             output = self._open.get(key) or self._new(key)
             output.add(location, rows.select(self._schema.names))
             if output.written >= self._plan.target_file_bytes:
@@ -135,8 +142,9 @@ class TaskWriter:
         self._shared.abandon()
 
     def _release(self, outputs: Outputs) -> None:
-        for batch in self._held:
-            outputs.add(self._location, batch)
+        # All are split before the first is put: of a file that fails no row may be shared.
+        for parts in [outputs.split(batch) for batch in self._held]:
+            outputs.put(self._location, parts)
         self._held, self._held_bytes = [], 0
 
 
