@@ -24,7 +24,7 @@ from calque.store.metabase.lookup import (
 )
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.schema import COMMITTED, PENDING, objects, segments
-from calque.store.metabase.statement import Statement
+from calque.store.metabase.statement import Statement, rewriting
 from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
 
@@ -37,25 +37,12 @@ STREAM_SIZES = Statement(
     .order_by(segments.c.position),
 )
 
-_running = (
-    select(
-        segments.c.position.label("position"),
-        (
-            func.sum(segments.c.plain_size).over(order_by=segments.c.position)
-            - segments.c.plain_size
-        ).label("plain_offset"),
-    )
-    .where(segments.c.stream_id == bindparam("of_stream"))
-    .subquery("running")
-)
-SET_OFFSETS = Statement(
+_up_to_its_end = func.sum(segments.c.plain_size).over(order_by=segments.c.position)
+SET_OFFSETS = rewriting(
     "set the plain offsets of a stream",
-    update(segments)
-    .where(
-        segments.c.stream_id == bindparam("of_stream"),
-        segments.c.position == _running.c.position,
-    )
-    .values(plain_offset=_running.c.plain_offset),
+    segments,
+    {"plain_offset": _up_to_its_end - segments.c.plain_size},
+    segments.c.stream_id == bindparam("of_stream"),
 )
 COMMIT_OBJECT = Statement(
     "commit an object row",

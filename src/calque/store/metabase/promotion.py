@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, delete, insert, select, update
+from sqlalchemy import BigInteger, LargeBinary, bindparam, delete, insert, select, update
 
 from calque.store.metabase.lookup import Found
 from calque.store.metabase.schema import freed_segments, objects, segment_copies, segments
-from calque.store.metabase.statement import Statement
+from calque.store.metabase.statement import Statement, rewriting
 from calque.store.metabase.transaction import Parameters, Transaction
 
 _copies = segment_copies.c
-_original = segments.alias("original")
 
 OLDEST_COPY = Statement(
     "oldest copy of an ancestor",
@@ -33,24 +32,22 @@ OLDEST_COPY = Statement(
     .order_by(objects.c.created_at, _copies.stream_id)
     .limit(1),
 )
-INHERIT = Statement(
+INHERITED = (
+    "repaired_at",
+    "expires_at",
+    "root_piece_id",
+    "encrypted_size",
+    "plain_size",
+    "redundancy",
+    "remote_alias_pieces",
+    "placement",
+)
+INHERIT = rewriting(
     "inherit the pieces of an ancestor",
-    update(segments)
-    .where(
-        segments.c.stream_id == bindparam("heir"),
-        _original.c.stream_id == bindparam("ancestor"),
-        _original.c.position == segments.c.position,
-    )
-    .values(
-        repaired_at=_original.c.repaired_at,
-        expires_at=_original.c.expires_at,
-        root_piece_id=_original.c.root_piece_id,
-        encrypted_size=_original.c.encrypted_size,
-        plain_size=_original.c.plain_size,
-        redundancy=_original.c.redundancy,
-        remote_alias_pieces=_original.c.remote_alias_pieces,
-        placement=_original.c.placement,
-    ),
+    segments,
+    {name: segments.c[name] for name in INHERITED},
+    segments.c.stream_id == bindparam("ancestor"),
+    under={"stream_id": bindparam("heir", type_=LargeBinary)},
 )
 FORGET_COPY = Statement(
     "forget a reference",
