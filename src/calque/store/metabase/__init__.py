@@ -22,6 +22,7 @@ does, its *ancestor*.
 ==========================================  ==================================================
 ``database`` ``transaction``                transactions and retries; executing
 ``engines`` ``connections``                 opening connections, and lending them
+``callers``                                 whether whoever asked is still there
 ``statement`` ``procedure`` ``trip``        compiled SQL, several statements or one in a trip
 ``faults``                                  what a database's errors mean
 ``shared_commits``                          writers of SQLite that commit together
