@@ -26,7 +26,7 @@ from tests.store.world import THREE_REMOTE, Clock, World
 
 STATEMENTS = [statement for statement in Statement.registry.values() if not statement.whole_table]
 # Reading these costs nothing that grows with the objects stored.
-FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (parts|target|\(subquery)")
+FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (hops|parts|target|\(subquery)")
 
 
 def _parameters(statement: Statement) -> dict[str, Any]:
@@ -84,6 +84,29 @@ def test_no_scan_on_sqlite(sqlite_world: World) -> None:
     assert guilty == {}
 
 
+KEYS = ("key", "first", "source_key")
+
+
+def _names_a_key(statement: Statement, database: str) -> bool:
+    return any(name in KEYS for name in statement.compiled(database).binds)
+
+
+def test_keys_are_found_by_index_on_sqlite(sqlite_world: World) -> None:
+    """Whoever knows a key, or where to begin, does not go through its bucket."""
+    guilty: dict[str, list[str]] = {}
+    connection = sqlite_world.database.engine.raw_connection()
+    driver: Any = connection.driver_connection
+    for statement in STATEMENTS:
+        if statement.exists_for(SQLITE) and _names_a_key(statement, SQLITE):
+            sql = f"EXPLAIN QUERY PLAN {statement.sql(SQLITE)}"
+            steps = [row[3] for row in driver.execute(sql, _parameters(statement))]
+            blind = [s for s in steps if "bucket_name=?" in s and "object_key" not in s]
+            if blind:
+                guilty[statement.name] = blind
+    connection.close()
+    assert guilty == {}
+
+
 @pytest.fixture
 def unseen(postgres: PostgresServer) -> Iterator[Database]:
     """A metabase of its own: of one that other tests fill, autovacuum keeps statistics."""
@@ -127,16 +150,20 @@ ANALYZE
 """
 
 
-@pytest.fixture(params=[(20_000, 1), (2_000, 10)], ids=["many small", "fewer large"])
+SIZES = {"many small": (20_000, 1), "fewer large": (2_000, 10)}
+
+
+@pytest.fixture
 def full(unseen: Database, request: pytest.FixtureRequest) -> Database:
     """A metabase that is full, and whose server has looked at it."""
-    count, segments = request.param
+    count, segments = SIZES[getattr(request, "param", "many small")]
     with unseen.engine.begin() as session:
         for step in FILL.format(count=count, segments=segments).split(";"):
             session.execute(text(step))
     return unseen
 
 
+@pytest.mark.parametrize("full", SIZES, indirect=True)
 def test_no_quadratic_join_on_postgres(full: Database) -> None:
     """With the statistics of a full table every join is linear in the segments of a stream."""
     guilty: dict[str, list[str]] = {}
@@ -151,6 +178,23 @@ def test_no_quadratic_join_on_postgres(full: Database) -> None:
     assert guilty == {}
 
 
+@pytest.mark.parametrize("metabase", ["unseen", "full"])
+def test_keys_are_found_by_index_on_postgres(metabase: str, request: pytest.FixtureRequest) -> None:
+    """Whoever knows a key, or where to begin, neither goes through its bucket nor sorts it."""
+    guilty: dict[str, list[str]] = {}
+    database: Database = request.getfixturevalue(metabase)
+    with database.engine.connect() as session:
+        driver: Any = session.connection.driver_connection
+        for statement in STATEMENTS:
+            if statement.exists_for(POSTGRES) and _names_a_key(statement, POSTGRES):
+                lines = _generic_plan(driver, statement)
+                blind = [s for s in lines if "bucket_name = " in s and "substr(" not in s]
+                blind += [s for s in lines if "Bitmap" in s and "objects_" in s]
+                if blind:
+                    guilty[statement.name] = lines
+    assert guilty == {}
+
+
 QUADRATIC = {
     "offsets": "UPDATE segments SET plain_offset = running.plain_offset FROM (SELECT position,"
     " sum(plain_size) OVER (ORDER BY position) AS plain_offset FROM segments"
@@ -162,7 +206,6 @@ QUADRATIC = {
 }
 
 
-@pytest.mark.parametrize("full", [(20_000, 1)], indirect=True)
 def test_the_harness_sees_quadratic_joins(full: Database) -> None:
     """Joins that meet each row of a stream with each other one are caught."""
     with full.engine.connect() as session:
@@ -174,7 +217,7 @@ def test_the_harness_sees_quadratic_joins(full: Database) -> None:
 
 
 def _unique_indexes(session: Connection) -> UniqueIndexes:
-    return {name: tuple(columns) for name, columns in session.execute(text(UNIQUE_INDEXES))}
+    return {row[0]: row[1] for row in session.execute(text(UNIQUE_INDEXES))}
 
 
 def _json_plan(driver: Any, statement: Statement) -> Plan:

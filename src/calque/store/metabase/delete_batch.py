@@ -19,6 +19,7 @@ from calque.store.metabase.create_bucket import BucketRecord
 from calque.store.metabase.database import Database
 from calque.store.metabase.locks import ancestor_of, lock_families, lock_keys
 from calque.store.metabase.lookup import Found, missing_bucket, object_by_stream
+from calque.store.metabase.object_keys import in_index_order
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.schema import COMMITTED, PENDING, buckets, objects, segments
 from calque.store.metabase.statement import Statement
@@ -36,7 +37,7 @@ OBJECTS_OF_BUCKET = Statement(
     "some objects of a bucket",
     select(objects)
     .where(*_in_bucket)
-    .order_by(objects.c.object_key, objects.c.version)
+    .order_by(in_index_order(objects.c.object_key), objects.c.version)
     .limit(bindparam("page")),
 )
 LOCK_BUCKET = Statement(

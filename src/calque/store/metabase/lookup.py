@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, literal_column, select
 
 from calque.errors import NotFound
+from calque.store.metabase.object_keys import key_is, key_parameter
 from calque.store.metabase.schema import buckets, objects, segment_copies
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Parameters, Transaction
@@ -21,7 +22,7 @@ _WITH_ANCESTOR = select(objects, segment_copies.c.ancestor_stream_id).select_fro
 AT_KEY = (
     objects.c.project_id == bindparam("project_id"),
     objects.c.bucket_name == bindparam("bucket"),
-    objects.c.object_key == bindparam("key"),
+    key_is(objects.c.object_key, key_parameter("key")),
 )
 
 COMMITTED_AT = Statement("committed object at a key", _WITH_ANCESTOR.where(*AT_KEY, IS_COMMITTED))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, LargeBinary, bindparam, delete, insert, select, update
 
 from calque.store.metabase.lookup import Found
+from calque.store.metabase.object_keys import key_is, key_parameter
 from calque.store.metabase.schema import freed_segments, objects, segment_copies, segments
 from calque.store.metabase.statement import Statement, rewriting
 from calque.store.metabase.transaction import Parameters, Transaction
@@ -84,7 +85,7 @@ DELETE_OBJECT_ROW = Statement(
     delete(objects).where(
         objects.c.project_id == bindparam("project_id"),
         objects.c.bucket_name == bindparam("bucket"),
-        objects.c.object_key == bindparam("key"),
+        key_is(objects.c.object_key, key_parameter("key")),
         objects.c.version == bindparam("of_version"),
     ),
 )

@@ -16,7 +16,8 @@ from calque.store.metabase.values import (
     WrappedMetadata,
 )
 
-MAX_KEY_SIZE = 4096
+MAX_KEY_SIZE = 24 * 1024
+"""Encrypted: a plain key of 1,024 bytes has 1,025 components at most, of 22 bytes and a ``/``."""
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MAX_PLAIN_METADATA = 2048
 MAX_METADATA = MAX_PLAIN_METADATA + 16

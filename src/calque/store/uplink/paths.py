@@ -23,7 +23,7 @@ SEPARATOR = "/"
 _SIV_KEY_SIZE = 64
 LARGEST_KEY = 1024
 """Bytes of a plain key in UTF-8, as S3 has it."""
-LARGEST_ENCRYPTED = 4096
+LARGEST_ENCRYPTED = 24 * 1024
 """Bytes of an encrypted key that a satellite takes."""
 
 
