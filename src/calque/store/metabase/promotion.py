@@ -13,6 +13,7 @@ The caller holds the locks of ``locks.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import BigInteger, LargeBinary, bindparam, delete, insert, select, update
@@ -100,41 +101,62 @@ class FreedSegment(NamedTuple):
 
 def remove(transaction: Transaction, going: Found) -> list[FreedSegment]:
     """Delete an object with its segments and references; returns what is to be freed."""
-    stream_id = going.object.stream_id
-    queued, *_ = transaction.batch(
+    return remove_all(transaction, [going])
+
+
+def remove_all(transaction: Transaction, going: Sequence[Found]) -> list[FreedSegment]:
+    """Delete many objects, in a few trips; returns what is to be freed.
+
+    Copies go first. What an original leaves is then for a copy that stays, and as families are
+    disjoint, none of the rest has to look at what another left.
+    """
+    copies = [each for each in going if each.ancestor is not None]
+    originals = [each for each in going if each.ancestor is None]
+    transaction.batch([step for each in copies for step in _taking_copy(each)])
+    heirs = transaction.batch(
+        [(OLDEST_COPY, {"ancestor": each.object.stream_id}) for each in originals]
+    )
+    answers = transaction.batch(
         [
-            *_letting_go(transaction, going),
-            (DELETE_SEGMENTS, {"stream_id": stream_id}),
-            (
-                DELETE_OBJECT_ROW,
-                {
-                    "project_id": going.object.project_id,
-                    "bucket": going.object.bucket_name,
-                    "key": going.object.object_key,
-                    "of_version": going.object.version,
-                },
-            ),
+            step
+            for each, rows in zip(originals, heirs, strict=True)
+            for step in _taking_original(each, rows[0][0] if rows else None, transaction.now)
         ]
     )
-    return [FreedSegment(*row) for row in queued]
+    return [FreedSegment(*row) for rows in answers for row in rows]
 
 
-def _letting_go(transaction: Transaction, going: Found) -> list[tuple[Statement, Parameters]]:
-    """What the pieces need before their rows go; only the last holder's first statement answers."""
+Step = tuple[Statement, Parameters]
+
+
+def _taking_copy(going: Found) -> list[Step]:
+    return [(FORGET_COPY, {"stream_id": going.object.stream_id}), *_taking_rows(going)]
+
+
+def _taking_original(going: Found, heir: bytes | None, now: int) -> list[Step]:
+    """Only the first step of a last holder answers, with what is to be freed."""
     stream_id = going.object.stream_id
-    if going.ancestor is not None:
-        return [(FORGET_COPY, {"stream_id": stream_id})]
-    heir = oldest_copy(transaction, stream_id)
     if heir is None:
-        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": transaction.now})]
+        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": now}), *_taking_rows(going)]
     return [
         (INHERIT, {"heir": heir, "ancestor": stream_id}),
         (FORGET_COPY, {"stream_id": heir}),
         (REPOINT_COPIES, {"ancestor": stream_id, "heir": heir}),
+        *_taking_rows(going),
     ]
 
 
-def oldest_copy(transaction: Transaction, ancestor: bytes) -> bytes | None:
-    """The copy that would inherit from ``ancestor``, or ``None`` when it has none."""
-    found = transaction.row(OLDEST_COPY, {"ancestor": ancestor})
-    return bytes(found[0]) if found else None
+def _taking_rows(going: Found) -> list[Step]:
+    record = going.object
+    return [
+        (DELETE_SEGMENTS, {"stream_id": record.stream_id}),
+        (
+            DELETE_OBJECT_ROW,
+            {
+                "project_id": record.project_id,
+                "bucket": record.bucket_name,
+                "key": record.object_key,
+                "of_version": record.version,
+            },
+        ),
+    ]
