@@ -68,6 +68,8 @@ class Committed(NamedTuple):
 
     object: ObjectRecord
     freed: list[FreedSegment]
+    is_new: bool = True
+    """Whether this very call made it: not so for a repeat, or a copy of an object onto itself."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
     if pending is None or pending.object.location != location:
         raise NotFound("the upload is not there any more: it was aborted or replaced")
     if pending.object.status != PENDING:
-        return Committed(pending.object, [])
+        return Committed(pending.object, [], is_new=False)
     visible = live(existing, transaction.now)
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite

@@ -94,7 +94,8 @@ def _finish(transaction: Transaction, request: FinishMove) -> Committed:
     )[-2:]
     ends = scene(looks)
     if ends.operation is not None and ends.operation.finished:
-        return Committed(repeated(transaction, ends.operation, request.target), [])
+        again = repeated(transaction, ends.operation, request.target)
+        return Committed(again, [], is_new=False)
     request.operation.check_time(transaction.now)
     placement = require_placement_of(ends.placement, request.target.bucket, "destination")
     source = require_source(ends.source, request.source_stream_id, transaction.now)

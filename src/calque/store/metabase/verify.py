@@ -24,6 +24,8 @@ MAX_METADATA = MAX_PLAIN_METADATA + 16
 """Encrypted: the tag of AES-GCM comes on top of 2 KiB."""
 
 MAX_KEYS_PER_CALL = 10_000
+MAX_OPERATION_KEYS = 1_000_000
+"""Keys of one operation: an object of 64 TB in segments of 64 MiB."""
 MAX_LIVE_COPIES = 100
 
 
@@ -100,6 +102,15 @@ def key_count(count: int) -> None:
         raise InvalidInput(
             f"{count} segment keys in one call, the limit is {MAX_KEYS_PER_CALL}",
             hint="Send them in several partial calls.",
+        )
+
+
+def operation_keys(count: int) -> None:
+    """So many segment keys may one copy or move have."""
+    if count > MAX_OPERATION_KEYS:
+        raise InvalidInput(
+            f"{count} segment keys, a copy or move takes {MAX_OPERATION_KEYS} at most",
+            hint="Upload the object anew, in larger segments.",
         )
 
 
