@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 from pathlib import Path
@@ -120,6 +121,26 @@ def test_a_newer_schema_is_refused(blank_url: str) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(FailedPrecondition, match="newer calque"):
         migrate(database)
+    database.close()
+
+
+@pytest.mark.parametrize("how", ["DROP TABLE alembic_version", "DELETE FROM alembic_version"])
+def test_a_lost_note_of_the_schema(blank_url: str, how: str) -> None:
+    """Tables without their version are left alone; what to write is said, and helps."""
+    database = Database.open(blank_url)
+    migrate(database)
+    with database.engine.begin() as connection:
+        connection.execute(text(how))
+    with pytest.raises(FailedPrecondition, match="alembic_version") as caught:
+        migrate(database)
+    statements = re.search(r"(CREATE .*\)); (INSERT .*\)),", caught.value.hint or "")
+    assert statements is not None
+    with database.engine.begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS alembic_version"))
+        for statement in statements.groups():
+            connection.execute(text(statement))
+    migrate(database)
+    assert current_revision(database) == revisions()[-1]
     database.close()
 
 
