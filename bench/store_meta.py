@@ -71,6 +71,10 @@ class Store:
 
     def upload(self, key: str, count: int = 1, size: int = MIB) -> ObjectRecord:
         """An object of ``count`` remote segments; only the first row goes the long way."""
+        return self.commit(self.begin(key, count, size))
+
+    def begin(self, key: str, count: int = 1, size: int = MIB) -> ObjectRecord:
+        """An upload with all its segments that is not committed yet."""
         location = self.at(key)
         pending = begin_object(self.database, BeginObject(location, Encryption(2, 4096)))
         commit_segment(
@@ -87,15 +91,24 @@ class Store:
                 alias_pieces=self.pieces,
             ),
         )
-        self._more_segments(pending, count, size)
-        return commit_object(self.database, CommitObject(location, pending.stream_id)).object
+        self._insert([(pending.stream_id, number) for number in range(1, count)], size)
+        return pending
 
-    def _more_segments(self, pending: ObjectRecord, count: int, size: int) -> None:
-        if count == 1:
+    def commit(self, pending: ObjectRecord) -> ObjectRecord:
+        """Finish an upload."""
+        request = CommitObject(pending.location, pending.stream_id)
+        return commit_object(self.database, request).object
+
+    def add_segments(self, streams: list[bytes], size: int = MIB) -> None:
+        """One segment for each stream, and no object: rows that statistics count."""
+        self._insert([(stream, 0) for stream in streams], size)
+
+    def _insert(self, places: list[tuple[bytes, int]], size: int) -> None:
+        if not places:
             return
         rows = [
             SegmentRecord(
-                pending.stream_id,
+                stream,
                 number,
                 now_us(),
                 None,
@@ -112,7 +125,7 @@ class Store:
                 self.pieces,
                 0,
             )._asdict()
-            for number in range(1, count)
+            for stream, number in places
         ]
         with self.database.engine.begin() as connection:
             connection.execute(insert(segments), rows)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 
 import pytest
+from sqlalchemy import update
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.begin_copy import BeginCopy, begin_copy
 from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.lookup import object_by_stream
+from calque.store.metabase.lookup import record_by_stream
+from calque.store.metabase.schema import objects
 from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, Position
+from calque.store.metabase.verify import MAX_OPERATION_KEYS
 from tests.store.world import HOUR_US, LAYOUTS, MULTIPART, ONE_REMOTE, THREE_REMOTE, Layout, World
 
 
@@ -22,7 +25,7 @@ from tests.store.world import HOUR_US, LAYOUTS, MULTIPART, ONE_REMOTE, THREE_REM
         (("first", b""), ("first", b"b"), "encrypted object key is missing"),
         (("first", b"a"), ("", b"b"), "new bucket is missing"),
         (("first", b"a"), ("first", b""), "new encrypted object key is missing"),
-        (("first", b"a" * 4097), ("first", b"b"), "4097"),
+        (("first", b"a" * 24_577), ("first", b"b"), "24577"),
         (("First!", b"a"), ("first", b"b"), "not allowed"),
     ],
 )
@@ -110,9 +113,9 @@ def test_reads_after_a_look_are_snapshots(world: World) -> None:
     begin_copy(world.database, BeginCopy(world.at("a"), world.at("b")))
 
     def work(transaction: Transaction) -> tuple[object, object]:
-        before = object_by_stream(transaction, source.stream_id)
+        before = record_by_stream(transaction, source.stream_id)
         delete_object(world.database, DeleteObject(world.at("a")))
-        return before, object_by_stream(transaction, source.stream_id)
+        return before, record_by_stream(transaction, source.stream_id)
 
     before, after = world.database.read(work)
     assert before is not None
@@ -161,3 +164,18 @@ def test_next_page_of_a_replaced_source(world: World) -> None:
     world.upload("a", THREE_REMOTE)
     with world.unchanged(FailedPrecondition, match="replaced"):
         begin_copy(world.database, BeginCopy(world.at("a"), world.at("b"), stream_id=old.stream_id))
+
+
+def test_more_segments_than_an_operation_takes(world: World) -> None:
+    """An object of too many segments is refused before a key is re-wrapped, with both figures."""
+    source = world.upload("a", THREE_REMOTE)
+    counted = update(objects).where(objects.c.stream_id == source.stream_id)
+    for count, most in ((MAX_OPERATION_KEYS + 1, "1000001 .* 1000000"), (3, None)):
+        with world.database.engine.begin() as connection:
+            connection.execute(counted.values(segment_count=count))
+        request = BeginCopy(world.at("a"), world.at("b"))
+        if most is None:
+            assert len(begin_copy(world.database, request).keys) == 3
+        else:
+            with world.unchanged(InvalidInput, match=most):
+                begin_copy(world.database, request)

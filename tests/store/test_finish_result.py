@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text, update
 
 from calque.errors import FailedPrecondition, ResourceExhausted
 from calque.store.metabase.get_object import get_object
 from calque.store.metabase.list_segments import ListSegments, list_segments
+from calque.store.metabase.schema import segments
 from calque.store.metabase.values import ObjectRecord, Position, SegmentRecord
 from tests.store.world import (
     EMPTY,
@@ -284,3 +286,38 @@ def test_onto_itself_with_new_metadata(world: World) -> None:
     after = world.rows()
     for untouched in ("segments", "segment_copies", "project_usage"):
         assert after[untouched] == rows[untouched]
+
+
+def test_reading_an_original_needs_no_references(world: World) -> None:
+    """Stat, segments and the Begin of a copy of an original never ask the reference table."""
+    world.upload("a", THREE_REMOTE)
+    body = world.download(world.at("a"))
+    with world.database.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE segment_copies RENAME TO out_of_reach"))
+    try:
+        assert get_object(world.database, world.at("a")).segment_count == 3
+        assert world.download(world.at("a")) == body
+        assert len(world.rewrapped(world.at("a"), world.at("b"))) == 3
+    finally:
+        with world.database.engine.begin() as connection:
+            connection.execute(text("ALTER TABLE out_of_reach RENAME TO segment_copies"))
+
+
+def test_times_of_repair_and_expiry(world: World) -> None:
+    """A copy shows its ancestor's time of repair; whoever is promoted keeps it, and the expiry."""
+    expiry = world.clock() + HOUR_US
+    source = world.upload("a", THREE_REMOTE, expires_at=expiry)
+    first = world.copy(world.at("a"), world.at("b"))
+    repaired = update(segments).where(segments.c.stream_id == source.stream_id)
+    with world.database.engine.begin() as connection:
+        connection.execute(repaired.values(repaired_at=12345))
+    world.copy(world.at("a"), world.at("c"))
+    for key in "bc":
+        shown = list_segments(world.database, ListSegments(world.at(key))).segments
+        assert {(each.repaired_at, each.expires_at) for each in shown} == {(12345, expiry)}
+    world.delete(world.at("a"))
+    assert {(row.repaired_at, row.expires_at) for row in _segments(world, first)} == {
+        (12345, expiry)
+    }
+    shown = list_segments(world.database, ListSegments(world.at("c"))).segments
+    assert {(each.repaired_at, each.expires_at) for each in shown} == {(12345, expiry)}

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import random
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import delete, func, insert, select
 
 from calque.errors import InvalidInput, NotFound
 from calque.store.metabase.commit_object import CommitObject, commit_object
@@ -14,9 +20,14 @@ from calque.store.metabase.create_bucket import CreateBucket, create_bucket
 from calque.store.metabase.database import Database
 from calque.store.metabase.delete_batch import DeleteBucket, delete_bucket
 from calque.store.metabase.get_bucket import ListBuckets, get_bucket, list_buckets
-from calque.store.metabase.list_objects import ListObjects, _after_prefix, list_objects
+from calque.store.metabase.list_objects import (
+    LEVEL_FROM,
+    ListObjects,
+    _after_prefix,
+    list_objects,
+)
 from calque.store.metabase.migrate import migrate
-from calque.store.metabase.schema import PENDING
+from calque.store.metabase.schema import PENDING, objects
 from calque.store.metabase.values import ObjectLocation
 from tests.store.world import EMPTY, HOUR_US, Clock, World
 
@@ -150,6 +161,94 @@ def test_listing_against_a_model(
         assert found == _model(keys, prefix, recursive=recursive)
     finally:
         database.close()
+
+
+def test_a_level_against_a_model(world: World) -> None:
+    """Bytes of every kind, with all prefixes and pages, on both databases."""
+    keys = {bytes(random.choices(b"ab/\xff\0\xc3", k=random.randint(1, 5))) for _ in range(60)}
+    for key in keys:
+        pending = world.begin(ObjectLocation(world.project_id, "first", key))
+        commit_object(world.database, CommitObject(pending.location, pending.stream_id))
+    for prefix in (b"", b"a/", b"/", b"\xff/"):
+        for limit in (1, 3, 1000):
+            found = _all(world, prefix=prefix, recursive=False, limit=limit)
+            assert found == _model(list(keys), prefix, recursive=False)
+
+
+@pytest.mark.parametrize("delimiter", [b"/", b"//", b"-\xff", b"\xff", b"a"])
+def test_other_delimiters(world: World, delimiter: bytes) -> None:
+    """Whatever cuts keys into folders, each folder comes once."""
+    names = [b"1", b"2" + delimiter, b"2" + delimiter + b"x", b"2" + delimiter + b"y", b"3"]
+    for name in names:
+        pending = world.begin(ObjectLocation(world.project_id, "first", name))
+        commit_object(world.database, CommitObject(pending.location, pending.stream_id))
+    found = _all(world, recursive=False, delimiter=delimiter, limit=2)
+    assert found == [(b"1", False), (b"2" + delimiter, True), (b"3", False)]
+
+
+def _rows_read(world: World) -> int:
+    """Rows of ``objects`` (PostgreSQL) or steps (SQLite) for one level of the bucket."""
+    parameters = {
+        "project": world.project_id,
+        "bucket": "first",
+        "first": b"",
+        "end": _after_prefix(b""),
+        "page": 1001,
+        "now": world.clock(),
+        "prefix_size": 0,
+        "delimiter": b"/",
+        "behind": b"0",
+        "zero": b"\0",
+    }
+    database = world.database
+    raw = database.engine.raw_connection()
+    driver: Any = raw.driver_connection
+    if database.dialect == "sqlite":
+        steps = itertools.count()
+        driver.set_progress_handler(lambda: next(steps) < 0, 1)
+        driver.execute(LEVEL_FROM.sql("sqlite"), parameters).fetchall()
+        driver.set_progress_handler(None, 0)
+        raw.close()
+        return next(steps)
+    query, values = LEVEL_FROM.numbered(parameters)
+    with psycopg.RawCursor(driver) as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", values)
+        (answer,) = cursor.fetchone() or ((),)
+    raw.close()
+    return _scanned(answer[0]["Plan"])
+
+
+def _scanned(plan: dict[str, Any]) -> int:
+    own = plan["Actual Rows"] * plan["Actual Loops"] if "Index Name" in plan else 0
+    own += plan.get("Rows Removed by Filter", 0) * plan["Actual Loops"] if own else 0
+    return int(own) + sum(_scanned(child) for child in plan.get("Plans", []))
+
+
+def test_a_level_jumps_over_folders(world: World) -> None:
+    """What a level costs does not grow with what lies below its folders."""
+    for folder in range(5):
+        world.upload(f"{folder}/first", EMPTY)
+    before = _rows_read(world)
+    template = select(objects).where(objects.c.object_key == b"0/first")
+    with world.database.engine.begin() as connection:
+        row = dict(connection.execute(template).mappings().one())
+        for folder in range(5):
+            connection.execute(
+                insert(objects),
+                [
+                    {
+                        **row,
+                        "object_key": f"{folder}/more-{number}".encode(),
+                        "stream_id": os.urandom(16),
+                    }
+                    for number in range(300)
+                ],
+            )
+    after = _rows_read(world)
+    assert _all(world, recursive=False) == [(b"%d/" % folder, True) for folder in range(5)]
+    with world.database.engine.begin() as connection:
+        connection.execute(delete(objects).where(func.length(objects.c.object_key) > 7))
+    assert after <= 2 * before
 
 
 def test_buckets(world: World) -> None:

@@ -1,4 +1,4 @@
-"""No statement of the metabase reads a whole table, on either database."""
+"""No statement of the metabase reads a whole table or joins quadratically, on either database."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from calque.store.metabase.database import Database
 from calque.store.metabase.migrate import migrate
 from calque.store.metabase.statement import POSTGRES, SQLITE, Statement
 from calque.testing.postgres import PostgresServer
+from tests.store.joins import UNIQUE_INDEXES, Plan, UniqueIndexes, quadratic_joins
 from tests.store.world import THREE_REMOTE, Clock, World
 
 STATEMENTS = [statement for statement in Statement.registry.values() if not statement.whole_table]
 # Reading these costs nothing that grows with the objects stored.
-FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (running|numbered|parts|target|\(subquery)")
+FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (hops|parts|target|\(subquery)")
 
 
 def _parameters(statement: Statement) -> dict[str, Any]:
@@ -83,6 +84,29 @@ def test_no_scan_on_sqlite(sqlite_world: World) -> None:
     assert guilty == {}
 
 
+KEYS = ("key", "first", "source_key")
+
+
+def _names_a_key(statement: Statement, database: str) -> bool:
+    return any(name in KEYS for name in statement.compiled(database).binds)
+
+
+def test_keys_are_found_by_index_on_sqlite(sqlite_world: World) -> None:
+    """Whoever knows a key, or where to begin, does not go through its bucket."""
+    guilty: dict[str, list[str]] = {}
+    connection = sqlite_world.database.engine.raw_connection()
+    driver: Any = connection.driver_connection
+    for statement in STATEMENTS:
+        if statement.exists_for(SQLITE) and _names_a_key(statement, SQLITE):
+            sql = f"EXPLAIN QUERY PLAN {statement.sql(SQLITE)}"
+            steps = [row[3] for row in driver.execute(sql, _parameters(statement))]
+            blind = [s for s in steps if "bucket_name=?" in s and "object_key" not in s]
+            if blind:
+                guilty[statement.name] = blind
+    connection.close()
+    assert guilty == {}
+
+
 @pytest.fixture
 def unseen(postgres: PostgresServer) -> Iterator[Database]:
     """A metabase of its own: of one that other tests fill, autovacuum keeps statistics."""
@@ -109,16 +133,112 @@ def test_no_scan_on_postgres(unseen: Database) -> None:
     assert guilty == {}
 
 
-def _generic_plan(driver: Any, statement: Statement) -> list[str]:
+FILL = """
+INSERT INTO objects SELECT 'project', 'first', decode(md5(n::text), 'hex'), 1,
+    decode(md5('s' || n), 'hex'), n, CASE WHEN n % 10 = 0 THEN n END,
+    CASE WHEN n % 50 = 0 THEN 1 ELSE 3 END, 1, NULL, NULL, NULL, 1, 1, 1, 1,
+    CASE WHEN n % 50 = 0 THEN n END FROM generate_series(1, {count}) n;
+INSERT INTO segments SELECT stream_id, p, 1, NULL, NULL, '', '', '', 1, 1, p, NULL, 1, NULL, '', 0
+    FROM objects, generate_series(0, {segments} - 1) p;
+INSERT INTO segment_copies SELECT decode(md5('s' || n), 'hex'), decode(md5('s' || n + 1), 'hex')
+    FROM generate_series(1, {count}, 4) n;
+INSERT INTO operations SELECT decode(md5(n::text), 'hex'), 'project', 2, '', n
+    FROM generate_series(1, {count}) n;
+INSERT INTO freed_segments SELECT decode(md5(n::text), 'hex'), '', n
+    FROM generate_series(1, {count}) n;
+ANALYZE
+"""
+
+
+SIZES = {"many small": (20_000, 1), "fewer large": (2_000, 10)}
+
+
+@pytest.fixture
+def full(unseen: Database, request: pytest.FixtureRequest) -> Database:
+    """A metabase that is full, and whose server has looked at it."""
+    count, segments = SIZES[getattr(request, "param", "many small")]
+    with unseen.engine.begin() as session:
+        for step in FILL.format(count=count, segments=segments).split(";"):
+            session.execute(text(step))
+    return unseen
+
+
+@pytest.mark.parametrize("full", SIZES, indirect=True)
+def test_no_quadratic_join_on_postgres(full: Database) -> None:
+    """With the statistics of a full table every join is linear in the segments of a stream."""
+    guilty: dict[str, list[str]] = {}
+    with full.engine.connect() as session:
+        unique = _unique_indexes(session)
+        driver: Any = session.connection.driver_connection
+        for statement in STATEMENTS:
+            if statement.exists_for(POSTGRES):
+                joins = quadratic_joins(_json_plan(driver, statement), unique)
+                if joins:
+                    guilty[statement.name] = joins
+    assert guilty == {}
+
+
+@pytest.mark.parametrize("metabase", ["unseen", "full"])
+def test_keys_are_found_by_index_on_postgres(metabase: str, request: pytest.FixtureRequest) -> None:
+    """Whoever knows a key, or where to begin, neither goes through its bucket nor sorts it."""
+    guilty: dict[str, list[str]] = {}
+    database: Database = request.getfixturevalue(metabase)
+    with database.engine.connect() as session:
+        driver: Any = session.connection.driver_connection
+        for statement in STATEMENTS:
+            if statement.exists_for(POSTGRES) and _names_a_key(statement, POSTGRES):
+                lines = _generic_plan(driver, statement)
+                blind = [s for s in lines if "bucket_name = " in s and "substr(" not in s]
+                blind += [s for s in lines if "Bitmap" in s and "objects_" in s]
+                if blind:
+                    guilty[statement.name] = lines
+    assert guilty == {}
+
+
+QUADRATIC = {
+    "offsets": "UPDATE segments SET plain_offset = running.plain_offset FROM (SELECT position,"
+    " sum(plain_size) OVER (ORDER BY position) AS plain_offset FROM segments"
+    " WHERE stream_id = $1) AS running"
+    " WHERE segments.stream_id = $1 AND segments.position = running.position",
+    "pieces": "UPDATE segments SET root_piece_id = original.root_piece_id FROM segments AS original"
+    " WHERE segments.stream_id = $1 AND original.stream_id = $1"
+    " AND original.position + 0 = segments.position",
+}
+
+
+def test_the_harness_sees_quadratic_joins(full: Database) -> None:
+    """Joins that meet each row of a stream with each other one are caught."""
+    with full.engine.connect() as session:
+        unique = _unique_indexes(session)
+        driver: Any = session.connection.driver_connection
+        for name, query in QUADRATIC.items():
+            plan = _explained(driver, query, ["bytea"], "FORMAT JSON")[0][0]["Plan"]
+            assert quadratic_joins(plan, unique), name
+
+
+def _unique_indexes(session: Connection) -> UniqueIndexes:
+    return {row[0]: row[1] for row in session.execute(text(UNIQUE_INDEXES))}
+
+
+def _json_plan(driver: Any, statement: Statement) -> Plan:
+    plan: Plan = _generic_plan(driver, statement, "FORMAT JSON")[0][0]["Plan"]
+    return plan
+
+
+def _generic_plan(driver: Any, statement: Statement, how: str = "FORMAT TEXT") -> list[Any]:
     """The plan that serves whatever the parameters are: the one that the metabase runs."""
     binds = statement.compiled(POSTGRES).binds
-    names = statement.names(POSTGRES)
-    kinds = ", ".join(_sql_type(binds[name].type) for name in names)
-    driver.execute(f"PREPARE plan{f'({kinds})' if kinds else ''} AS {statement.sql(POSTGRES)}")
-    nothing = f"({', '.join(['NULL'] * len(names))})" if names else ""
-    lines = [row[0] for row in driver.execute(f"EXPLAIN EXECUTE plan{nothing}").fetchall()]
+    kinds = [_sql_type(binds[name].type) for name in statement.names(POSTGRES)]
+    return _explained(driver, statement.sql(POSTGRES), kinds, how)
+
+
+def _explained(driver: Any, query: str, kinds: list[str], how: str) -> list[Any]:
+    typed = f"({', '.join(kinds)})" if kinds else ""
+    nothing = f"({', '.join(['NULL'] * len(kinds))})" if kinds else ""
+    driver.execute(f"PREPARE plan{typed} AS {query}")
+    found = [row[0] for row in driver.execute(f"EXPLAIN ({how}) EXECUTE plan{nothing}")]
     driver.execute("DEALLOCATE plan")
-    return lines
+    return found
 
 
 def _sql_type(kind: Any) -> str:

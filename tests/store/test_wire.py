@@ -159,6 +159,10 @@ def test_copy_metrics(satellite: SatelliteUnderTest) -> None:
     client = satellite.client
     client.upload(b"a")
     client.copy(b"a", b"b")
+    begun = client.begin_copy(b"a", b"c")
+    for _ in range(2):
+        client.satellite.finish_copy_object(client.finishing(begun, b"c"))
+    client.copy(b"a", b"a")
     with pytest.raises(NotFound):
         client.begin_copy(b"none", b"b")
     server, thread = satellite.endpoint.metrics.serve(0)
@@ -169,9 +173,10 @@ def test_copy_metrics(satellite: SatelliteUnderTest) -> None:
         server.shutdown()
         server.server_close()
         thread.join()
-    assert "req_copy_object_begin_total 2.0" in text
-    assert "req_copy_object_finish_total 1.0" in text
-    assert "req_copy_object_total 1.0" in text
+    assert "req_copy_object_begin_total 4.0" in text
+    assert "req_copy_object_finish_total 4.0" in text
+    # Neither a repeated Finish nor a copy onto itself is one more.
+    assert "req_copy_object_total 2.0" in text
     assert 'metainfo_errors_total{call="BeginCopyObject",kind="NotFound"} 1.0' in text
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,6 +33,21 @@ def one_level(keys: list[str], prefix: str) -> list[str]:
             name, slash, _ = key[len(prefix) :].partition("/")
             shown.add(prefix + name + slash)
     return by_bytes(list(shown))
+
+
+@pytest.mark.parametrize("key", ["/" * 1024, "a/" * 512, "ab/" * 341 + "c"], ids=["/", "a", "ab"])
+def test_keys_with_many_components(
+    any_database: str | None, make_world: Callable[..., World], key: str
+) -> None:
+    """A key of 1,024 bytes lives as any other does, however many components it has."""
+    world = make_world(database=any_database)
+    project, other = world.project, key[:-1] + "z"
+    project.upload(BUCKET, key, b"x" * 5000)
+    project.copy_object(BUCKET, key, BUCKET, "short")
+    project.move_object(BUCKET, "short", BUCKET, other)
+    assert [entry.key for entry in project.list_objects(BUCKET)] == by_bytes([key, other])
+    assert project.delete_object(BUCKET, key)
+    assert project.download(BUCKET, other).read() == b"x" * 5000
 
 
 @pytest.fixture

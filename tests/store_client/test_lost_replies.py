@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import pytest
 from google.protobuf.message import Message
 
-from calque.errors import NotFound, Unavailable
+from calque.errors import ConditionNotMatch, NotFound, Unavailable
 from calque.store.metainfo import Metainfo, MetainfoClient, serve_metainfo
+from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.project import Project
 from calque.store.uplink.session import Session
 from calque.testing.cutting import CuttingProxy
@@ -24,10 +25,18 @@ class Cutting(Metainfo):
         self._satellite = satellite
         self.cut: Callable[[], None] = lambda: None
         self.turns: dict[str, int] = {}
+        self.before: dict[str, int] = {}
+        """As ``turns``, but the connection is cut before the satellite acts."""
+        self.requests: list[Message] = []
         self.calls: list[str] = []
 
     def call(self, name: str, request: Message) -> Message:
         self.calls.append(name)
+        self.requests.append(request)
+        if self.before.get(name, 0) > 0:
+            self.before[name] -= 1
+            self.cut()
+            raise Unavailable("the request was lost")
         answer = self._satellite.call(name, request)
         if self.turns.get(name, 0) > 0:
             self.turns[name] -= 1
@@ -109,15 +118,56 @@ def test_a_line_that_stays_dead(line: Line) -> None:
     assert line.world.project.download(BUCKET, "k").read() == b"small"
 
 
-def test_what_is_not_repeated(line: Line) -> None:
-    """A delete is sent once: a second one could hit another object."""
-    line.project.upload(BUCKET, "k", b"small")
+@pytest.mark.parametrize("named", [False, True])
+def test_a_lost_reply_to_delete(line: Line, named: bool) -> None:
+    """The object is gone, the caller is told so, and no second delete was sent."""
+    made = line.project.upload(BUCKET, "k", b"small")
     line.satellite.turns = {"DeleteObject": 1}
-    with pytest.raises(Unavailable):
-        line.project.delete_object(BUCKET, "k")
+    assert line.project.delete_object(BUCKET, "k", if_match=made.etag if named else None)
     assert line.satellite.calls.count("DeleteObject") == 1
     with pytest.raises(NotFound):
         line.world.project.stat(BUCKET, "k")
+
+
+def test_a_delete_that_is_repeated_names_its_object(line: Line) -> None:
+    """A delete that never arrived is sent again, for the object that the client sees."""
+    made = line.project.upload(BUCKET, "k", b"small")
+    line.satellite.before = {"DeleteObject": 1}
+    assert line.project.delete_object(BUCKET, "k")
+    first, second = (
+        request.if_match_stream_id
+        for request in line.satellite.requests
+        if isinstance(request, pb.ObjectDeleteRequest)
+    )
+    assert (first, second) == (b"", bytes.fromhex(made.etag))
+    assert not line.project.delete_object(BUCKET, "k")
+
+
+def test_a_delete_whose_object_was_replaced(line: Line) -> None:
+    """With a condition a replaced object is not touched, however often the delete is repeated."""
+    made = line.project.upload(BUCKET, "k", b"small")
+    line.world.project.upload(BUCKET, "k", b"newer")
+    line.satellite.before = {"DeleteObject": 1}
+    with pytest.raises(ConditionNotMatch):
+        line.project.delete_object(BUCKET, "k", if_match=made.etag)
+    assert line.world.project.download(BUCKET, "k").read() == b"newer"
+
+
+def test_a_delete_by_a_key_that_may_not_look(line: Line) -> None:
+    """Whoever may only delete is told that it may be done or not; nothing else is tried."""
+    line.project.upload(BUCKET, "k", b"small")
+    grant = line.project.access.restrict(read=False, list=False, write=False)
+    session = Session(
+        line.project.session.metainfo,
+        bytes(grant.api_key),
+        grant.encryption,
+        nodes=line.world.store.nodes,
+    )
+    line.satellite.before = {"DeleteObject": 1}
+    with pytest.raises(Unavailable, match="may be done or not"):
+        Project(session, grant).delete_object(BUCKET, "k")
+    assert line.satellite.calls.count("DeleteObject") == 1
+    assert line.world.project.download(BUCKET, "k").read() == b"small"
 
 
 def test_a_segment_whose_commit_was_never_answered(line: Line) -> None:

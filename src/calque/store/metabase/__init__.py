@@ -22,10 +22,12 @@ does, its *ancestor*.
 ==========================================  ==================================================
 ``database`` ``transaction``                transactions and retries; executing
 ``engines`` ``connections``                 opening connections, and lending them
+``callers``                                 whether whoever asked is still there
 ``statement`` ``procedure`` ``trip``        compiled SQL, several statements or one in a trip
 ``faults``                                  what a database's errors mean
 ``shared_commits``                          writers of SQLite that commit together
 ``schema`` ``migrate`` ``migrations/``      tables and the steps that lead to them
+``object_keys``                             keys of any length in the indexes of both databases
 ``locks``                                   the one order of locks
 ``values`` ``verify`` ``conditions``        records, checks of requests, conditions
 ``pieces`` ``nodes`` ``segment_keys``       packed pieces, node aliases, packed wrapped keys

@@ -10,13 +10,13 @@ from sqlalchemy import and_, bindparam, select
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import verify
 from calque.store.metabase.database import Database
-from calque.store.metabase.get_object import require_found
+from calque.store.metabase.get_object import require_record
 from calque.store.metabase.list_segments import BEFORE_ALL
 from calque.store.metabase.lookup import (
     AT_KEY,
     BUCKET_EXISTS,
-    COMMITTED_AT,
     IS_COMMITTED,
+    RECORD_AT,
     at,
     require_bucket,
 )
@@ -123,15 +123,16 @@ def _page(database: Database, request: BeginCopy) -> CopyPage:
         }
         sources, bucket, rows = transaction.batch(
             [
-                (COMMITTED_AT, at(request.source)),
+                (RECORD_AT, at(request.source)),
                 (BUCKET_EXISTS, at(request.target)),
                 (KEYS_AT, page),
             ]
         )
-        source = require_found(transaction, sources, request.source, "source").object
+        source = require_record(transaction, sources, request.source, "source")
         if request.stream_id is not None and source.stream_id != request.stream_id:
             raise FailedPrecondition("the source was replaced since the operation began")
         require_bucket(bucket, request.target.bucket, "destination")
+        verify.operation_keys(source.segment_count)
         keys = [SegmentKey(*row) for row in rows[: request.limit]]
         return CopyPage(source, keys, len(rows) > request.limit)
 

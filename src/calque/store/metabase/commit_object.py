@@ -24,7 +24,7 @@ from calque.store.metabase.lookup import (
 )
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.schema import COMMITTED, PENDING, objects, segments
-from calque.store.metabase.statement import Statement
+from calque.store.metabase.statement import Statement, rewriting
 from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
 
@@ -37,25 +37,12 @@ STREAM_SIZES = Statement(
     .order_by(segments.c.position),
 )
 
-_running = (
-    select(
-        segments.c.position.label("position"),
-        (
-            func.sum(segments.c.plain_size).over(order_by=segments.c.position)
-            - segments.c.plain_size
-        ).label("plain_offset"),
-    )
-    .where(segments.c.stream_id == bindparam("of_stream"))
-    .subquery("running")
-)
-SET_OFFSETS = Statement(
+_up_to_its_end = func.sum(segments.c.plain_size).over(order_by=segments.c.position)
+SET_OFFSETS = rewriting(
     "set the plain offsets of a stream",
-    update(segments)
-    .where(
-        segments.c.stream_id == bindparam("of_stream"),
-        segments.c.position == _running.c.position,
-    )
-    .values(plain_offset=_running.c.plain_offset),
+    segments,
+    {"plain_offset": _up_to_its_end - segments.c.plain_size},
+    segments.c.stream_id == bindparam("of_stream"),
 )
 COMMIT_OBJECT = Statement(
     "commit an object row",
@@ -81,6 +68,8 @@ class Committed(NamedTuple):
 
     object: ObjectRecord
     freed: list[FreedSegment]
+    is_new: bool = True
+    """Whether this very call made it: not so for a repeat, or a copy of an object onto itself."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +112,7 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
     if pending is None or pending.object.location != location:
         raise NotFound("the upload is not there any more: it was aborted or replaced")
     if pending.object.status != PENDING:
-        return Committed(pending.object, [])
+        return Committed(pending.object, [], is_new=False)
     visible = live(existing, transaction.now)
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite

@@ -39,6 +39,7 @@ from calque.store.metabase.begin_object import INSERT_OBJECT
 from calque.store.metabase.database import Database
 from calque.store.metabase.locks import key_hash
 from calque.store.metabase.lookup import AT_KEY, BUCKET_PLACEMENT, at
+from calque.store.metabase.object_keys import key_is, key_parameter
 from calque.store.metabase.operations import FINISH_OPERATION, finishing
 from calque.store.metabase.procedure import Procedure, argument
 from calque.store.metabase.schema import (
@@ -120,7 +121,7 @@ _differing: dict[str, ColumnElement[Any]] = {
 _source_fits = (
     _source.c.project_id == bindparam("project_id"),
     _source.c.bucket_name == bindparam("source_bucket"),
-    _source.c.object_key == bindparam("source_key"),
+    key_is(_source.c.object_key, key_parameter("source_key")),
     _source.c.status == literal_column("3"),
     _source.c.stream_id == _source_stream,
     or_(_source.c.expires_at.is_(None), _source.c.expires_at > _now),

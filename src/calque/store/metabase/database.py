@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from sqlalchemy import PoolProxiedConnection
 
 from calque.errors import Unavailable
+from calque.store.metabase.callers import require_caller, while_called
 from calque.store.metabase.connections import Connections
 from calque.store.metabase.engines import POOL_SIZE, Engines, open_engines
 from calque.store.metabase.faults import (
@@ -88,14 +89,17 @@ class Database:
         Only PostgreSQL can, and only where the user may make temporary things: else ``None``.
         A connection that breaks has it run again, so it must see what it did before.
         """
-        return _tries(lambda: self._called(procedure, parameters)) if self._has_calls else None
+        if not self._has_calls:
+            return None
+        return _tries(lambda: self._called(procedure, parameters))
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit; on any error nothing of it remains.
 
         ``work`` may run several times, and in the thread of another writer, so it must not
-        have effects of its own.
+        have effects of its own. Nothing is begun or committed for a caller that is gone.
         """
+        work = while_called(work)
         if self._shared is not None:
             shared = self._shared
             return _tries(lambda: shared.write(work))
@@ -116,6 +120,7 @@ class Database:
 
     def _called(self, procedure: Procedure, parameters: Parameters) -> Any | None:
         with self._connection() as connection:
+            require_caller()
             try:
                 return procedure.call(connection, parameters)
             except Exception as error:

@@ -17,9 +17,10 @@ from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase import quota, verify
 from calque.store.metabase.create_bucket import BucketRecord
 from calque.store.metabase.database import Database
-from calque.store.metabase.locks import ancestor_of, lock_families, lock_keys
-from calque.store.metabase.lookup import Found, missing_bucket, object_by_stream
-from calque.store.metabase.promotion import FreedSegment, remove
+from calque.store.metabase.locks import lock_families, lock_keys
+from calque.store.metabase.lookup import OBJECT_BY_STREAM, Found, found, missing_bucket
+from calque.store.metabase.object_keys import in_index_order
+from calque.store.metabase.promotion import FreedSegment, remove_all
 from calque.store.metabase.schema import COMMITTED, PENDING, buckets, objects, segments
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Transaction
@@ -36,7 +37,7 @@ OBJECTS_OF_BUCKET = Statement(
     "some objects of a bucket",
     select(objects)
     .where(*_in_bucket)
-    .order_by(objects.c.object_key, objects.c.version)
+    .order_by(in_index_order(objects.c.object_key), objects.c.version)
     .limit(bindparam("page")),
 )
 LOCK_BUCKET = Statement(
@@ -132,7 +133,11 @@ def delete_bucket(
         if bucket is not None:
             yield BucketDeleted(bucket)
             return
-        yield _delete_batch(database, candidates, lambda _transaction, _record: True)
+        full = True
+        while full:
+            result = _delete_batch(database, candidates, lambda _transaction, _record: True)
+            full = result.deleted == request.batch
+            yield result
 
 
 def delete_expired(database: Database, *, batch: int = BATCH) -> Iterator[BatchResult]:
@@ -172,29 +177,28 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
     def work(transaction: Transaction) -> BatchResult:
         chosen = candidates(transaction)
         lock_keys(transaction, [record.location for record in chosen])
-        going = [_again(transaction, record) for record in chosen]
-        present = [each for each in going if each and still_true(transaction, each.object)]
+        present = [
+            each for each in _again(transaction, chosen) if still_true(transaction, each.object)
+        ]
         lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in present])
         return _remove_all(transaction, present)
 
     return database.write(work)
 
 
-def _again(transaction: Transaction, record: ObjectRecord) -> Found | None:
-    """The same row under the lock; a move may have taken it to another key meanwhile."""
-    now_there = object_by_stream(transaction, record.stream_id)
-    if now_there is None or now_there.object.location != record.location:
-        return None
-    return now_there
+def _again(transaction: Transaction, chosen: Sequence[ObjectRecord]) -> list[Found]:
+    """The same rows under the lock; a move may have taken one to another key meanwhile."""
+    answers = transaction.batch(
+        [(OBJECT_BY_STREAM, {"stream_id": record.stream_id}) for record in chosen]
+    )
+    pairs = zip(chosen, map(found, answers), strict=True)
+    return [there for record, there in pairs if there and there.object.location == record.location]
 
 
 def _remove_all(transaction: Transaction, present: Sequence[Found]) -> BatchResult:
-    freed: list[FreedSegment] = []
+    freed = remove_all(transaction, present)
     usage: dict[bytes, quota.Usage] = {}
     for each in present:
-        # An earlier removal of this batch may have promoted or re-pointed this stream.
-        ancestor = ancestor_of(transaction, each.object.stream_id)
-        freed.extend(remove(transaction, Found(each.object, ancestor)))
         if each.object.status == COMMITTED:
             project = each.object.project_id
             usage[project] = usage.get(project, quota.Usage()).minus(each.object)

@@ -50,6 +50,10 @@ POSTGRES_KINDS: dict[str, type[CalqueError]] = {
 }
 
 
+POSTGRES_FULL = "53100"
+DISK_FULL = "The disk of the metabase is full: make room there, and try again. Nothing was changed."
+
+
 class Disturbed(Exception):
     """Another transaction came in between; the same work may pass if tried again."""
 
@@ -93,12 +97,16 @@ def database_error(error: BaseException, *, only_foreign: Literal[True]) -> Calq
 def database_error(error: BaseException, *, only_foreign: bool = False) -> CalqueError | None:
     """Our error for one of a database; with ``only_foreign``, ``None`` for anything else."""
     if isinstance(error, sqlite3.Error):
-        kind = SQLITE_KINDS.get(_sqlite_code(error), Unexpected)
-        return kind(f"SQLite refused: {error}")
+        code = _sqlite_code(error)
+        kind = SQLITE_KINDS.get(code, Unexpected)
+        return kind(
+            f"SQLite refused: {error}", hint=DISK_FULL if code == sqlite3.SQLITE_FULL else None
+        )
     state = _sqlstate(error)
     if state is not None:
         kind = POSTGRES_KINDS.get(state[:2], Unexpected)
-        return kind(f"PostgreSQL refused with SQLSTATE {state}")
+        hint = DISK_FULL if state == POSTGRES_FULL else None
+        return kind(f"PostgreSQL refused with SQLSTATE {state}", hint=hint)
     if type(error).__module__.startswith(("psycopg", "sqlalchemy")):
         return Unavailable(f"the metabase does not answer ({type(error).__name__})")
     if only_foreign:

@@ -17,7 +17,7 @@ from calque.store.metabase.locks import ancestor_of, copy_locks, lock_families
 from calque.store.metabase.lookup import (
     Found,
     live,
-    object_by_stream,
+    record_by_stream,
     require_placement_of,
 )
 from calque.store.metabase.operations import (
@@ -103,7 +103,8 @@ def _finish(transaction: Transaction, request: FinishCopy) -> Committed:
         return Committed(copied, [])
     ends, segment_rows = _look(transaction, request)
     if ends.operation is not None and ends.operation.finished:
-        return Committed(repeated(transaction, ends.operation, request.target), [])
+        again = repeated(transaction, ends.operation, request.target)
+        return Committed(again, [], is_new=False)
     request.operation.check_time(transaction.now)
     placement = require_placement_of(ends.placement, request.target.bucket, "destination")
     source = require_source(ends.source, request.source_stream_id, transaction.now)
@@ -137,12 +138,12 @@ def repeated(
     transaction: Transaction, done: OperationRecord, target: ObjectLocation
 ) -> ObjectRecord:
     """The object that a finished operation made, if it is still there."""
-    result = object_by_stream(transaction, done.result_stream_id or b"")
-    if result is None or result.object.location != target:
+    result = record_by_stream(transaction, done.result_stream_id or b"")
+    if result is None or result.location != target:
         raise FailedPrecondition(
             "this operation was finished before, and its object was deleted or replaced since"
         )
-    return result.object
+    return result
 
 
 def require_source(source: Found | None, stream_id: bytes, now: int) -> Found:
@@ -265,7 +266,7 @@ def _onto_itself(
     """Without new metadata nothing changes; with it only the metadata does."""
     if not request.override_metadata:
         request.conditions.check_target(source, may_overwrite=True)
-        return Committed(source, [])
+        return Committed(source, [], is_new=False)
     request.conditions.check_target(source, may_overwrite=request.may_overwrite)
     transaction.run(SET_METADATA, metadata_parameters(source, request.metadata))
     if ends.operation is not None:
@@ -276,4 +277,4 @@ def _onto_itself(
         encrypted_metadata=request.metadata.data,
         encrypted_metadata_encrypted_key=request.metadata.key,
     )
-    return Committed(changed, [])
+    return Committed(changed, [], is_new=False)

@@ -29,8 +29,8 @@ from calque.store.metabase.operations import (
 from calque.store.metabase.promotion import FreedSegment, remove
 from calque.store.metabase.scene import looking, scene
 from calque.store.metabase.schema import objects, segments
-from calque.store.metabase.segment_keys import PackedKeys, numbered_keys
-from calque.store.metabase.statement import Statement
+from calque.store.metabase.segment_keys import PackedKeys, key_of_row, nonce_of_row
+from calque.store.metabase.statement import Statement, rewriting
 from calque.store.metabase.transaction import Transaction
 from calque.store.metabase.values import ObjectLocation, ObjectRecord, WrappedMetadata
 
@@ -46,15 +46,11 @@ MOVE_OBJECT = Statement(
         encrypted_metadata_encrypted_key=bindparam("new_key"),
     ),
 )
-_numbered = numbered_keys("of_stream").subquery("numbered")
-REKEY_SEGMENTS = Statement(
+REKEY_SEGMENTS = rewriting(
     "re-key the segments of a stream",
-    update(segments)
-    .where(
-        segments.c.stream_id == bindparam("of_stream"),
-        segments.c.position == _numbered.c.position,
-    )
-    .values(encrypted_key_nonce=_numbered.c.new_nonce, encrypted_key=_numbered.c.new_key),
+    segments,
+    {"encrypted_key_nonce": nonce_of_row, "encrypted_key": key_of_row},
+    segments.c.stream_id == bindparam("of_stream"),
 )
 
 
@@ -98,7 +94,8 @@ def _finish(transaction: Transaction, request: FinishMove) -> Committed:
     )[-2:]
     ends = scene(looks)
     if ends.operation is not None and ends.operation.finished:
-        return Committed(repeated(transaction, ends.operation, request.target), [])
+        again = repeated(transaction, ends.operation, request.target)
+        return Committed(again, [], is_new=False)
     request.operation.check_time(transaction.now)
     placement = require_placement_of(ends.placement, request.target.bucket, "destination")
     source = require_source(ends.source, request.source_stream_id, transaction.now)

@@ -9,11 +9,8 @@ from calque.store.metabase import verify
 from calque.store.metabase.database import Database
 from calque.store.metabase.lookup import (
     BUCKET_EXISTS,
-    COMMITTED_AT,
-    Found,
+    RECORD_AT,
     at,
-    found,
-    live,
     missing_bucket,
 )
 from calque.store.metabase.transaction import Transaction
@@ -23,22 +20,22 @@ from calque.store.metabase.values import ObjectLocation, ObjectRecord
 def get_object(database: Database, location: ObjectLocation) -> ObjectRecord:
     """The object, or ``NotFound`` that tells bucket and object apart."""
     verify.location(location)
-    return database.read(lambda transaction: require_object(transaction, location)).object
+    return database.read(lambda transaction: require_object(transaction, location))
 
 
-def require_object(transaction: Transaction, location: ObjectLocation, which: str = "") -> Found:
+def require_object(transaction: Transaction, location: ObjectLocation) -> ObjectRecord:
     """The live object at ``location`` inside a transaction, or ``NotFound``."""
-    return require_found(transaction, transaction.rows(COMMITTED_AT, at(location)), location, which)
+    return require_record(transaction, transaction.rows(RECORD_AT, at(location)), location)
 
 
-def require_found(
+def require_record(
     transaction: Transaction, rows: list[Any], location: ObjectLocation, which: str = ""
-) -> Found:
-    """The live object in rows of ``COMMITTED_AT``, or ``NotFound``."""
-    object_ = live(found(rows), transaction.now)
-    if object_ is None:
+) -> ObjectRecord:
+    """The live object in rows of ``RECORD_AT``, or ``NotFound``."""
+    record = ObjectRecord(*rows[0]) if rows else None
+    if record is None or record.expired(transaction.now):
         if not transaction.rows(BUCKET_EXISTS, at(location)):
             raise missing_bucket(location.bucket, which)
         lead = f"{which} " if which else ""
         raise NotFound(f"{lead}object does not exist in bucket {location.bucket!r}")
-    return object_
+    return record

@@ -6,13 +6,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    LargeBinary,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    type_coerce,
+)
 from sqlalchemy.sql import and_
 
 from calque.errors import InvalidInput
 from calque.store.metabase import verify
 from calque.store.metabase.database import Database
 from calque.store.metabase.lookup import BUCKET_EXISTS, IS_COMMITTED, require_bucket
+from calque.store.metabase.object_keys import (
+    ByDatabase,
+    in_key_order,
+    key_between,
+    key_is,
+    key_parameter,
+)
 from calque.store.metabase.schema import COMMITTED, PENDING, objects
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Transaction
@@ -23,21 +43,23 @@ MAX_PAGE = 1000
 END_OF_KEYS = b"\xff" * (verify.MAX_KEY_SIZE + 1)
 
 _key = objects.c.object_key
-_in_bucket = (
+_at_bucket = (
     objects.c.project_id == bindparam("project"),
     objects.c.bucket_name == bindparam("bucket"),
-    _key >= bindparam("first"),
-    _key < bindparam("end"),
+)
+_in_bucket = (
+    *_at_bucket,
+    key_between(_key, key_parameter("first"), key_parameter("end")),
+)
+_visible = (
+    IS_COMMITTED,
+    or_(objects.c.expires_at.is_(None), objects.c.expires_at > bindparam("now")),
 )
 COMMITTED_FROM = Statement(
     "committed objects from a key",
     select(objects)
-    .where(
-        *_in_bucket,
-        IS_COMMITTED,
-        or_(objects.c.expires_at.is_(None), objects.c.expires_at > bindparam("now")),
-    )
-    .order_by(_key)
+    .where(*_in_bucket, *_visible)
+    .order_by(in_key_order(_key))
     .limit(bindparam("page")),
 )
 PENDING_FROM = Statement(
@@ -47,13 +69,66 @@ PENDING_FROM = Statement(
         *_in_bucket,
         objects.c.status == literal_column("1"),
         or_(
-            _key > bindparam("first"),
-            and_(_key == bindparam("first"), objects.c.version > bindparam("after_version")),
+            _key > key_parameter("first"),
+            and_(_key == key_parameter("first"), objects.c.version > bindparam("after_version")),
         ),
     )
-    .order_by(_key, objects.c.version)
+    .order_by(in_key_order(_key), objects.c.version)
     .limit(bindparam("page")),
 )
+
+
+def _first_key(first: ColumnElement[bytes]) -> ColumnElement[Any]:
+    """The lowest visible key that is not before ``first``."""
+    return (
+        select(_key)
+        .where(*_at_bucket, key_between(_key, first, key_parameter("end")), *_visible)
+        .order_by(in_key_order(_key))
+        .limit(literal_column("1"))
+        .scalar_subquery()
+    )
+
+
+def _joined(left: ColumnElement[bytes], right: ColumnElement[bytes]) -> ColumnElement[bytes]:
+    return cast(left.op("||")(right), LargeBinary)  # SQLite joins bytes to text
+
+
+def _next_start(key: ColumnElement[bytes]) -> ColumnElement[Any]:
+    """Behind ``key``; where it lies in a folder below the prefix, behind all of the folder."""
+    relative = func.substr(key, bindparam("prefix_size", type_=Integer) + 1, type_=LargeBinary)
+    delimiter = bindparam("delimiter", type_=LargeBinary)
+    cut = ByDatabase(
+        sqlite=func.instr(relative, delimiter),
+        postgres=func.position(delimiter.op("IN")(relative)),
+    )
+    before_it = bindparam("prefix_size", type_=Integer) + type_coerce(cut, Integer) - 1
+    folder = func.substr(key, literal_column("1"), before_it, type_=LargeBinary)
+    return case(
+        (
+            type_coerce(cut, Integer) > literal_column("0"),
+            _joined(folder, bindparam("behind", type_=LargeBinary)),
+        ),
+        else_=_joined(key, bindparam("zero", type_=LargeBinary)),
+    )
+
+
+_hops = select(
+    _first_key(key_parameter("first")).label("key"), literal_column("1").label("number")
+).cte("hops", recursive=True)
+_hops = _hops.union_all(
+    select(_first_key(_next_start(_hops.c.key)), _hops.c.number + literal_column("1")).where(
+        _hops.c.key.is_not(None), _hops.c.number < bindparam("page", type_=Integer)
+    )
+)
+_of_hop = and_(*_at_bucket, key_is(_key, _hops.c.key), IS_COMMITTED)
+# A plain join leaves it to PostgreSQL whether to go through the whole bucket instead.
+_found = select(objects).where(_of_hop).limit(literal_column("1")).correlate(_hops).lateral("found")
+LEVEL_FROM = Statement(
+    "one level of committed objects from a key",
+    sqlite=select(objects).select_from(_hops.join(objects, _of_hop)).order_by(_hops.c.number),
+    postgres=select(_found).select_from(_hops.join(_found, true())).order_by(_hops.c.number),
+)
+"""Each object of a level, and of each folder below it the first one: the rest is jumped over."""
 
 
 class ListItem(NamedTuple):
@@ -170,7 +245,14 @@ def _rows(
         parameters["after_version"] = after_version
         return transaction.rows(PENDING_FROM, parameters)
     parameters["now"] = transaction.now
-    return transaction.rows(COMMITTED_FROM, parameters)
+    behind = _after_prefix(request.delimiter)
+    if request.recursive or behind == END_OF_KEYS:
+        return transaction.rows(COMMITTED_FROM, parameters)
+    parameters["prefix_size"] = len(request.prefix)
+    parameters["delimiter"] = request.delimiter
+    parameters["behind"] = behind
+    parameters["zero"] = b"\0"
+    return transaction.rows(LEVEL_FROM, parameters)
 
 
 def _after_prefix(prefix: bytes) -> bytes:

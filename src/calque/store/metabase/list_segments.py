@@ -12,7 +12,7 @@ from calque.store.metabase import verify
 from calque.store.metabase.ancestors import resolve
 from calque.store.metabase.database import Database
 from calque.store.metabase.get_object import require_object
-from calque.store.metabase.lookup import object_by_stream
+from calque.store.metabase.lookup import record_by_stream
 from calque.store.metabase.schema import PENDING, segments
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Transaction
@@ -114,15 +114,11 @@ def list_segments(database: Database, request: ListSegments) -> SegmentPage:
 
 def _object(transaction: Transaction, request: ListSegments) -> ObjectRecord:
     if request.pending:
-        upload = object_by_stream(transaction, request.stream_id or b"")
-        if (
-            upload is None
-            or upload.object.status != PENDING
-            or upload.object.location != request.location
-        ):
+        upload = record_by_stream(transaction, request.stream_id or b"")
+        if upload is None or upload.status != PENDING or upload.location != request.location:
             raise NotFound("the upload is not there any more: it was committed or aborted")
-        return upload.object
-    record = require_object(transaction, request.location).object
+        return upload
+    record = require_object(transaction, request.location)
     if request.stream_id is not None and record.stream_id != request.stream_id:
         raise FailedPrecondition("the object was replaced since it was first read")
     return record

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, literal_column, select
 
 from calque.errors import NotFound
+from calque.store.metabase.object_keys import key_is, key_parameter
 from calque.store.metabase.schema import buckets, objects, segment_copies
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Parameters, Transaction
@@ -21,9 +22,14 @@ _WITH_ANCESTOR = select(objects, segment_copies.c.ancestor_stream_id).select_fro
 AT_KEY = (
     objects.c.project_id == bindparam("project_id"),
     objects.c.bucket_name == bindparam("bucket"),
-    objects.c.object_key == bindparam("key"),
+    key_is(objects.c.object_key, key_parameter("key")),
 )
 
+# Readers need no ancestor of the object: of an original they never touch the reference table.
+RECORD_AT = Statement("record at a key", select(objects).where(*AT_KEY, IS_COMMITTED))
+RECORD_BY_STREAM = Statement(
+    "record by stream", select(objects).where(objects.c.stream_id == bindparam("stream_id"))
+)
 COMMITTED_AT = Statement("committed object at a key", _WITH_ANCESTOR.where(*AT_KEY, IS_COMMITTED))
 OBJECT_BY_STREAM = Statement(
     "object by stream",
@@ -72,9 +78,10 @@ def live(candidate: Found | None, now: int) -> Found | None:
     return None if candidate is None or candidate.object.expired(now) else candidate
 
 
-def object_by_stream(transaction: Transaction, stream_id: bytes) -> Found | None:
+def record_by_stream(transaction: Transaction, stream_id: bytes) -> ObjectRecord | None:
     """The object whose contents are ``stream_id``, whatever its state."""
-    return found(transaction.rows(OBJECT_BY_STREAM, {"stream_id": stream_id}))
+    rows = transaction.rows(RECORD_BY_STREAM, {"stream_id": stream_id})
+    return ObjectRecord(*rows[0]) if rows else None
 
 
 def require_bucket(rows: list[Any], name: str, which: str = "") -> int:

@@ -13,13 +13,14 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import FailedPrecondition
 from calque.store.metabase.database import Database
 from calque.store.metabase.engines import BEGIN_MODE
 from calque.store.metabase.faults import database_error
+from calque.store.metabase.schema import metadata
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -54,8 +55,16 @@ def current_revision(database: Database) -> str | None:
 
 def _apply(connection: Connection, revision: str) -> None:
     found = MigrationContext.configure(connection).get_current_revision()
+    tables = set(inspect(connection).get_table_names())
     connection.rollback()
     known = revisions()
+    if found is None and tables & set(metadata.tables):
+        raise FailedPrecondition(
+            "the metabase has tables, but no note of their schema (alembic_version) is left",
+            hint="Restore the database from a backup. If only that note was lost, write it anew: "
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY); "
+            f"INSERT INTO alembic_version VALUES ('{known[-1]}'), when this release wrote it last.",
+        )
     if found is not None and found not in known:
         raise FailedPrecondition(
             f"the metabase has schema {found!r}, which this release does not know",

@@ -22,8 +22,6 @@ from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Transaction
 
 OPERATION_ID_SIZE = 16
-MAX_OPERATION_KEYS = 1_000_000
-"""Keys of one operation: an object of 64 TB in segments of 64 MiB."""
 
 _keys = operation_keys.c
 
@@ -154,8 +152,7 @@ def store_keys(database: Database, operation: Operation, keys: PackedKeys) -> Op
         where = {"of_operation": operation.operation_id, "at_position": keys.positions[0]}
         transaction.run(DROP_CHUNK, where)
         received, last = transaction.rows(PROGRESS, where)[0]
-        if received + len(keys) > MAX_OPERATION_KEYS:
-            raise InvalidInput(f"an operation takes {MAX_OPERATION_KEYS} segment keys at most")
+        verify.operation_keys(received + len(keys))
         transaction.run(INSERT_CHUNK, _chunk(operation, keys))
         reached = max(last or 0, keys.positions[-1])
         return OperationProgress(False, int(received) + len(keys), reached)

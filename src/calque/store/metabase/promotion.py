@@ -13,17 +13,18 @@ The caller holds the locks of ``locks.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, delete, insert, select, update
+from sqlalchemy import BigInteger, LargeBinary, bindparam, delete, insert, select, update
 
 from calque.store.metabase.lookup import Found
+from calque.store.metabase.object_keys import key_is, key_parameter
 from calque.store.metabase.schema import freed_segments, objects, segment_copies, segments
-from calque.store.metabase.statement import Statement
+from calque.store.metabase.statement import Statement, rewriting
 from calque.store.metabase.transaction import Parameters, Transaction
 
 _copies = segment_copies.c
-_original = segments.alias("original")
 
 OLDEST_COPY = Statement(
     "oldest copy of an ancestor",
@@ -33,24 +34,22 @@ OLDEST_COPY = Statement(
     .order_by(objects.c.created_at, _copies.stream_id)
     .limit(1),
 )
-INHERIT = Statement(
+INHERITED = (
+    "repaired_at",
+    "expires_at",
+    "root_piece_id",
+    "encrypted_size",
+    "plain_size",
+    "redundancy",
+    "remote_alias_pieces",
+    "placement",
+)
+INHERIT = rewriting(
     "inherit the pieces of an ancestor",
-    update(segments)
-    .where(
-        segments.c.stream_id == bindparam("heir"),
-        _original.c.stream_id == bindparam("ancestor"),
-        _original.c.position == segments.c.position,
-    )
-    .values(
-        repaired_at=_original.c.repaired_at,
-        expires_at=_original.c.expires_at,
-        root_piece_id=_original.c.root_piece_id,
-        encrypted_size=_original.c.encrypted_size,
-        plain_size=_original.c.plain_size,
-        redundancy=_original.c.redundancy,
-        remote_alias_pieces=_original.c.remote_alias_pieces,
-        placement=_original.c.placement,
-    ),
+    segments,
+    {name: segments.c[name] for name in INHERITED},
+    segments.c.stream_id == bindparam("ancestor"),
+    under={"stream_id": bindparam("heir", type_=LargeBinary)},
 )
 FORGET_COPY = Statement(
     "forget a reference",
@@ -87,7 +86,7 @@ DELETE_OBJECT_ROW = Statement(
     delete(objects).where(
         objects.c.project_id == bindparam("project_id"),
         objects.c.bucket_name == bindparam("bucket"),
-        objects.c.object_key == bindparam("key"),
+        key_is(objects.c.object_key, key_parameter("key")),
         objects.c.version == bindparam("of_version"),
     ),
 )
@@ -102,41 +101,62 @@ class FreedSegment(NamedTuple):
 
 def remove(transaction: Transaction, going: Found) -> list[FreedSegment]:
     """Delete an object with its segments and references; returns what is to be freed."""
-    stream_id = going.object.stream_id
-    queued, *_ = transaction.batch(
+    return remove_all(transaction, [going])
+
+
+def remove_all(transaction: Transaction, going: Sequence[Found]) -> list[FreedSegment]:
+    """Delete many objects, in a few trips; returns what is to be freed.
+
+    Copies go first. What an original leaves is then for a copy that stays, and as families are
+    disjoint, none of the rest has to look at what another left.
+    """
+    copies = [each for each in going if each.ancestor is not None]
+    originals = [each for each in going if each.ancestor is None]
+    transaction.batch([step for each in copies for step in _taking_copy(each)])
+    heirs = transaction.batch(
+        [(OLDEST_COPY, {"ancestor": each.object.stream_id}) for each in originals]
+    )
+    answers = transaction.batch(
         [
-            *_letting_go(transaction, going),
-            (DELETE_SEGMENTS, {"stream_id": stream_id}),
-            (
-                DELETE_OBJECT_ROW,
-                {
-                    "project_id": going.object.project_id,
-                    "bucket": going.object.bucket_name,
-                    "key": going.object.object_key,
-                    "of_version": going.object.version,
-                },
-            ),
+            step
+            for each, rows in zip(originals, heirs, strict=True)
+            for step in _taking_original(each, rows[0][0] if rows else None, transaction.now)
         ]
     )
-    return [FreedSegment(*row) for row in queued]
+    return [FreedSegment(*row) for rows in answers for row in rows]
 
 
-def _letting_go(transaction: Transaction, going: Found) -> list[tuple[Statement, Parameters]]:
-    """What the pieces need before their rows go; only the last holder's first statement answers."""
+Step = tuple[Statement, Parameters]
+
+
+def _taking_copy(going: Found) -> list[Step]:
+    return [(FORGET_COPY, {"stream_id": going.object.stream_id}), *_taking_rows(going)]
+
+
+def _taking_original(going: Found, heir: bytes | None, now: int) -> list[Step]:
+    """Only the first step of a last holder answers, with what is to be freed."""
     stream_id = going.object.stream_id
-    if going.ancestor is not None:
-        return [(FORGET_COPY, {"stream_id": stream_id})]
-    heir = oldest_copy(transaction, stream_id)
     if heir is None:
-        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": transaction.now})]
+        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": now}), *_taking_rows(going)]
     return [
         (INHERIT, {"heir": heir, "ancestor": stream_id}),
         (FORGET_COPY, {"stream_id": heir}),
         (REPOINT_COPIES, {"ancestor": stream_id, "heir": heir}),
+        *_taking_rows(going),
     ]
 
 
-def oldest_copy(transaction: Transaction, ancestor: bytes) -> bytes | None:
-    """The copy that would inherit from ``ancestor``, or ``None`` when it has none."""
-    found = transaction.row(OLDEST_COPY, {"ancestor": ancestor})
-    return bytes(found[0]) if found else None
+def _taking_rows(going: Found) -> list[Step]:
+    record = going.object
+    return [
+        (DELETE_SEGMENTS, {"stream_id": record.stream_id}),
+        (
+            DELETE_OBJECT_ROW,
+            {
+                "project_id": record.project_id,
+                "bucket": record.bucket_name,
+                "key": record.object_key,
+                "of_version": record.version,
+            },
+        ),
+    ]

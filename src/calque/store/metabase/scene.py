@@ -12,6 +12,7 @@ from sqlalchemy import FromClause, and_, bindparam, func, literal_column, select
 from sqlalchemy.sql import ColumnElement
 
 from calque.store.metabase.lookup import AT_KEY, Found
+from calque.store.metabase.object_keys import key_is, key_parameter
 from calque.store.metabase.operations import OperationRecord
 from calque.store.metabase.schema import buckets, objects, operations, segment_copies
 from calque.store.metabase.statement import Statement
@@ -28,7 +29,7 @@ def _committed_at(alias: FromClause, bucket: str, key: str) -> ColumnElement[boo
     return and_(
         alias.c.project_id == bindparam("project_id"),
         alias.c.bucket_name == bindparam(bucket),
-        alias.c.object_key == bindparam(key),
+        key_is(alias.c.object_key, key_parameter(key)),
         alias.c.status == literal_column("3"),
     )
 

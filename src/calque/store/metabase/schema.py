@@ -20,6 +20,8 @@ from sqlalchemy import (
     text,
 )
 
+from calque.store.metabase.object_keys import DIGEST, HEAD
+
 PENDING = 1
 COMMITTED = 3
 
@@ -140,20 +142,29 @@ objects = Table(
     _int("fixed_segment_size"),
     _int("encryption"),
     _int("zombie_deletion_deadline", nullable=True),
+    # Of SQLite alone: a key of 1,024 bytes does not fit into an index of PostgreSQL.
     PrimaryKeyConstraint("project_id", "bucket_name", "object_key", "version"),
     sqlite_with_rowid=False,
 )
 Index("objects_by_stream", objects.c.stream_id, unique=True)
+_place = (objects.c.project_id, objects.c.bucket_name)
+_KEY = (text(HEAD), text(DIGEST))
+Index("objects_by_key", *_place, *_KEY, objects.c.version, unique=True).ddl_if(dialect="postgresql")
+# At most one committed object a key, and the way to find it.
 Index(
-    # At most one committed object a key, and the way to find it.
     "objects_committed",
-    objects.c.project_id,
-    objects.c.bucket_name,
+    *_place,
     objects.c.object_key,
     unique=True,
     sqlite_where=text("status = 3"),
+).ddl_if(dialect="sqlite")
+Index(
+    "objects_committed_by_key",
+    *_place,
+    *_KEY,
+    unique=True,
     postgresql_where=text("status = 3"),
-)
+).ddl_if(dialect="postgresql")
 Index(
     "objects_by_expiry",
     objects.c.expires_at,

@@ -11,20 +11,17 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Integer,
     LargeBinary,
-    Select,
     bindparam,
     case,
     cast,
     func,
     literal_column,
-    select,
 )
 
 from calque.errors import InvalidInput
@@ -99,8 +96,8 @@ def _cut(name: str, size: int, number: ColumnElement[int]) -> ColumnElement[byte
 
 _row = cast(func.row_number().over(order_by=segments.c.position), Integer) - 1
 
-nonce_of_row = _cut("nonces", NONCE_SIZE, _row).label("new_nonce")
-key_of_row = _cut("keys", WRAPPED_KEY_SIZE, _row).label("new_key")
+nonce_of_row = _cut("nonces", NONCE_SIZE, _row)
+key_of_row = _cut("keys", WRAPPED_KEY_SIZE, _row)
 
 # Of two at most, one is the first: that needs no rows to be counted.
 _of_two = case(
@@ -109,10 +106,3 @@ _of_two = case(
 )
 nonce_of_two = _cut("nonces", NONCE_SIZE, _of_two)
 key_of_two = _cut("keys", WRAPPED_KEY_SIZE, _of_two)
-
-
-def numbered_keys(stream: str) -> Select[Any]:
-    """Position, new nonce and new key of each segment of the stream bound as ``stream``."""
-    return select(segments.c.position.label("position"), nonce_of_row, key_of_row).where(
-        segments.c.stream_id == bindparam(stream)
-    )

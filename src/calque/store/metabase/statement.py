@@ -8,10 +8,10 @@ no statement may scan a whole table.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from sqlalchemy import ClauseElement
+from sqlalchemy import ClauseElement, ColumnElement, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
@@ -102,6 +102,33 @@ class Statement:
         if construct is None:
             raise ValueError(f"{self.name} is not a statement of {database}")
         return construct.compile(dialect=_DIALECTS[database])
+
+
+def rewriting(
+    name: str,
+    table: Table,
+    changes: Mapping[str, ColumnElement[Any]],
+    *where: ColumnElement[bool],
+    under: Mapping[str, ColumnElement[Any]] | None = None,
+) -> Statement:
+    """A statement that sets columns of rows that are there, from the rows that ``where`` finds.
+
+    Those are the same ones, or with ``under`` their like with other key columns. They meet through
+    the primary key: an UPDATE with a join leaves the way to the planner, and where statistics
+    promise one segment a stream PostgreSQL compares each of 10,000 with each other one.
+    """
+    given = {**changes, **(under or {})}
+    rows = select(*[given.get(column.name, column) for column in table.c]).where(*where)
+
+    def of(insert: Callable[[Table], Any]) -> ClauseElement:
+        inserted = insert(table).from_select([column.name for column in table.c], rows)
+        changed: ClauseElement = inserted.on_conflict_do_update(
+            index_elements=[column.name for column in table.primary_key],
+            set_={column: inserted.excluded[column] for column in changes},
+        )
+        return changed
+
+    return Statement(name, sqlite=of(sqlite.insert), postgres=of(postgresql.insert))
 
 
 def _constant(value: object) -> str:

@@ -39,7 +39,7 @@ class Transaction:
 
     def batch(self, work: Sequence[tuple[Statement, Parameters]]) -> list[list[Any]]:
         """Execute in order and give the rows of each; PostgreSQL answers all in one trip."""
-        if self.dialect == SQLITE:
+        if self.dialect == SQLITE or not work:
             return [self.rows(statement, parameters) for statement, parameters in work]
         cursors = self._in_one_trip(work)
         return [cursor.fetchall() if cursor.pgresult.nfields else [] for cursor in cursors]

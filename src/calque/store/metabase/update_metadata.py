@@ -13,10 +13,8 @@ from calque.store.metabase.database import Database
 from calque.store.metabase.locks import key_locks
 from calque.store.metabase.lookup import (
     BUCKET_EXISTS,
-    COMMITTED_AT,
+    RECORD_AT,
     at,
-    found,
-    live,
     require_bucket,
 )
 from calque.store.metabase.schema import objects
@@ -58,17 +56,17 @@ def update_metadata(database: Database, request: UpdateMetadata) -> ObjectRecord
             [
                 *key_locks(transaction, exclusive=[request.location]),
                 (BUCKET_EXISTS, at(request.location)),
-                (COMMITTED_AT, at(request.location)),
+                (RECORD_AT, at(request.location)),
             ]
         )[-2:]
         require_bucket(bucket, request.location.bucket)
-        current = live(found(rows), transaction.now)
-        if current is None:
+        current = ObjectRecord(*rows[0]) if rows else None
+        if current is None or current.expired(transaction.now):
             raise NotFound(f"object does not exist in bucket {request.location.bucket!r}")
-        if current.object.stream_id != request.stream_id:
+        if current.stream_id != request.stream_id:
             raise FailedPrecondition("the object was replaced since it was read")
-        transaction.run(SET_METADATA, metadata_parameters(current.object, request.metadata))
-        return with_metadata(current.object, request.metadata)
+        transaction.run(SET_METADATA, metadata_parameters(current, request.metadata))
+        return with_metadata(current, request.metadata)
 
     return database.write(work)
 

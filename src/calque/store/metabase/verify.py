@@ -16,13 +16,16 @@ from calque.store.metabase.values import (
     WrappedMetadata,
 )
 
-MAX_KEY_SIZE = 4096
+MAX_KEY_SIZE = 24 * 1024
+"""Encrypted: a plain key of 1,024 bytes has 1,025 components at most, of 22 bytes and a ``/``."""
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MAX_PLAIN_METADATA = 2048
 MAX_METADATA = MAX_PLAIN_METADATA + 16
 """Encrypted: the tag of AES-GCM comes on top of 2 KiB."""
 
 MAX_KEYS_PER_CALL = 10_000
+MAX_OPERATION_KEYS = 1_000_000
+"""Keys of one operation: an object of 64 TB in segments of 64 MiB."""
 MAX_LIVE_COPIES = 100
 
 
@@ -99,6 +102,15 @@ def key_count(count: int) -> None:
         raise InvalidInput(
             f"{count} segment keys in one call, the limit is {MAX_KEYS_PER_CALL}",
             hint="Send them in several partial calls.",
+        )
+
+
+def operation_keys(count: int) -> None:
+    """So many segment keys may one copy or move have."""
+    if count > MAX_OPERATION_KEYS:
+        raise InvalidInput(
+            f"{count} segment keys, a copy or move takes {MAX_OPERATION_KEYS} at most",
+            hint="Upload the object anew, in larger segments.",
         )
 
 

@@ -21,9 +21,7 @@ class Metrics:
             call: Counter(name, f"Calls of {call}", registry=self.registry)
             for call, name in COPY_COUNTERS.items()
         }
-        self._copies = Counter(
-            "req_copy_object", "Copies that were committed", registry=self.registry
-        )
+        self._copies = Counter("req_copy_object", "Copies that were made", registry=self.registry)
         self._seconds = Histogram(
             "metainfo_call_seconds", "Time of a call", ["call"], registry=self.registry
         )
@@ -47,7 +45,7 @@ class Metrics:
         self._errors.labels(call, type(error).__name__).inc()
 
     def copied(self) -> None:
-        """Count a committed copy."""
+        """Count a copy that was made: no repeat of a Finish, none of an object onto itself."""
         self._copies.inc()
 
     def serve(self, port: int, address: str = "127.0.0.1") -> tuple[Any, Any]:

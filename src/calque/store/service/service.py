@@ -17,6 +17,7 @@ from calque.store.service.copy import StoreCopyDriver
 from calque.store.service.errors import as_operator_errors
 from calque.store.service.metadata import copied_map, to_map, to_metadata
 from calque.store.uplink.copy_object import Copy
+from calque.store.uplink.delete_object import Deletion
 from calque.store.uplink.move_object import move
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from calque.store.uplink.rewrap import Conditions, Transfer
@@ -126,12 +127,8 @@ class StoreService:
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         _refuse_version(options.version)
-        self._run(
-            Call("delete", path),
-            lambda: self._project.delete_object(
-                self._bucket, self._key(path), if_match=options.if_match
-            ),
-        )
+        deletion = Deletion(self._project.session, self._bucket, self._key(path), options.if_match)
+        self._run(Call("delete", path), deletion.run)
 
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service

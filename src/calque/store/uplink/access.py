@@ -9,7 +9,6 @@ from functools import cached_property
 from calque.errors import InvalidInput, PermissionDenied
 from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.paths import (
-    LARGEST_ENCRYPTED,
     EncryptedPath,
     bucket_key,
     check_key,
@@ -86,12 +85,6 @@ class EncryptionAccess:
         base = self._base(bucket, key)
         path = encrypt_path(base.key, key[len(base.prefix.prefix) :])
         encrypted = base.encrypted + path.encrypted
-        if len(encrypted) > LARGEST_ENCRYPTED:
-            raise InvalidInput(
-                f"the key has {key.count('/') + 1} components and {len(encrypted)} bytes "
-                f"when encrypted, {LARGEST_ENCRYPTED} are allowed",
-                hint="Each component takes some 24 bytes more encrypted: use fewer of them.",
-            )
         return Located(bucket, key, encrypted, path.key)
 
     def below(self, bucket: str, prefix: str) -> EncryptedPath:

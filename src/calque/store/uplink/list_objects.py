@@ -78,17 +78,23 @@ class _Walk:
 
     def below(self, level: _Level, prefix: str) -> Iterator[ObjectInfo | PrefixInfo]:
         """The entries of a level that start with a prefix, and what lies below them."""
-        entries = [e for e in self._entries(level) if e.key.startswith(prefix)]
-        entries.sort(key=lambda entry: entry.key.encode())
-        for entry in entries:
-            if not entry.item.is_prefix:
-                if entry.key.encode() > self._start_after:
-                    yield self._object(entry, level)
-            elif self._recursive:
+        # A key may have a thousand components: more levels than Python may have calls.
+        way = [(level, self._sorted(level, prefix))]
+        while way:
+            level, entries = way[-1]
+            entry = next(entries, None)
+            if entry is None:
+                way.pop()
+            elif entry.item.is_prefix and self._recursive:
                 if self._may_hold_later(entry.key):
-                    yield from self.below(self._descend(entry, level), entry.key)
+                    deeper = self._descend(entry, level)
+                    way.append((deeper, self._sorted(deeper, entry.key)))
             elif entry.key.encode() > self._start_after:
-                yield PrefixInfo(self._bucket, entry.key)
+                yield self._shown(entry, level)
+
+    def _sorted(self, level: _Level, prefix: str) -> Iterator[_Entry]:
+        entries = [entry for entry in self._entries(level) if entry.key.startswith(prefix)]
+        return iter(sorted(entries, key=lambda entry: entry.key.encode()))
 
     def _may_hold_later(self, directory: str) -> bool:
         start = directory.encode()
@@ -104,7 +110,9 @@ class _Walk:
         encrypted = level.encrypted + entry.item.encrypted_object_key.rstrip(b"/") + b"/"
         return _Level(entry.key, encrypted, entry.path_key)
 
-    def _object(self, entry: _Entry, level: _Level) -> ObjectInfo:
+    def _shown(self, entry: _Entry, level: _Level) -> ObjectInfo | PrefixInfo:
+        if entry.item.is_prefix:
+            return PrefixInfo(self._bucket, entry.key)
         if not self._with_metadata:
             return bare_info(entry.item.object, self._bucket, entry.key)
         encrypted = level.encrypted + entry.item.encrypted_object_key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,6 +55,8 @@ class MultipartUpload:
     def __init__(self, session: Session, upload: Upload) -> None:
         self._session = session
         self._upload = upload
+        self._door = threading.Lock()
+        self._turns: dict[int, threading.Lock] = {}
 
     @property
     def id(self) -> bytes:
@@ -64,17 +67,26 @@ class MultipartUpload:
         """Store one part, numbered from 1 to 10,000; its size.
 
         A part that exists is replaced; until this returns it is neither the old nor the new one.
-        The ``etag`` is kept with the part, encrypted.
+        Threads that bring the same part take turns, and the last one's stays; of two processes
+        that do, one is refused (FailedPrecondition). The ``etag`` is kept with the part, encrypted.
         """
         if not 1 <= number <= LAST_PART:
             raise InvalidInput(f"a part is numbered from 1 to {LAST_PART}, not {number}")
         source = ChunkReader(data)
         try:
-            written = write_segments(self._session, self._upload, source, part=number, etag=etag)
+            with self._turn(number):
+                written = write_segments(
+                    self._session, self._upload, source, part=number, etag=etag
+                )
+                self._blank_after(Position(number, written.segments - 1))
         finally:
             source.close()
-        self._blank_after(Position(number, written.segments - 1))
         return written.plain_size
+
+    def _turn(self, number: int) -> threading.Lock:
+        """Segments of two uploads of one part must not mix: each would refuse the other's."""
+        with self._door:
+            return self._turns.setdefault(number, threading.Lock())
 
     def parts(self) -> list[PartInfo]:
         """The parts that the satellite holds, by number."""

@@ -22,9 +22,7 @@ from calque.store.uplink.text import utf8
 SEPARATOR = "/"
 _SIV_KEY_SIZE = 64
 LARGEST_KEY = 1024
-"""Bytes of a plain key in UTF-8, as S3 has it."""
-LARGEST_ENCRYPTED = 4096
-"""Bytes of an encrypted key that a satellite takes."""
+"""Bytes of a plain key in UTF-8, as S3 has it; a satellite takes what they become encrypted."""
 
 
 @dataclass(frozen=True, slots=True)

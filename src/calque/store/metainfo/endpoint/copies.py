@@ -83,7 +83,8 @@ def finish(
         may_overwrite=caller.may(Action.DELETE, token.new_bucket, token.new_key),
     )
     committed = finish_copy(satellite.database, asked)
-    satellite.metrics.copied()
+    if committed.is_new:
+        satellite.metrics.copied()
     satellite.free(committed.freed)
     return pb.ObjectFinishCopyResponse(object=messages.object_(committed.object))
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from calque.errors import CalqueError
+from calque.store.metabase.callers import calling
 from calque.store.metabase.database import Database
 from calque.store.metabase.freed_segments import freed_pages, settle_freed
 from calque.store.metabase.nodes import Nodes
@@ -94,7 +95,8 @@ class Freeing:
             tried, left = self._tried, self._left
             self._tried, self._left = [], []
         try:
-            settle_freed(self._database, tried, left)
+            with calling(None):  # the pieces are gone, whoever has left meanwhile
+                settle_freed(self._database, tried, left)
         except CalqueError as error:
             _log.warning("%d segments stay in the queue of pieces to delete: %s", len(tried), error)
 
