@@ -5,7 +5,7 @@
     store.json       where the database and the nodes are, and the redundancy of new segments
     access.json      the default access (mode 0600): it opens everything in the store
     meta.db          the satellite's database (mode 0600), unless another was named
-    nodes/<n>/       the pieces of each local node
+    nodes/<n>/       the pieces of each local node, and a file that says which one it is
 
 The folder may be moved: what lies inside it is named relative to it.
 """
@@ -22,7 +22,6 @@ from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.operator.services.fs.errors import about
 from calque.store.description import (
-    DATABASE,
     Access,
     Description,
     NodeDescription,
@@ -30,6 +29,7 @@ from calque.store.description import (
     read_json,
     write_json,
 )
+from calque.store.identify_nodes import identify_nodes
 from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metabase.values import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
@@ -77,6 +77,7 @@ class EmbeddedStore:
         settings: SatelliteSettings,
         *,
         clock: Callable[[], int] = now_us,
+        create: bool = False,
     ) -> None:
         self.folder = folder
         self.description = description
@@ -89,6 +90,7 @@ class EmbeddedStore:
             settings,
             delete_pieces=self._delete_pieces,
             clock=clock,
+            create=create,
         )
 
     @staticmethod
@@ -102,6 +104,7 @@ class EmbeddedStore:
     ) -> EmbeddedStore:
         """Open a store that exists; NotFound when the folder holds none.
 
+        FailedPrecondition when its database is missing: nothing is put in its place.
         ``clock`` tells the time in microseconds since 1970.
         """
         place = Path(folder).absolute()
@@ -111,8 +114,15 @@ class EmbeddedStore:
             )
         description = read_json(place / _STORE, Description.from_json)
         store = cls(place, description, _settings(description.redundancy), clock=clock)
-        store.register_nodes()
-        store.endpoint.free_waiting(_FREED_AT_OPENING)
+        try:
+            store.register_nodes()
+            if not description.identified:
+                with exclusive(place):
+                    store.identify_nodes()
+            store.endpoint.free_waiting(_FREED_AT_OPENING)
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @classmethod
@@ -142,6 +152,12 @@ class EmbeddedStore:
         for each in self.description.nodes:
             address = each.address_in(self.folder)
             self.endpoint.admin.register_node(each.id, address, each.placement)
+
+    def identify_nodes(self) -> None:
+        """Finish what the making of the store began: every root gets its identity, once."""
+        if identify_nodes(self.nodes.direct(), self.endpoint.database):
+            self.description = replace(self.description, identified=True)
+            write_json(self.folder / _STORE, self.description.to_json())
 
     @property
     def has_passphrase(self) -> bool:
@@ -179,6 +195,7 @@ def _made(
     """Until ``store.json`` is written there is no store; a crash before leaves nothing in the way.
 
     Nodes are registered after it, and at every opening: an id must not outlive its description.
+    Their roots get their identities last, for the same reason.
     """
     addresses = options.nodes or [f"nodes/{n}" for n in range(options.redundancy.total)]
     description = Description(
@@ -188,11 +205,10 @@ def _made(
         redundancy=options.redundancy,
         database=options.database,
     )
-    if description.database is None:
-        # It holds the secrets behind API keys; SQLite gives its log the same mode.
-        (place / DATABASE).touch(mode=0o600)
-    store = kind(place, description, _settings(options.redundancy), clock=clock)
+    store = kind(place, description, _settings(options.redundancy), clock=clock, create=True)
     try:
+        for node in store.nodes.direct():
+            node.identity.refuse_foreign()
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")
         api_key = store.endpoint.admin.create_api_key(project.id)
         access = Access.make(
@@ -204,6 +220,7 @@ def _made(
         write_json(place / _ACCESS, access.to_json())
         write_json(place / _STORE, description.to_json())
         store.register_nodes()
+        store.identify_nodes()
     except BaseException:
         store.close()
         raise

@@ -17,6 +17,7 @@ def collect_expired(node: Node, now: datetime, *, grace: timedelta = GRACE) -> i
     Markers are listed in the order of their hours, and listing ends at the first that is not over.
     The piece goes before its marker: a crash in between repeats a harmless delete.
     """
+    node.identity.require()
     collected = 0
     for entry in node.root.list(EXPIRIES):
         hour, piece = hour_of_path(entry.path), piece_of_marker(entry.path)

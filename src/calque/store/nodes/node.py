@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import Operator
+from calque.store.nodes.identity import Identity
 from calque.store.nodes.pieces import PIECES, expiry_path, piece_of_path, piece_path
 
 NODE_ID_SIZE = 32
@@ -49,16 +50,18 @@ class Node:
     """Keeps pieces and knows nothing of objects.
 
     A piece is there whole or not at all; writing it again replaces it; deleting one that is not
-    there is no error.
+    there is no error. A root that is not this node's is Unavailable, whatever is asked of it.
     """
 
     id: bytes
     root: Operator
     placement: int = 0
+    identity: Identity = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.id) != NODE_ID_SIZE:
             raise InvalidInput(f"a node id has {NODE_ID_SIZE} bytes, not {len(self.id)}")
+        object.__setattr__(self, "identity", Identity(self.id, self.root))
 
     @property
     def name(self) -> str:
@@ -78,11 +81,17 @@ class Node:
         Without ``replace`` a piece that is there stays, and ConditionNotMatch says so; nor is an
         expiry noted for it, which would be a way to have it deleted.
         """
-        if not replace and self.root.exists(piece_path(piece)):
-            raise ConditionNotMatch(f"node {self.name} has piece {piece.hex()} already")
-        if expires is not None:
-            self.root.write(expiry_path(piece, expires), b"")
-        self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
+        self.identity.require()
+        try:
+            if not replace and self.root.exists(piece_path(piece)):
+                raise ConditionNotMatch(f"node {self.name} has piece {piece.hex()} already")
+            if expires is not None:
+                self.root.write(expiry_path(piece, expires), b"")
+            self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
+        except CalqueError:
+            self.identity.doubt()
+            raise
+        self.identity.require_after_write()
 
     def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
@@ -92,6 +101,8 @@ class Node:
             raise NotFound(f"node {self.name} does not have piece {piece.hex()}") from error
 
     def delete(self, piece: bytes) -> None:
+        """Delete a piece, which need not be there."""
+        self.identity.require()
         self.root.delete(piece_path(piece))
 
     def discard(self, piece: bytes) -> None:
@@ -103,6 +114,7 @@ class Node:
 
     def pieces(self) -> Iterator[StoredPiece]:
         """Every piece on the node, in the order of piece ids; other files are passed over."""
+        self.identity.require()
         for entry in self.root.list(PIECES):
             piece = piece_of_path(entry.path)
             if piece is not None:

@@ -77,9 +77,13 @@ class Endpoint(Metainfo):
         *,
         delete_pieces: DeletePieces = keep_pieces,
         clock: Callable[[], int] = now_us,
+        create: bool = True,
     ) -> Endpoint:
-        """Open the metabase at ``url``, bring its schema up to date, and serve it."""
-        database = Database.open(url, clock=clock)
+        """Open the metabase at ``url``, bring its schema up to date, and serve it.
+
+        Without ``create`` it must be there already.
+        """
+        database = Database.open(url, clock=clock, create=create)
         try:
             migrate(database)
             return cls(database, settings, delete_pieces=delete_pieces)
