@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, IntegrityError
 from calque.store.metabase.database import Database
 from calque.store.metabase.freed_segments import freed_pages, settle_freed
 from calque.store.metabase.nodes import Nodes
@@ -50,7 +50,11 @@ class Freeing:
         self._left: list[FreedSegment] = []
 
     def free(self, freed: Sequence[FreedSegment]) -> int:
-        """Delete the pieces of queued segments; how many pieces are gone."""
+        """Delete the pieces of queued segments; how many pieces are gone.
+
+        A row that cannot be read stays in the queue, and the others go.
+        """
+        freed = [each for each in freed if self._readable(each)]
         if not freed:
             return 0
         try:
@@ -86,7 +90,19 @@ class Freeing:
     def waiting(self) -> list[DeletedPieces]:
         """The pieces that are still to be deleted."""
         self.settle()
-        return [each for page in freed_pages(self._database) for each in self._nodes.freed(page)]
+        return [
+            each
+            for page in freed_pages(self._database)
+            for each in self._nodes.freed(filter(self._readable, page))
+        ]
+
+    def _readable(self, freed: FreedSegment) -> bool:
+        try:
+            self._nodes.unpack(freed.alias_pieces)
+        except IntegrityError as error:
+            _log.warning("pieces of %s wait: %s", freed.root_piece_id.hex(), error)
+            return False
+        return True
 
     def settle(self) -> None:
         """Take what was deleted off the queue."""
