@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from calque.errors import CalqueError, IntegrityError, NotFound, Unavailable
 from calque.store.chunks import Buffer
@@ -31,6 +31,8 @@ class Source:
 
     number: int
     node: PieceHolder
+    token: bytes = field(default=b"", repr=False)
+    """The satellite's leave to get the piece."""
 
 
 def download_stripes(
@@ -67,7 +69,8 @@ def _only_shares(source: Source, stripes: Stripes, root_piece_id: bytes) -> Iter
 def _shares(source: Source, stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
     piece = piece_id(root_piece_id, source.node.id, source.number)
     offset, length = stripes.piece_range
-    yield from shares_of(piece, source.node.read(piece, offset, length), stripes)
+    chunks = source.node.read(piece, offset, length, token=source.token)
+    yield from shares_of(piece, chunks, stripes)
 
 
 class _Reader(threading.Thread):

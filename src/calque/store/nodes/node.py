@@ -38,9 +38,14 @@ class PieceHolder(Protocol):
     def name(self) -> str:
         """How messages call the node."""
 
-    def write(self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None) -> None: ...
+    def write(
+        self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None, *, token: bytes = b""
+    ) -> None:
+        """Keep a piece; the token is the satellite's leave, for nodes that ask for it."""
 
-    def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]: ...
+    def read(
+        self, piece: bytes, offset: int, length: int, *, token: bytes = b""
+    ) -> Iterator[bytes]: ...
 
     def discard(self, piece: bytes) -> None: ...
 
@@ -74,6 +79,7 @@ class Node:
         chunks: Iterable[bytes],
         expires: datetime | None,
         *,
+        token: bytes = b"",
         replace: bool = True,
     ) -> None:
         """Keep a piece; its expiry is noted first, so that no piece can outlive a crash here.
@@ -93,7 +99,9 @@ class Node:
             raise
         self.identity.require_after_write()
 
-    def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]:
+    def read(
+        self, piece: bytes, offset: int, length: int, *, token: bytes = b""
+    ) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
         try:
             yield from self.root.read_stream(piece_path(piece), offset=offset, length=length)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from calque.errors import Aborted, CalqueError, InvalidInput, Unavailable
@@ -31,6 +31,8 @@ class Target:
 
     number: int
     node: PieceHolder
+    token: bytes = field(default=b"", repr=False)
+    """The satellite's leave to put the piece there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def upload_pieces(
     if redundancy.plain:
         (target,) = targets
         piece = piece_id(root_piece_id, target.node.id, target.number)
-        target.node.write(piece, sealed_units(piece, stripes), expires)
+        target.node.write(piece, sealed_units(piece, stripes), expires, token=target.token)
         return [target]
     upload = _Upload(targets, coder, root_piece_id, expires, patience or Patience())
     return upload.run(stripes)
@@ -103,7 +105,10 @@ class _Writer(threading.Thread):
         error = None
         try:
             self.target.node.write(
-                self.piece, sealed_units(self.piece, self._shares()), self._expires
+                self.piece,
+                sealed_units(self.piece, self._shares()),
+                self._expires,
+                token=self.target.token,
             )
         except CalqueError as failure:
             error = failure

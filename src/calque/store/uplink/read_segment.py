@@ -53,9 +53,10 @@ def _remote(
             f"{segment.encrypted_size} encrypted ones: its record is damaged"
         )
     coder = Coder(redundancy_of(segment.redundancy))
+    tokens = segment.piece_tokens or [b""] * len(segment.pieces)
     sources = [
-        Source(piece.number, session.node(nodes[piece.node_id]))
-        for piece in segment.pieces
+        Source(piece.number, session.node(nodes[piece.node_id]), token)
+        for piece, token in zip(segment.pieces, tokens, strict=True)
         if piece.node_id in nodes
     ]
     end, failure = offset + length, None

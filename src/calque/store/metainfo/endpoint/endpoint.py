@@ -15,10 +15,12 @@ from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metainfo.admin import Admin
 from calque.store.metainfo.endpoint import buckets, copies, objects, segments
 from calque.store.metainfo.endpoint.freeing import DeletePieces, keep_pieces, never
+from calque.store.metainfo.endpoint.piece_tokens import open_token
 from calque.store.metainfo.endpoint.satellite import Satellite
 from calque.store.metainfo.limits import RateLimit
 from calque.store.metainfo.metrics import Metrics
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.metainfo.settings import SatelliteSettings
 
@@ -115,6 +117,13 @@ class Endpoint(Metainfo):
             raise Unexpected(f"the satellite failed in {name} ({type(error).__name__})") from error
         finally:
             self.metrics.called(name, time.perf_counter() - started)
+
+    def admit_piece(
+        self, api_key: bytes, token: bytes, action: tokens.PieceToken.Action
+    ) -> tokens.PieceToken:
+        """What a token of :mod:`piece_tokens` allows; PermissionDenied unless it is the key's."""
+        caller = self._satellite.gatekeeper.admit(api_key)
+        return open_token(self._satellite, caller, token, action)
 
     def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never) -> int:
         """Delete pieces that are queued, of at most ``most`` segments; how many are gone.
