@@ -22,7 +22,7 @@ def collect_expired(node: Node, now: datetime, *, grace: timedelta = GRACE) -> i
     The piece goes before its marker: a crash in between repeats a harmless delete. A piece that
     cannot be deleted is left for the next time, and the others go.
     """
-    node.identity.require()
+    node.require_answer()
     collected = 0
     # Reckoned back from now: an hour at the end of the calendar has none after it.
     over = now - grace - timedelta(hours=1)

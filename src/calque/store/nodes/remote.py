@@ -12,7 +12,11 @@ from calque.operator.uri import scheme_of
 from calque.store.metainfo.client import open_channel
 from calque.store.metainfo.status import error_of
 from calque.store.nodes.node import NodeDirectory, PieceHolder
+from calque.store.nodes.pulse import Pulse
 from calque.store.nodes.relay import KEY, LENGTH, OFFSET, SERVICE, TOKEN
+
+_LONGEST = 24 * 3600.0
+"""Seconds that a piece may take: its token is worth nothing then."""
 
 _LOCAL = ("fs", "file", "memory")
 
@@ -24,6 +28,10 @@ class RelayedNode:
     id: bytes
     channel: grpc.Channel
     api_key: bytes = field(repr=False)
+    pulse: Pulse = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pulse", Pulse(self.name))
 
     @property
     def name(self) -> str:
@@ -41,10 +49,11 @@ class RelayedNode:
 
         The token names the piece, and its expiry as the satellite knows it.
         """
+        self.pulse.require()
         put = self.channel.stream_unary(f"/{SERVICE}/Put", None, None)
         source = _Source(chunks)
         try:
-            put(iter(source), metadata=self._told(token))
+            put(iter(source), metadata=self._told(token), timeout=_LONGEST)
         except grpc.RpcError as error:
             if source.error is not None:
                 raise source.error from None
@@ -54,9 +63,10 @@ class RelayedNode:
         self, piece: bytes, offset: int, length: int, *, token: bytes = b""
     ) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
+        self.pulse.require()
         get = self.channel.unary_stream(f"/{SERVICE}/Get", None, None)
         told = (*self._told(token), (OFFSET, str(offset)), (LENGTH, str(length)))
-        call = get(b"", metadata=told)
+        call = get(b"", metadata=told, timeout=_LONGEST)
         try:
             yield from call
         except grpc.RpcError as error:

@@ -95,7 +95,11 @@ def _attempt(
     last = min((span.first + span.count) * parameters.block_size, segment.encrypted_size)
     stripes = Stripes.holding(coder, segment.encrypted_size, first, last - first)
     shares = download_stripes(
-        sources, stripes, segment.root_piece_id, patience=session.settings.download_patience
+        sources,
+        stripes,
+        segment.root_piece_id,
+        patience=session.settings.download_patience,
+        silence=session.settings.download_silence,
     )
     source = ChunkReader(shares)
     try:
