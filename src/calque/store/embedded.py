@@ -40,7 +40,7 @@ from calque.store.uplink.access import EncryptionAccess
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.keys import KEY_SIZE, SecretKey
 
-_STORE, _ACCESS = "store.json", "access.json"
+STORE_FILE, ACCESS_FILE = "store.json", "access.json"
 _FREED_AT_OPENING = 500
 """Segments whose pieces an opening deletes at most; ``calque store expire`` takes them all."""
 
@@ -96,7 +96,7 @@ class EmbeddedStore:
     @staticmethod
     def exists(folder: str | os.PathLike[str]) -> bool:
         """Whether the folder holds a store."""
-        return (Path(folder) / _STORE).exists()
+        return (Path(folder) / STORE_FILE).exists()
 
     @classmethod
     def open(
@@ -112,7 +112,7 @@ class EmbeddedStore:
             raise NotFound(
                 f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
             )
-        description = read_json(place / _STORE, Description.from_json)
+        description = read_json(place / STORE_FILE, Description.from_json)
         store = cls(place, description, _settings(description.redundancy), clock=clock)
         try:
             store.register_nodes()
@@ -157,16 +157,16 @@ class EmbeddedStore:
         """Finish what the making of the store began: every root gets its identity, once."""
         if identify_nodes(self.nodes.direct(), self.endpoint.database):
             self.description = replace(self.description, identified=True)
-            write_json(self.folder / _STORE, self.description.to_json())
+            write_json(self.folder / STORE_FILE, self.description.to_json())
 
     @property
     def has_passphrase(self) -> bool:
         """Whether the store was made with a passphrase."""
-        return self._access().root is None
+        return self.access.root is None
 
     def grant(self, passphrase: str | None = None) -> AccessGrant:
         """The default access; a store with a passphrase needs it here."""
-        access = self._access()
+        access = self.access
         root = access.root_key(passphrase)
         return AccessGrant(
             str(self.folder), ApiKey.parse(access.api_key), EncryptionAccess(root=root)
@@ -177,8 +177,10 @@ class EmbeddedStore:
         self.endpoint.close()
         self.nodes.close()
 
-    def _access(self) -> Access:
-        return read_json(self.folder / _ACCESS, Access.from_json)
+    @property
+    def access(self) -> Access:
+        """The secrets of the default access."""
+        return read_json(self.folder / ACCESS_FILE, Access.from_json)
 
     def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> list[DeletedPieces]:
         deletion = Deletion(self.nodes)
@@ -217,8 +219,8 @@ def _made(
             project.salt,
             keep_root=options.passphrase is None,
         )
-        write_json(place / _ACCESS, access.to_json())
-        write_json(place / _STORE, description.to_json())
+        write_json(place / ACCESS_FILE, access.to_json())
+        write_json(place / STORE_FILE, description.to_json())
         store.register_nodes()
         store.identify_nodes()
     except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -49,7 +49,7 @@ def sweep_store(store: EmbeddedStore, over: Callable[[], bool] = never) -> Swept
             (each.deleted for each in delete_zombies(database, idle_us=idle)),
         ),
         abandoned_operations=_count("abandoned operations", over, sweep_operations(database)),
-        expired_pieces=_count("expired pieces", over, _expired_pieces(store.nodes.direct(), now)),
+        expired_pieces=_count("expired pieces", over, _expired_pieces(store, now)),
         # What the first two let go is in the same queue as what waited.
         deleted_pieces=_count("freed pieces", over, _freed_pieces(store, over)),
     )
@@ -68,9 +68,10 @@ def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
     return done
 
 
-def _expired_pieces(nodes: Sequence[Node], now: datetime) -> Iterator[int]:
-    for node in nodes:
-        yield _count_of(node, now)
+def _expired_pieces(store: EmbeddedStore, now: datetime) -> Iterator[int]:
+    for node in store.nodes.direct():
+        if not store.endpoint.pieces_held:
+            yield _count_of(node, now)
 
 
 def _count_of(node: Node, now: datetime) -> int:

@@ -137,8 +137,8 @@ def set_limits(
             raise NotFound("the project does not exist")
         closed = {
             "project": project_id,
-            "new_bytes": None if limit_bytes is None else _CLOSED,
-            "new_segments": None if limit_segments is None else _CLOSED,
+            "new_bytes": None if limit_bytes is None else CLOSED,
+            "new_segments": None if limit_segments is None else CLOSED,
         }
         transaction.run(CLOSE_SHARDS, closed)
 
@@ -162,7 +162,7 @@ def keep_setting(database: Database, name: str, fresh: bytes) -> bytes:
 
 
 # An allowance below anything: the first charge of such a shard spreads the limit.
-_CLOSED = -(2**62)
+CLOSED = -(2**62)
 
 
 def _insert_shards(transaction: Transaction, record: ProjectRecord) -> None:
@@ -175,8 +175,8 @@ def _insert_shards(transaction: Transaction, record: ProjectRecord) -> None:
                 "bytes": 0,
                 "segments": 0,
                 "objects": 0,
-                "allowed_bytes": None if record.limit_bytes is None else _CLOSED,
-                "allowed_segments": None if record.limit_segments is None else _CLOSED,
+                "allowed_bytes": None if record.limit_bytes is None else CLOSED,
+                "allowed_segments": None if record.limit_segments is None else CLOSED,
             },
         )
 

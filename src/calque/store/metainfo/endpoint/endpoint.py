@@ -133,6 +133,11 @@ class Endpoint(Metainfo):
         """
         return self._satellite.freeing.free_waiting(most, over)
 
+    @property
+    def pieces_held(self) -> bool:
+        """Whether a backup wants every piece to stay where it is."""
+        return self._satellite.freeing.held
+
     def waiting_pieces(self) -> list[DeletedPieces]:
         """The pieces that are still to be deleted."""
         return self._satellite.freeing.waiting()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from calque.errors import CalqueError, IntegrityError
 from calque.store.metabase.database import Database
 from calque.store.metabase.freed_segments import freed_pages, settle_freed
+from calque.store.metabase.hold_pieces import HeldPieces
 from calque.store.metabase.nodes import Nodes
 from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.values import DeletedPieces
@@ -45,15 +46,28 @@ class Freeing:
         self._database = database
         self._nodes = nodes
         self._delete_pieces = delete_pieces
+        self._held = HeldPieces(database)
         self._lock = threading.Lock()
         self._tried: list[FreedSegment] = []
         self._left: list[FreedSegment] = []
 
+    @property
+    def held(self) -> bool:
+        """Whether pieces are to stay on their nodes for now; also when nobody can tell."""
+        try:
+            return bool(self._held)
+        except CalqueError as error:
+            _log.warning("no piece is deleted: %s", error)
+            return True
+
     def free(self, freed: Sequence[FreedSegment]) -> int:
         """Delete the pieces of queued segments; how many pieces are gone.
 
-        A row that cannot be read stays in the queue, and the others go.
+        A row that cannot be read stays in the queue, and the others go. All stay while a backup
+        holds the pieces.
         """
+        if self.held:
+            return 0
         freed = [each for each in freed if self._readable(each)]
         if not freed:
             return 0
