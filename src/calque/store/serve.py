@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo import serve_metainfo
 from calque.store.metainfo.tls import ServerCertificate
 from calque.store.nodes.relay import PieceRelay
-from calque.store.sweep import sweep_store
+from calque.store.sweep import Orphans, sweep_store
 
 SWEEP_EVERY = 3600.0
 """Seconds between two sweeps."""
+
+SWEEPS_A_DAY = 24
 
 _log = logging.getLogger(__name__)
 
@@ -74,9 +77,13 @@ def serve_metrics(store: EmbeddedStore, port: int) -> Iterator[str]:
 
 
 def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:
-    while not over.wait(every):
+    for number in itertools.count(1):
+        if over.wait(every):
+            return
+        # To look for orphans is to list every node: once a day is enough.
+        orphans = Orphans.LEAVE if number % SWEEPS_A_DAY else Orphans.REMOVE
         try:
-            sweep_store(store, over.is_set)
+            sweep_store(store, over.is_set, orphans=orphans)
         except CalqueError as error:  # the next time may be better
             _log.warning("a sweep failed: %s", error)
         except Exception:  # a mistake of ours must not end all sweeps to come

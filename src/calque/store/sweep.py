@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.delete_batch import delete_expired, delete_zombies
@@ -14,6 +15,7 @@ from calque.store.metabase.values import moment
 from calque.store.metainfo.endpoint.freeing import never
 from calque.store.nodes.expire import collect_expired
 from calque.store.nodes.node import Node
+from calque.store.orphans import remove_orphans
 
 _log = logging.getLogger(__name__)
 
@@ -27,9 +29,23 @@ class Swept:
     abandoned_operations: int
     expired_pieces: int
     deleted_pieces: int
+    orphaned_pieces: int = 0
 
 
-def sweep_store(store: EmbeddedStore, over: Callable[[], bool] = never) -> Swept:
+class Orphans(Enum):
+    """Whether a sweep looks for pieces that no row names, which means to list every node."""
+
+    LEAVE = "leave"
+    REMOVE = "remove"
+    REMOVE_MANY = "remove many"
+
+
+def sweep_store(
+    store: EmbeddedStore,
+    over: Callable[[], bool] = never,
+    *,
+    orphans: Orphans = Orphans.LEAVE,
+) -> Swept:
     """Remove what is over. Safe at any time, by any number of processes, and to be repeated.
 
     Never touches a committed object that has not expired. A promoted copy keeps its bytes.
@@ -52,6 +68,7 @@ def sweep_store(store: EmbeddedStore, over: Callable[[], bool] = never) -> Swept
         expired_pieces=_count("expired pieces", over, _expired_pieces(store, now)),
         # What the first two let go is in the same queue as what waited.
         deleted_pieces=_count("freed pieces", over, _freed_pieces(store, over)),
+        orphaned_pieces=_count("orphaned pieces", over, _orphans(store, orphans)),
     )
 
 
@@ -80,6 +97,12 @@ def _count_of(node: Node, now: datetime) -> int:
     except Exception as error:
         _log.warning("the expired pieces of node %s wait: %s", node.name, error)
         return 0
+
+
+def _orphans(store: EmbeddedStore, orphans: Orphans) -> Iterable[int]:
+    if orphans is Orphans.LEAVE:
+        return ()
+    return remove_orphans(store, many=orphans is Orphans.REMOVE_MANY)
 
 
 def _freed_pieces(store: EmbeddedStore, over: Callable[[], bool]) -> Iterator[int]:

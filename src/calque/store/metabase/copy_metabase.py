@@ -10,8 +10,7 @@ from calque.store.metabase.database import Database
 from calque.store.metabase.faults import database_error
 from calque.store.metabase.hold_pieces import HOLD
 from calque.store.metabase.migrate import migrate
-from calque.store.metabase.projects import CLOSED
-from calque.store.metabase.quota import shard_count
+from calque.store.metabase.quota import CLOSED, shard_count
 from calque.store.metabase.schema import metadata, project_usage, projects, settings
 from calque.store.metabase.statement import POSTGRES
 

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.store.metabase.database import Database
-from calque.store.metabase.quota import LOCK_SHARDS, Usage, shard_count
+from calque.store.metabase.quota import CLOSED, LOCK_SHARDS, Usage, shard_count
 from calque.store.metabase.schema import project_usage, projects, settings
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Transaction
@@ -159,10 +159,6 @@ def keep_setting(database: Database, name: str, fresh: bytes) -> bytes:
         return bytes(transaction.rows(SETTING, {"of_name": name})[0][0])
 
     return database.write(work)
-
-
-# An allowance below anything: the first charge of such a shard spreads the limit.
-CLOSED = -(2**62)
 
 
 def _insert_shards(transaction: Transaction, record: ProjectRecord) -> None:
