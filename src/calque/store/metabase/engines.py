@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sqlite3
@@ -16,6 +17,11 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from calque.errors import ConfigInvalid, MissingExtra
 from calque.store.metabase.faults import disturbed
 from calque.store.metabase.statement import POSTGRES, SQLITE
+
+# A connection that breaks is retried or raised by us. Without a handler of their own the drivers
+# would also write it, with a traceback, to the terminal of whoever has not set up logging.
+for _name in ("sqlalchemy", "psycopg"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 BUSY_TIMEOUT_MS = 10_000
 BUSY_TRIES = 12
