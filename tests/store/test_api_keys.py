@@ -282,6 +282,34 @@ def test_revocation(satellite: SatelliteUnderTest) -> None:
     client.get(b"a")
 
 
+def test_a_key_revokes_only_what_was_made_from_it(satellite: SatelliteUnderTest) -> None:
+    """Not the key it was made from, nor a sibling, nor another key of the same project."""
+    client = satellite.client
+    client.upload(b"a")
+    child, sibling = client.restricted(actions=[Action.READ]), client.restricted()
+    project = satellite.endpoint.admin.find_project("satellite")
+    assert project is not None
+    second = Client(client.satellite, satellite.endpoint.admin.create_api_key(project.id))
+    for thief, victim in (
+        (child, client),
+        (child, sibling),
+        (child, second),
+        (second, client),
+        (second, child),
+    ):
+        with pytest.raises(PermissionDenied, match="only itself"):
+            thief.satellite.revoke_api_key(
+                pb.ApiKeyRevokeRequest(header=thief.header, api_key=bytes(victim.api_key))
+            )
+        victim.get(b"a")
+    child.satellite.revoke_api_key(
+        pb.ApiKeyRevokeRequest(header=child.header, api_key=bytes(child.api_key))
+    )
+    with pytest.raises(PermissionDenied, match="revoked"):
+        child.get(b"a")
+    sibling.get(b"a")
+
+
 def test_a_foreign_key(satellite: SatelliteUnderTest) -> None:
     """A key of another satellite is denied, and cannot be revoked here."""
     foreign = Client(satellite.client.satellite, ApiKey.create(b"x" * 32))

@@ -126,7 +126,7 @@ def test_a_missing_node(make: Make, s3: Any, nodes: Buckets) -> None:
     project = world.project
     project.upload(BUCKET, "k", content)
     kept = {key: s3.get_object(Bucket=nodes[1], Key=key)["Body"].read() for key in
-            keys_in(s3, nodes[1])}  # fmt: skip
+            keys_in(s3, nodes[1], "")}  # fmt: skip
     empty(s3, nodes[1])
     assert project.download(BUCKET, "k").read() == content
     project.upload(BUCKET, "during", content)
@@ -146,12 +146,15 @@ def test_three_missing_nodes(make: Make, s3: Any, nodes: Buckets) -> None:
     """One piece of two is too few: downloads and uploads say so, and nothing is committed."""
     world = make(TWO_OF_FOUR)
     for name in nodes[:3]:
-        s3.delete_bucket(Bucket=name)
+        empty(s3, name)
     with pytest.raises(Unavailable, match="3 are needed"):
         world.project.upload(BUCKET, "k", os.urandom(SEGMENT))
     assert world.keys() == []
-    for name in nodes[:3]:
+    for name, node in zip(nodes[:3], world.store.nodes.direct(), strict=False):
         s3.create_bucket(Bucket=name)
+        with pytest.raises(Unavailable, match="calque-node"):
+            node.delete(bytes(32))
+        node.identity.write()
 
 
 @pytest.mark.parametrize("redundancy", [ONE, TWO_OF_FOUR], ids=["1/1", "2/4"])

@@ -10,7 +10,6 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import grpc
@@ -159,32 +158,6 @@ def test_a_foreign_access_is_refused(server: Server, tmp_path: Path) -> None:
             relayed.write(bytes(32), [b"x"], None)
         with pytest.raises(PermissionDenied):
             list(relayed.read(bytes(32), 0, 10))
-
-
-def test_the_relay_overwrites_nothing(server: Server, project: Project) -> None:
-    """A piece that exists stays; unknown nodes, pieces and bad ids are told apart."""
-    key = bytes(project.access.api_key)
-    node = bytes.fromhex(json.loads((server.folder / "store.json").read_text())["nodes"][0]["id"])
-    with grpc.insecure_channel(server.address.removeprefix("grpc://")) as channel:
-        relayed = RelayedNode(node, channel, key)
-        relayed.write(b"\x01" * 32, [b"first"], None)
-        with pytest.raises(ConditionNotMatch):
-            relayed.write(b"\x01" * 32, [b"second"], None)
-        # Not even an expiry is noted for it: the node would collect it.
-        with pytest.raises(ConditionNotMatch):
-            relayed.write(b"\x01" * 32, [], datetime(1990, 1, 1, tzinfo=UTC))
-        assert not list((server.folder / "nodes").glob("*/expiries/1990*"))
-        assert b"".join(relayed.read(b"\x01" * 32, 1, 3)) == b"irs"
-        with pytest.raises(NotFound):
-            list(relayed.read(b"\x02" * 32, 0, 1))
-        with pytest.raises(InvalidInput, match="32 bytes"):
-            relayed.write(b"short", [b"x"], None)
-        with pytest.raises(InvalidInput, match="19 digits"):
-            list(relayed.read(b"\x01" * 32, 10**24, 1))
-        with pytest.raises(NotFound, match="relay"):
-            list(RelayedNode(bytes(32), channel, key).read(b"\x01" * 32, 0, 1))
-    for folder in (server.folder / "nodes").iterdir():
-        (folder / "pieces" / "01" / ("01" * 31)).unlink(missing_ok=True)
 
 
 def test_the_operator_over_the_wire(server: Server, project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from calque.store.open_project import open_project
 from calque.store.uplink.grant import AccessGrant
 
 
@@ -70,6 +72,22 @@ def test_a_narrowed_access(folder: Path) -> None:
     )
     assert refused.returncode == 1
     assert b"may not delete" in refused.stderr
+
+
+def test_an_access_names_no_folder(folder: Path) -> None:
+    """Neither on the command line nor from Python; an address is kept."""
+    with open_project(folder) as project:
+        grants = [project.access.serialize(), project.access.restrict(write=False).serialize()]
+    grants.append(calque("store", "access", folder).stdout.decode().strip())
+    for text in grants:
+        assert AccessGrant.parse(text).address == ""
+        body = base64.urlsafe_b64decode(text.removeprefix("calque1-") + "==")
+        assert str(folder).encode() not in body
+        with open_project(folder, access=text) as project:
+            list(project.list_buckets())
+    address = "grpcs://store.example:7777"
+    told = calque("store", "access", folder, "--address", address).stdout.decode()
+    assert AccessGrant.parse(told).address == address
 
 
 def test_the_project_must_be_known(tmp_path: Path) -> None:

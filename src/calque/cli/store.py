@@ -1,15 +1,17 @@
-"""``calque store``: make a store and buckets, show its access, check it."""
+"""``calque store``: make a store and buckets, show its access, check it, back it up."""
 
 from __future__ import annotations
 
 import typer
 
 from calque.cli.store_access import access
+from calque.cli.store_backup import backup
 from calque.cli.store_buckets import buckets
 from calque.cli.store_expire import expire
 from calque.cli.store_fsck import fsck
 from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
+from calque.cli.store_restore import restore
 from calque.cli.store_rmbucket import rmbucket
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
@@ -20,8 +22,10 @@ app.command()(rmbucket)
 app.command()(access)
 app.command()(expire)
 app.command()(fsck)
+app.command()(backup)
+app.command()(restore)
 
 
 @app.callback()
 def store() -> None:
-    """Make a store and buckets in it, show its access, check it."""
+    """Make a store and buckets in it, show its access, check it, back it up."""

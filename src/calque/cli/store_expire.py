@@ -10,14 +10,19 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, record
 from calque.store.embedded import EmbeddedStore
-from calque.store.sweep import sweep_store
+from calque.store.sweep import Orphans, sweep_store
 
 
 def expire(
     folder: Annotated[Path, typer.Argument(help="The folder of the store.")],
+    all_orphans: Annotated[
+        bool,
+        typer.Option("--all-orphans", help="Remove orphaned pieces even where most would go."),
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Delete expired objects, abandoned uploads and copies, and pieces that waited for a node.
+    """Delete expired objects, abandoned uploads and copies, pieces that waited for a node, and
+    pieces of killed uploads after two days.
 
     Safe at any time. `calque serve` does it by itself, once an hour.
 
@@ -25,7 +30,8 @@ def expire(
     """
     store = EmbeddedStore.open(folder)
     try:
-        swept = asdict(sweep_store(store))
+        orphans = Orphans.REMOVE_MANY if all_orphans else Orphans.REMOVE
+        swept = asdict(sweep_store(store, orphans=orphans))
     finally:
         store.close()
     if json:

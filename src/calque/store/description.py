@@ -48,6 +48,8 @@ class Description:
     redundancy: Redundancy
     database: str | None = field(default=None, repr=False)
     """A URL, which may hold a password; None: SQLite in the folder."""
+    identified: bool = False
+    """Whether every node's root carries its identity."""
 
     def database_in(self, folder: Path) -> str:
         return self.database or f"sqlite:///{folder / DATABASE}"
@@ -57,6 +59,7 @@ class Description:
             "version": _VERSION,
             "database": self.database,
             "redundancy": asdict(self.redundancy),
+            "identified": self.identified,
             "nodes": [
                 {"id": each.id.hex(), "address": each.address, "placement": each.placement}
                 for each in self.nodes
@@ -69,7 +72,12 @@ class Description:
             NodeDescription(bytes.fromhex(each["id"]), each["address"], each["placement"])
             for each in data["nodes"]
         )
-        return cls(nodes, Redundancy(**data["redundancy"]), data["database"])
+        return cls(
+            nodes,
+            Redundancy(**data["redundancy"]),
+            data["database"],
+            data.get("identified") is True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,8 @@ def read_json(file: Path, parse: Callable[[Mapping[str, Any]], T]) -> T:
 def write_json(file: Path, data: Mapping[str, Any]) -> None:
     """Write a file that only its owner may read, whole or not at all."""
     temporary = file.with_suffix(".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    temporary.unlink(missing_ok=True)  # a killed process left it, or a stranger: no mode of theirs
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as out:
         json.dump(data, out, indent=2)
         out.flush()

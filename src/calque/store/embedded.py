@@ -5,7 +5,7 @@
     store.json       where the database and the nodes are, and the redundancy of new segments
     access.json      the default access (mode 0600): it opens everything in the store
     meta.db          the satellite's database (mode 0600), unless another was named
-    nodes/<n>/       the pieces of each local node
+    nodes/<n>/       the pieces of each local node, and a file that says which one it is
 
 The folder may be moved: what lies inside it is named relative to it.
 """
@@ -22,7 +22,6 @@ from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.operator.services.fs.errors import about
 from calque.store.description import (
-    DATABASE,
     Access,
     Description,
     NodeDescription,
@@ -30,6 +29,7 @@ from calque.store.description import (
     read_json,
     write_json,
 )
+from calque.store.identify_nodes import identify_nodes
 from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metabase.values import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
@@ -40,7 +40,7 @@ from calque.store.uplink.access import EncryptionAccess
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.keys import KEY_SIZE, SecretKey
 
-_STORE, _ACCESS = "store.json", "access.json"
+STORE_FILE, ACCESS_FILE = "store.json", "access.json"
 _FREED_AT_OPENING = 500
 """Segments whose pieces an opening deletes at most; ``calque store expire`` takes them all."""
 
@@ -77,6 +77,7 @@ class EmbeddedStore:
         settings: SatelliteSettings,
         *,
         clock: Callable[[], int] = now_us,
+        create: bool = False,
     ) -> None:
         self.folder = folder
         self.description = description
@@ -89,12 +90,13 @@ class EmbeddedStore:
             settings,
             delete_pieces=self._delete_pieces,
             clock=clock,
+            create=create,
         )
 
     @staticmethod
     def exists(folder: str | os.PathLike[str]) -> bool:
         """Whether the folder holds a store."""
-        return (Path(folder) / _STORE).exists()
+        return (Path(folder) / STORE_FILE).exists()
 
     @classmethod
     def open(
@@ -102,6 +104,7 @@ class EmbeddedStore:
     ) -> EmbeddedStore:
         """Open a store that exists; NotFound when the folder holds none.
 
+        FailedPrecondition when its database is missing: nothing is put in its place.
         ``clock`` tells the time in microseconds since 1970.
         """
         place = Path(folder).absolute()
@@ -109,10 +112,17 @@ class EmbeddedStore:
             raise NotFound(
                 f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
             )
-        description = read_json(place / _STORE, Description.from_json)
+        description = read_json(place / STORE_FILE, Description.from_json)
         store = cls(place, description, _settings(description.redundancy), clock=clock)
-        store.register_nodes()
-        store.endpoint.free_waiting(_FREED_AT_OPENING)
+        try:
+            store.register_nodes()
+            if not description.identified:
+                with exclusive(place):
+                    store.identify_nodes()
+            store.endpoint.free_waiting(_FREED_AT_OPENING)
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @classmethod
@@ -143,14 +153,20 @@ class EmbeddedStore:
             address = each.address_in(self.folder)
             self.endpoint.admin.register_node(each.id, address, each.placement)
 
+    def identify_nodes(self) -> None:
+        """Finish what the making of the store began: every root gets its identity, once."""
+        if identify_nodes(self.nodes.direct(), self.endpoint.database):
+            self.description = replace(self.description, identified=True)
+            write_json(self.folder / STORE_FILE, self.description.to_json())
+
     @property
     def has_passphrase(self) -> bool:
         """Whether the store was made with a passphrase."""
-        return self._access().root is None
+        return self.access.root is None
 
     def grant(self, passphrase: str | None = None) -> AccessGrant:
         """The default access; a store with a passphrase needs it here."""
-        access = self._access()
+        access = self.access
         root = access.root_key(passphrase)
         return AccessGrant(
             str(self.folder), ApiKey.parse(access.api_key), EncryptionAccess(root=root)
@@ -161,8 +177,10 @@ class EmbeddedStore:
         self.endpoint.close()
         self.nodes.close()
 
-    def _access(self) -> Access:
-        return read_json(self.folder / _ACCESS, Access.from_json)
+    @property
+    def access(self) -> Access:
+        """The secrets of the default access."""
+        return read_json(self.folder / ACCESS_FILE, Access.from_json)
 
     def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> list[DeletedPieces]:
         deletion = Deletion(self.nodes)
@@ -179,6 +197,7 @@ def _made(
     """Until ``store.json`` is written there is no store; a crash before leaves nothing in the way.
 
     Nodes are registered after it, and at every opening: an id must not outlive its description.
+    Their roots get their identities last, for the same reason.
     """
     addresses = options.nodes or [f"nodes/{n}" for n in range(options.redundancy.total)]
     description = Description(
@@ -188,11 +207,10 @@ def _made(
         redundancy=options.redundancy,
         database=options.database,
     )
-    if description.database is None:
-        # It holds the secrets behind API keys; SQLite gives its log the same mode.
-        (place / DATABASE).touch(mode=0o600)
-    store = kind(place, description, _settings(options.redundancy), clock=clock)
+    store = kind(place, description, _settings(options.redundancy), clock=clock, create=True)
     try:
+        for node in store.nodes.direct():
+            node.identity.refuse_foreign()
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")
         api_key = store.endpoint.admin.create_api_key(project.id)
         access = Access.make(
@@ -201,9 +219,10 @@ def _made(
             project.salt,
             keep_root=options.passphrase is None,
         )
-        write_json(place / _ACCESS, access.to_json())
-        write_json(place / _STORE, description.to_json())
+        write_json(place / ACCESS_FILE, access.to_json())
+        write_json(place / STORE_FILE, description.to_json())
         store.register_nodes()
+        store.identify_nodes()
     except BaseException:
         store.close()
         raise

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.fsck import Finding, fsck
 from calque.store.metabase.physical_segments import PhysicalRecord, physical_segments
+from calque.store.metabase.values import moment
 from calque.store.nodes.check import COMMIT_WINDOW, PhysicalSegment, check_pieces
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import piece_id
@@ -28,7 +29,7 @@ def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
             for each in store.endpoint.waiting_pieces()
             for number, node_id, _ in each.pieces
         ],
-        now=datetime.fromtimestamp(database.clock() / 1_000_000, UTC),
+        now=moment(database.clock()),
         window=timedelta(0) if young else COMMIT_WINDOW,
     )
     return [*fsck(database), *(Finding(*each) for each in on_nodes)]
@@ -48,5 +49,5 @@ def _physical(record: PhysicalRecord) -> PhysicalSegment:
             share_size=stored.share_size,
         ),
         pieces=record.pieces,
-        expires=None if expires is None else datetime.fromtimestamp(expires / 1e6, UTC),
+        expires=None if expires is None else moment(expires),
     )

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from calque.errors import CalqueError, ConfigInvalid, PermissionDenied
+from calque.errors import CalqueError, ConfigInvalid
 from calque.store.embedded import EmbeddedStore
-from calque.store.metainfo import Action, ApiKey, serve_metainfo
-from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo import serve_metainfo
 from calque.store.metainfo.tls import ServerCertificate
-from calque.store.nodes.relay import PieceRelay, Right
-from calque.store.sweep import sweep_store
+from calque.store.nodes.relay import PieceRelay
+from calque.store.sweep import Orphans, sweep_store
 
 SWEEP_EVERY = 3600.0
 """Seconds between two sweeps."""
+
+SWEEPS_A_DAY = 24
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ def serve_store(
 
     What expires or is abandoned is swept now and then. With ``tls`` it speaks TLS alone.
     """
-    relay = PieceRelay(store.nodes.direct(), lambda key, right: _authorize(store, key, right))
+    relay = PieceRelay(store.nodes.direct(), store.endpoint.admit_piece)
     credentials = None if tls is None else tls.credentials()
     server = serve_metainfo(
         store.endpoint, listen, more=(relay.handler(),), credentials=credentials
@@ -75,19 +77,14 @@ def serve_metrics(store: EmbeddedStore, port: int) -> Iterator[str]:
 
 
 def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:
-    while not over.wait(every):
+    for number in itertools.count(1):
+        if over.wait(every):
+            return
+        # To look for orphans is to list every node: once a day is enough.
+        orphans = Orphans.LEAVE if number % SWEEPS_A_DAY else Orphans.REMOVE
         try:
-            sweep_store(store, over.is_set)
+            sweep_store(store, over.is_set, orphans=orphans)
         except CalqueError as error:  # the next time may be better
             _log.warning("a sweep failed: %s", error)
         except Exception:  # a mistake of ours must not end all sweeps to come
             _log.exception("a sweep failed")
-
-
-def _authorize(store: EmbeddedStore, api_key: bytes, right: Right) -> None:
-    """PermissionDenied unless the satellite accepts the key and the key has the right anywhere."""
-    header = pb.RequestHeader(api_key=api_key)
-    store.endpoint.get_project(pb.ProjectGetRequest(header=header))
-    action = Action.READ if right == "read" else Action.WRITE
-    if not all(each.allows_action(action) for each in ApiKey.parse(api_key).restrictions()):
-        raise PermissionDenied(f"this API key may not {right} pieces")

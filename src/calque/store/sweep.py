@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from enum import Enum
 
-from calque.errors import CalqueError
 from calque.store.embedded import EmbeddedStore
-from calque.store.metabase.delete_batch import BatchResult, delete_expired, delete_zombies
+from calque.store.metabase.delete_batch import delete_expired, delete_zombies
 from calque.store.metabase.operations import sweep_operations
+from calque.store.metabase.values import moment
 from calque.store.metainfo.endpoint.freeing import never
 from calque.store.nodes.expire import collect_expired
 from calque.store.nodes.node import Node
+from calque.store.orphans import remove_orphans
 
 _log = logging.getLogger(__name__)
 
@@ -27,42 +29,81 @@ class Swept:
     abandoned_operations: int
     expired_pieces: int
     deleted_pieces: int
+    orphaned_pieces: int = 0
 
 
-def sweep_store(store: EmbeddedStore, over: Callable[[], bool] = never) -> Swept:
+class Orphans(Enum):
+    """Whether a sweep looks for pieces that no row names, which means to list every node."""
+
+    LEAVE = "leave"
+    REMOVE = "remove"
+    REMOVE_MANY = "remove many"
+
+
+def sweep_store(
+    store: EmbeddedStore,
+    over: Callable[[], bool] = never,
+    *,
+    orphans: Orphans = Orphans.LEAVE,
+) -> Swept:
     """Remove what is over. Safe at any time, by any number of processes, and to be repeated.
 
     Never touches a committed object that has not expired. A promoted copy keeps its bytes.
     A node that does not answer is left for the next time, and so is whatever remains when ``over``
-    says that there is no more time.
+    says that there is no more time. What fails is logged, and the rest goes on.
     """
     database = store.endpoint.database
-    now = datetime.fromtimestamp(database.clock() / 1_000_000, UTC)
+    now = moment(database.clock())
     idle = int(store.endpoint.settings.zombie_after_s * 1_000_000)
     return Swept(
-        expired_objects=_count(delete_expired(database), over),
-        abandoned_uploads=_count(delete_zombies(database, idle_us=idle), over),
-        abandoned_operations=sum(sweep_operations(database)),
-        expired_pieces=sum(
-            _expired_pieces(node, now) for node in store.nodes.direct() if not over()
+        expired_objects=_count(
+            "expired objects", over, (each.deleted for each in delete_expired(database))
         ),
+        abandoned_uploads=_count(
+            "abandoned uploads",
+            over,
+            (each.deleted for each in delete_zombies(database, idle_us=idle)),
+        ),
+        abandoned_operations=_count("abandoned operations", over, sweep_operations(database)),
+        expired_pieces=_count("expired pieces", over, _expired_pieces(store, now)),
         # What the first two let go is in the same queue as what waited.
-        deleted_pieces=store.endpoint.free_waiting(over=over),
+        deleted_pieces=_count("freed pieces", over, _freed_pieces(store, over)),
+        orphaned_pieces=_count("orphaned pieces", over, _orphans(store, orphans)),
     )
 
 
-def _count(batches: Iterable[BatchResult], over: Callable[[], bool]) -> int:
-    deleted = 0
-    for batch in batches:
-        deleted += batch.deleted
-        if over():
-            break
-    return deleted
+def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
+    """The sum of the steps, as far as they come: a failure here must not stop what follows."""
+    done = 0
+    try:
+        for step in steps:
+            done += step
+            if over():
+                break
+    except Exception:
+        _log.exception("the sweep of %s failed; it goes on with the rest", what)
+    return done
 
 
-def _expired_pieces(node: Node, now: datetime) -> int:
+def _expired_pieces(store: EmbeddedStore, now: datetime) -> Iterator[int]:
+    for node in store.nodes.direct():
+        if not store.endpoint.pieces_held:
+            yield _count_of(node, now)
+
+
+def _count_of(node: Node, now: datetime) -> int:
     try:
         return collect_expired(node, now)
-    except CalqueError as error:
+    except Exception as error:
         _log.warning("the expired pieces of node %s wait: %s", node.name, error)
         return 0
+
+
+def _orphans(store: EmbeddedStore, orphans: Orphans) -> Iterable[int]:
+    if orphans is Orphans.LEAVE:
+        return ()
+    return remove_orphans(store, many=orphans is Orphans.REMOVE_MANY)
+
+
+def _freed_pieces(store: EmbeddedStore, over: Callable[[], bool]) -> Iterator[int]:
+    yield store.endpoint.free_waiting(over=over)

@@ -40,6 +40,7 @@ class BeginObject:
     def __post_init__(self) -> None:
         verify.location(self.location)
         verify.metadata(self.metadata)
+        verify.expiry(self.expires_at)
         if self.encryption.cipher <= 0 or not 0 < self.encryption.block_size < 2**31:
             raise InvalidInput("encryption parameters are missing or out of range")
 

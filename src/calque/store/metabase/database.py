@@ -21,19 +21,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import PoolProxiedConnection
+from sqlalchemy import PoolProxiedConnection, inspect
+from sqlalchemy.exc import DBAPIError
 
-from calque.errors import Unavailable
+from calque.errors import FailedPrecondition, Unavailable
 from calque.store.metabase.callers import require_caller, while_called
 from calque.store.metabase.connections import Connections
-from calque.store.metabase.engines import POOL_SIZE, Engines, open_engines
+from calque.store.metabase.engines import (
+    POOL_SIZE,
+    Engines,
+    make_file,
+    open_engines,
+    sqlite_file,
+)
 from calque.store.metabase.faults import (
     Disturbed,
+    database_error,
     is_cut,
     is_forbidden,
     meaning,
 )
 from calque.store.metabase.procedure import Procedure
+from calque.store.metabase.schema import projects
 from calque.store.metabase.shared_commits import SharedCommits
 from calque.store.metabase.statement import POSTGRES, SQLITE, Statement
 from calque.store.metabase.transaction import Parameters, Transaction
@@ -65,9 +74,30 @@ class Database:
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
 
     @classmethod
-    def open(cls, url: str, *, clock: Callable[[], int] = now_us) -> Database:
-        """Connect to ``sqlite:///path`` or ``postgresql://…``; does not migrate."""
-        return cls(open_engines(url), clock=clock)
+    def open(cls, url: str, *, clock: Callable[[], int] = now_us, create: bool = True) -> Database:
+        """Connect to ``sqlite:///path`` or ``postgresql://…``; does not migrate.
+
+        Without ``create`` a file that is missing, or a database without a metabase, is refused.
+        """
+        file = sqlite_file(url)
+        if file is not None and not create and not file.exists():
+            raise missing(f"{file} is not there")
+        if file is not None:
+            make_file(file)
+        database = cls(open_engines(url), clock=clock)
+        if not create:
+            database._require_tables()
+        return database
+
+    def _require_tables(self) -> None:
+        try:
+            if inspect(self.engine).has_table(projects.name):
+                return
+        except DBAPIError as error:
+            self.close()
+            raise database_error(error.orig or error) from error
+        self.close()
+        raise missing("it is empty")
 
     def close(self) -> None:
         """Close every connection that nobody uses."""
@@ -161,6 +191,14 @@ class Database:
         else:
             self._connections.give_back(pooled)
         return lost
+
+
+def missing(why: str) -> FailedPrecondition:
+    """A metabase that was there once and is not now: an empty one must not take its place."""
+    return FailedPrecondition(
+        f"the database of this store is missing: {why}",
+        hint="Is its disk mounted? Put the file back, or restore a backup: `calque store restore`.",
+    )
 
 
 def _commit(connection: Any) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import random
 import sqlite3
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, create_engine, event
@@ -14,6 +17,11 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from calque.errors import ConfigInvalid, MissingExtra
 from calque.store.metabase.faults import disturbed
 from calque.store.metabase.statement import POSTGRES, SQLITE
+
+# A connection that breaks is retried or raised by us. Without a handler of their own the drivers
+# would also write it, with a traceback, to the terminal of whoever has not set up logging.
+for _name in ("sqlalchemy", "psycopg"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 BUSY_TIMEOUT_MS = 10_000
 BUSY_TRIES = 12
@@ -60,6 +68,32 @@ def open_engines(url: str) -> Engines:
         raise MissingExtra.of("postgres", "a metabase on PostgreSQL") from error
 
 
+def sqlite_file(url: str) -> Path | None:
+    """The file of a metabase on SQLite; None when it lives elsewhere."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigInvalid("the metabase URL cannot be read") from error
+    if parsed.get_backend_name() != SQLITE:
+        return None
+    if parsed.database in (None, "", ":memory:"):
+        raise ConfigInvalid("a metabase on SQLite needs a file", hint="Use sqlite:///path/to.db")
+    return Path(str(parsed.database))
+
+
+def make_file(file: Path) -> None:
+    """An empty database unless there is one, for its owner alone: it holds the secrets of API keys.
+
+    SQLite gives its log the same mode.
+    """
+    try:
+        os.close(os.open(file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise ConfigInvalid(
+            f"the metabase {file} cannot be made or opened: {error.strerror}"
+        ) from error
+
+
 def _postgres_sessions(url: URL) -> Engine:
     engine = create_engine(url, pool_size=1, max_overflow=POOL_SIZE, pool_pre_ping=True)
     event.listen(engine, "connect", lambda connection, _record: _prepare(connection))
@@ -96,11 +130,13 @@ def _prepare(connection: Any) -> None:
 
 
 def _sqlite(path: str) -> Engine:
-    if path in ("", ":memory:"):
-        raise ConfigInvalid("a metabase on SQLite needs a file", hint="Use sqlite:///path/to.db")
+    """An engine that opens a file and never makes one: where a database was lost, an empty one
+    must not take its place. :func:`make_file` makes it."""
+    place = f"{Path(path).absolute().as_uri()}?mode=rw"
     # The connection last used is the one whose cache the last commit has not made stale.
     engine = create_engine(
         f"sqlite:///{path}",
+        creator=lambda: sqlite3.connect(place, uri=True, check_same_thread=False),
         pool_size=POOL_SIZE,
         max_overflow=POOL_SIZE,
         pool_timeout=60,

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.store.metabase.database import Database
-from calque.store.metabase.quota import LOCK_SHARDS, Usage, shard_count
+from calque.store.metabase.quota import CLOSED, LOCK_SHARDS, Usage, shard_count
 from calque.store.metabase.schema import project_usage, projects, settings
 from calque.store.metabase.statement import Statement
 from calque.store.metabase.transaction import Transaction
@@ -137,8 +137,8 @@ def set_limits(
             raise NotFound("the project does not exist")
         closed = {
             "project": project_id,
-            "new_bytes": None if limit_bytes is None else _CLOSED,
-            "new_segments": None if limit_segments is None else _CLOSED,
+            "new_bytes": None if limit_bytes is None else CLOSED,
+            "new_segments": None if limit_segments is None else CLOSED,
         }
         transaction.run(CLOSE_SHARDS, closed)
 
@@ -161,10 +161,6 @@ def keep_setting(database: Database, name: str, fresh: bytes) -> bytes:
     return database.write(work)
 
 
-# An allowance below anything: the first charge of such a shard spreads the limit.
-_CLOSED = -(2**62)
-
-
 def _insert_shards(transaction: Transaction, record: ProjectRecord) -> None:
     for number in range(shard_count(transaction.dialect)):
         transaction.run(
@@ -175,8 +171,8 @@ def _insert_shards(transaction: Transaction, record: ProjectRecord) -> None:
                 "bytes": 0,
                 "segments": 0,
                 "objects": 0,
-                "allowed_bytes": None if record.limit_bytes is None else _CLOSED,
-                "allowed_segments": None if record.limit_segments is None else _CLOSED,
+                "allowed_bytes": None if record.limit_bytes is None else CLOSED,
+                "allowed_segments": None if record.limit_segments is None else CLOSED,
             },
         )
 

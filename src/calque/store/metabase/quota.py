@@ -22,6 +22,9 @@ from calque.store.metabase.values import ObjectRecord
 
 POSTGRES_SHARDS = 16
 
+CLOSED = -(2**62)
+"""An allowance below anything: the first charge of such a shard spreads the limit."""
+
 _usage = project_usage.c
 _shard = (_usage.project_id == bindparam("project"), _usage.shard == bindparam("of_shard"))
 
@@ -202,9 +205,15 @@ def _refuse_beyond(limit: int | None, used: int, more: int, what: str) -> None:
 
 
 def _allowance(limit: int | None, used: int, number: int, shards: int) -> int | None:
-    """A shard's part: what it uses now plus its share of what is left (none is negative)."""
+    """A shard's part: what it uses now plus its share of what is left.
+
+    Beyond a limit that was lowered every shard is closed: what one lets go must not be taken up
+    again by another.
+    """
     if limit is None:
         return None
-    left = max(limit - used, 0)
+    left = limit - used
+    if left < 0:
+        return CLOSED
     share = left // shards + (left % shards if number == 0 else 0)
     return (used if number == 0 else 0) + share

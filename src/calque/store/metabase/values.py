@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from calque.errors import InvalidInput
@@ -18,6 +19,13 @@ WRAPPED_KEY_SIZE = 48
 
 MAX_PART = 2**31 - 1
 MAX_INDEX = 2**31 - 1
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(at_us: int) -> datetime:
+    """A time of the metabase as one of the calendar: exactly, which a float is not."""
+    return _EPOCH + timedelta(microseconds=at_us)
 
 
 def now_us() -> int:

@@ -23,6 +23,9 @@ MAX_PLAIN_METADATA = 2048
 MAX_METADATA = MAX_PLAIN_METADATA + 16
 """Encrypted: the tag of AES-GCM comes on top of 2 KiB."""
 
+MAX_EXPIRY = 253_370_764_800_000_000
+"""Microseconds: the year 9999. Whoever reckons from a time before it stays within the calendar."""
+
 MAX_KEYS_PER_CALL = 10_000
 MAX_OPERATION_KEYS = 1_000_000
 """Keys of one operation: an object of 64 TB in segments of 64 MiB."""
@@ -35,6 +38,15 @@ def exactly(value: bytes, size: int, what: str) -> None:
         raise InvalidInput(f"{what} is missing")
     if len(value) != size:
         raise InvalidInput(f"{what} has {len(value)} bytes, it must have {size}")
+
+
+def expiry(at_us: int | None) -> None:
+    """An expiry lies between 1970 and the year 9999."""
+    if at_us is not None and not 0 <= at_us < MAX_EXPIRY:
+        raise InvalidInput(
+            "the expiry does not lie between 1970 and the year 9999",
+            hint="Leave it out for an object that stays.",
+        )
 
 
 def stream_id(value: bytes, what: str = "stream id") -> None:

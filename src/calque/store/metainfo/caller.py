@@ -88,11 +88,18 @@ class Gatekeeper:
         with self._lock:
             self._checked.clear()
 
-    def tail(self, caller: Caller, data: bytes) -> bytes:
-        """The tail of another key of the caller's project, to be revoked."""
-        key = ApiKey.parse(data)
-        if self._check(data).project_id != caller.project_id:
-            raise PermissionDenied("the API key belongs to another project")
+    def tail(self, by: bytes, data: bytes) -> bytes:
+        """The tail of a key that is to be revoked: ``by`` itself, or a key that was made from it.
+
+        Keys are made offline, so what counts is the chain: it must pass through ``by``.
+        """
+        own, key = ApiKey.parse(by), ApiKey.parse(data)
+        self._check(data)
+        if key.head != own.head or key.caveats[: len(own.caveats)] != own.caveats:
+            raise PermissionDenied(
+                "a key may revoke only itself and the keys that were made from it",
+                hint="Revoke it with the key that it was made from.",
+            )
         return key.tail
 
     def _check(self, data: bytes) -> Caller:

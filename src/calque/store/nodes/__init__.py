@@ -7,8 +7,9 @@ What holds:
 3. Every share in a piece is checked against its hash before it is used.
 4. A node knows by itself when a piece expires.
 5. A piece is deleted when the satellite says that its last holder is gone, and only then.
+6. A root is known by a file with the node's id: without it the node has failed, and is not empty.
 
 ``pieces`` (names and places), ``erasure`` (stripes into shares and back), ``units`` (a share as it
-lies in a piece), ``node``, ``upload``, ``download``, ``delete``, ``expire``, ``check``;
-``relay`` and ``remote`` for clients on another machine.
+lies in a piece), ``identity``, ``node``, ``upload``, ``download``, ``delete``, ``expire``,
+``check``; ``relay`` and ``remote`` for clients on another machine.
 """

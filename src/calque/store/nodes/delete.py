@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 
 from calque.errors import CalqueError, Unsupported
 from calque.store.nodes.node import Node, NodeDirectory
 from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.pulse import ANSWER_WITHIN
 
 Placed = tuple[int, bytes, str]
 """A piece's number, its node's id, the node's address."""
@@ -37,7 +39,8 @@ class Deletion:
             node = self._nodes.get(node_id, address)
             if not isinstance(node, Node):
                 raise Unsupported(f"nothing can be deleted on node {node.name} from here")
-            node.delete(piece_id(root_piece_id, node_id, number))
+            piece = piece_id(root_piece_id, node_id, number)
+            node.pulse.within(ANSWER_WITHIN, partial(node.delete, piece))
         except CalqueError as error:
             _log.warning("pieces on node %s wait: %s", node_id.hex()[:12], error)
             self._silent.add(node_id)

@@ -1,18 +1,19 @@
 """A run of stripes from the nodes: any ``required`` pieces do, the fastest are used.
 
-With one piece the bytes stream straight through. With several, one thread a piece reads and checks
-shares. ``required`` readers start; whenever one fails, or a stripe is not complete within the
-patience, a reader of a spare piece joins. A slow reader is not waited for but stays welcome.
+One thread a piece reads and checks shares. ``required`` readers start; whenever one fails, or a
+stripe is not complete within the patience, a reader of a spare piece joins. A slow reader is not
+waited for but stays welcome, and one that gives nothing at all for some seconds has failed.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from calque.errors import CalqueError, IntegrityError, NotFound, Unavailable
+from calque.errors import CalqueError, IntegrityError, NotFound, TimedOut, Unavailable
 from calque.store.chunks import Buffer
 from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
@@ -24,6 +25,9 @@ _AHEAD = 16
 PATIENCE = 0.25
 """Seconds that a stripe may take before a spare piece is asked for."""
 
+SILENCE = 20.0
+"""Seconds in which a reader must give something."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -31,43 +35,33 @@ class Source:
 
     number: int
     node: PieceHolder
+    token: bytes = field(default=b"", repr=False)
+    """The satellite's leave to get the piece."""
 
 
 def download_stripes(
-    sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes, *, patience: float = PATIENCE
+    sources: Sequence[Source],
+    stripes: Stripes,
+    root_piece_id: bytes,
+    *,
+    patience: float = PATIENCE,
+    silence: float = SILENCE,
 ) -> Iterator[Buffer]:
     """The encrypted bytes of a run, stripe by stripe.
 
     Damaged, truncated and missing pieces and silent nodes are passed over while enough others are
     left; otherwise Unavailable (or IntegrityError, when every failure was damage) names them all.
     """
-    if stripes.coder.redundancy.plain:
-        return _single(sources, stripes, root_piece_id)
-    return _Download(sources, stripes, root_piece_id, patience).run()
-
-
-def _single(sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
     if not sources:
         raise Unavailable("the satellite names no node for this segment")
-    return _only_shares(sources[0], stripes, root_piece_id)
-
-
-def _only_shares(source: Source, stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
-    """A piece that is missing is not the object missing: callers must not take it for that."""
-    try:
-        yield from _shares(source, stripes, root_piece_id)
-    except NotFound as error:
-        raise Unavailable(
-            error.message,
-            hint="The object is there and its bytes are not: is the disk of the node mounted? "
-            "`calque store fsck` lists what is missing.",
-        ) from error
+    return _Download(sources, stripes, root_piece_id, patience, silence).run()
 
 
 def _shares(source: Source, stripes: Stripes, root_piece_id: bytes) -> Iterator[Buffer]:
     piece = piece_id(root_piece_id, source.node.id, source.number)
     offset, length = stripes.piece_range
-    yield from shares_of(piece, source.node.read(piece, offset, length), stripes)
+    chunks = source.node.read(piece, offset, length, token=source.token)
+    yield from shares_of(piece, chunks, stripes)
 
 
 class _Reader(threading.Thread):
@@ -84,6 +78,8 @@ class _Reader(threading.Thread):
         self.shares: deque[tuple[int, Buffer]] = deque()
         self.stopped = False
         self.error: CalqueError | None = None
+        self.moved = time.monotonic()
+        self._idle = False
 
     def run(self) -> None:
         shares = _shares(self.source, self._stripes, self._root)
@@ -104,16 +100,22 @@ class _Reader(threading.Thread):
             self.shares.popleft()
         return self.shares[0][1] if self.shares and self.shares[0][0] == stripe else None
 
+    def silent_since(self, moment: float) -> bool:
+        """Whether the node has owed us something since then; not when its shares wait for us."""
+        return self.error is None and not self._idle and self.is_alive() and self.moved <= moment
+
     def _hand_over(self, stripe: int, share: Buffer) -> bool:
         with self._changed:
+            self._idle = True
             self._changed.wait_for(lambda: len(self.shares) < _AHEAD or self.stopped)
+            self._idle, self.moved = False, time.monotonic()
             self.shares.append((stripe, share))
             self._changed.notify_all()
             return not self.stopped
 
     def _fail(self, error: CalqueError) -> None:
         with self._changed:
-            self.error = error
+            self.error = self.error or error
             self._changed.notify_all()
 
 
@@ -121,8 +123,14 @@ class _Download:
     """One run of stripes on its way from several nodes."""
 
     def __init__(
-        self, sources: Sequence[Source], stripes: Stripes, root_piece_id: bytes, patience: float
+        self,
+        sources: Sequence[Source],
+        stripes: Stripes,
+        root_piece_id: bytes,
+        patience: float,
+        silence: float,
     ) -> None:
+        self._silence = silence
         self._stripes = stripes
         self._root = root_piece_id
         self._patience = patience
@@ -148,9 +156,21 @@ class _Download:
                     chosen = dict(list(ready.items())[: self._required])
                     self._changed.notify_all()
                     return chosen
+                self._drop_silent()
                 self._keep_enough_readers(stripe)
                 if not self._changed.wait(self._patience) and self._spare:
                     self._start(stripe)
+
+    def _drop_silent(self) -> None:
+        before = time.monotonic() - self._silence
+        for reader in self._readers:
+            if reader.silent_since(before):
+                node = reader.source.node
+                reader.error = TimedOut(
+                    f"node {node.name} has not answered for {self._silence:g} seconds"
+                )
+                reader.stopped = True
+                node.pulse.missed(reader)
 
     def _ready(self, stripe: int) -> dict[int, Buffer]:
         found = {reader.source.number: reader.at(stripe) for reader in self._readers}
@@ -182,6 +202,8 @@ class _Download:
     def _hopeless(self) -> CalqueError:
         failed = [reader for reader in self._readers if reader.error is not None]
         usable = len(self._readers) - len(failed)
+        if self._stripes.coder.redundancy.plain and failed:
+            return _only_failure(failed[0].error)
         damaged = bool(failed) and all(isinstance(each.error, IntegrityError) for each in failed)
         kind = IntegrityError if damaged else Unavailable
         error = kind(
@@ -193,3 +215,14 @@ class _Download:
                 f"piece {reader.source.number} of node {reader.source.node.name}: {reader.error}"
             )
         return error
+
+
+def _only_failure(error: CalqueError | None) -> CalqueError:
+    """A piece that is missing is not the object missing: callers must not take it for that."""
+    if not isinstance(error, NotFound):
+        return error or Unavailable("the only piece cannot be read")
+    return Unavailable(
+        error.message,
+        hint="The object is there and its bytes are not: is the disk of the node mounted? "
+        "`calque store fsck` lists what is missing.",
+    )

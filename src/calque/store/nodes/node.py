@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import Operator
+from calque.store.nodes.identity import Identity
 from calque.store.nodes.pieces import PIECES, expiry_path, piece_of_path, piece_path
+from calque.store.nodes.pulse import ANSWER_WITHIN, Pulse
 
 NODE_ID_SIZE = 32
 
@@ -37,9 +39,18 @@ class PieceHolder(Protocol):
     def name(self) -> str:
         """How messages call the node."""
 
-    def write(self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None) -> None: ...
+    @property
+    def pulse(self) -> Pulse:
+        """Whether it answers."""
 
-    def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]: ...
+    def write(
+        self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None, *, token: bytes = b""
+    ) -> None:
+        """Keep a piece; the token is the satellite's leave, for nodes that ask for it."""
+
+    def read(
+        self, piece: bytes, offset: int, length: int, *, token: bytes = b""
+    ) -> Iterator[bytes]: ...
 
     def discard(self, piece: bytes) -> None: ...
 
@@ -49,16 +60,20 @@ class Node:
     """Keeps pieces and knows nothing of objects.
 
     A piece is there whole or not at all; writing it again replaces it; deleting one that is not
-    there is no error.
+    there is no error. A root that is not this node's is Unavailable, whatever is asked of it.
     """
 
     id: bytes
     root: Operator
     placement: int = 0
+    identity: Identity = field(init=False, repr=False, compare=False)
+    pulse: Pulse = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.id) != NODE_ID_SIZE:
             raise InvalidInput(f"a node id has {NODE_ID_SIZE} bytes, not {len(self.id)}")
+        object.__setattr__(self, "identity", Identity(self.id, self.root))
+        object.__setattr__(self, "pulse", Pulse(self.name))
 
     @property
     def name(self) -> str:
@@ -71,6 +86,7 @@ class Node:
         chunks: Iterable[bytes],
         expires: datetime | None,
         *,
+        token: bytes = b"",
         replace: bool = True,
     ) -> None:
         """Keep a piece; its expiry is noted first, so that no piece can outlive a crash here.
@@ -78,31 +94,48 @@ class Node:
         Without ``replace`` a piece that is there stays, and ConditionNotMatch says so; nor is an
         expiry noted for it, which would be a way to have it deleted.
         """
-        if not replace and self.root.exists(piece_path(piece)):
-            raise ConditionNotMatch(f"node {self.name} has piece {piece.hex()} already")
-        if expires is not None:
-            self.root.write(expiry_path(piece, expires), b"")
-        self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
+        self.pulse.require()
+        self.identity.require()
+        try:
+            if not replace and self.root.exists(piece_path(piece)):
+                raise ConditionNotMatch(f"node {self.name} has piece {piece.hex()} already")
+            if expires is not None:
+                self.root.write(expiry_path(piece, expires), b"")
+            self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
+        except CalqueError:
+            self.identity.doubt()
+            raise
+        self.identity.require_after_write()
 
-    def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]:
+    def read(
+        self, piece: bytes, offset: int, length: int, *, token: bytes = b""
+    ) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
+        self.pulse.require()
         try:
             yield from self.root.read_stream(piece_path(piece), offset=offset, length=length)
         except NotFound as error:
             raise NotFound(f"node {self.name} does not have piece {piece.hex()}") from error
 
     def delete(self, piece: bytes) -> None:
+        """Delete a piece, which need not be there."""
+        self.identity.require()
         self.root.delete(piece_path(piece))
 
     def discard(self, piece: bytes) -> None:
-        """Delete as far as the node answers: what stays is an orphan that ``fsck`` reports."""
+        """Delete as far as the node answers: what stays is an orphan that a sweep removes."""
         try:
             self.delete(piece)
         except CalqueError as error:
             _log.warning("node %s keeps piece %s: %s", self.name, piece.hex(), error)
 
+    def require_answer(self) -> None:
+        """Unavailable unless the root answers in time, and is this node's."""
+        self.pulse.within(ANSWER_WITHIN, self.identity.require)
+
     def pieces(self) -> Iterator[StoredPiece]:
         """Every piece on the node, in the order of piece ids; other files are passed over."""
+        self.require_answer()
         for entry in self.root.list(PIECES):
             piece = piece_of_path(entry.path)
             if piece is not None:

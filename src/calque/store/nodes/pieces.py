@@ -2,6 +2,7 @@
 
 ::
 
+    calque-node                         the id of the node (see ``identity``)
     pieces/<2 hex>/<62 hex>             the units of one piece, stripe after stripe
     expiries/<hour>/<64 hex>            empty: this piece may go once that hour has passed
 

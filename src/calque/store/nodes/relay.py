@@ -1,30 +1,32 @@
 """Local nodes for clients that are elsewhere: pieces through the satellite's own port.
 
 A node whose root is a folder can only be reached on its machine. ``calque serve`` therefore
-relays: a client names a node and a piece, and the bytes stream over gRPC. Two things are asked
-for: an API key that the satellite accepts, and the piece's id, which cannot be guessed and which
-the satellite tells only to those who may read or write the segment. A piece that exists is never
-overwritten, and nothing can be deleted from outside.
+relays: the bytes of a piece stream over gRPC. Two things are asked for: an API key that the
+satellite accepts, and a token that the satellite signed for this key and this piece, to put or to
+get it, when the segment was begun or listed. A token says how many bytes the piece may have, when
+it expires and until when the token holds. A piece that exists is never overwritten, and nothing
+can be deleted from outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import grpc
 
-from calque.errors import CalqueError, InvalidInput, NotFound
+from calque.errors import CalqueError, InvalidInput, NotFound, ResourceExhausted
+from calque.store.metabase.values import moment
+from calque.store.metainfo.pb.tokens_pb2 import PieceToken
 from calque.store.metainfo.status import abort_with
 from calque.store.nodes.node import Node
-from calque.store.nodes.pieces import PIECE_ID_SIZE
 
 SERVICE = "calque.pieces.Pieces"
-KEY, NODE, PIECE = "calque-key-bin", "calque-node-bin", "calque-piece-bin"
-EXPIRES, OFFSET, LENGTH = "calque-expires", "calque-offset", "calque-length"
+KEY, TOKEN = "calque-key-bin", "calque-token-bin"
+OFFSET, LENGTH = "calque-offset", "calque-length"
 
 _DIGITS = 19
 """Of any size that a file can have."""
@@ -32,15 +34,16 @@ _DIGITS = 19
 STREAMS = 64
 """Pieces on their way at once; whoever comes then waits for one that ends."""
 
-Right = Literal["read", "write"]
+Admit = Callable[[bytes, bytes, PieceToken.Action], PieceToken]
+"""The token for an API key, the signed bytes and an action; an error when it does not hold."""
 
 
 class PieceRelay:
     """The handlers of the relay, to be added to a gRPC server."""
 
-    def __init__(self, nodes: Iterable[Node], authorize: Callable[[bytes, Right], None]) -> None:
+    def __init__(self, nodes: Iterable[Node], admit: Admit) -> None:
         self._nodes = {node.id: node for node in nodes}
-        self._authorize = authorize
+        self._admit = admit
 
     def handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
         """What a gRPC server needs to serve the relay.
@@ -60,30 +63,47 @@ class PieceRelay:
 
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
-            node, piece, told = self._admitted(context, "write")
-            node.write(piece, chunks, _moment(told.get(EXPIRES)), replace=False)
+            _, token = self._admitted(context, PieceToken.PUT)
+            self._node(token).write(
+                token.piece_id, _at_most(chunks, token.size), _expiry(token), replace=False
+            )
         except CalqueError as error:
             abort_with(context, error)
         return b""
 
     def _get(self, _: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
-            node, piece, told = self._admitted(context, "read")
-            yield from node.read(piece, _number(told, OFFSET), _number(told, LENGTH))
+            told, token = self._admitted(context, PieceToken.GET)
+            offset, length = _number(told, OFFSET), _number(told, LENGTH)
+            if offset + length > token.size:
+                raise InvalidInput(f"bytes up to {offset + length} of a piece of {token.size}")
+            yield from self._node(token).read(token.piece_id, offset, length)
         except CalqueError as error:
             abort_with(context, error)
 
     def _admitted(
-        self, context: grpc.ServicerContext, right: Right
-    ) -> tuple[Node, bytes, dict[str, Any]]:
+        self, context: grpc.ServicerContext, action: PieceToken.Action
+    ) -> tuple[dict[str, Any], PieceToken]:
         told: dict[str, Any] = dict(context.invocation_metadata())
-        self._authorize(told.get(KEY, b""), right)
-        node, piece = self._nodes.get(told.get(NODE, b"")), told.get(PIECE, b"")
+        return told, self._admit(told.get(KEY, b""), told.get(TOKEN, b""), action)
+
+    def _node(self, token: PieceToken) -> Node:
+        node = self._nodes.get(token.node_id)
         if node is None:
             raise NotFound("this satellite does not relay to such a node")
-        if len(piece) != PIECE_ID_SIZE:
-            raise InvalidInput(f"a piece id has {PIECE_ID_SIZE} bytes, not {len(piece)}")
-        return node, piece, told
+        return node
+
+
+def _at_most(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        size -= len(chunk)
+        if size < 0:
+            raise ResourceExhausted("the piece has more bytes than its token allows")
+        yield chunk
+
+
+def _expiry(token: PieceToken) -> datetime | None:
+    return moment(token.expires_at) if token.expires_at else None
 
 
 def _number(told: dict[str, Any], name: str) -> int:
@@ -91,12 +111,3 @@ def _number(told: dict[str, Any], name: str) -> int:
     if not value.isascii() or not value.isdigit() or len(value) > _DIGITS:
         raise InvalidInput(f"{name} must be a number of at most {_DIGITS} digits")
     return int(value)
-
-
-def _moment(seconds: str | None) -> datetime | None:
-    if seconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(int(seconds), UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput(f"{EXPIRES} must be seconds since 1970") from error

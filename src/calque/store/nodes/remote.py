@@ -12,7 +12,11 @@ from calque.operator.uri import scheme_of
 from calque.store.metainfo.client import open_channel
 from calque.store.metainfo.status import error_of
 from calque.store.nodes.node import NodeDirectory, PieceHolder
-from calque.store.nodes.relay import EXPIRES, KEY, LENGTH, NODE, OFFSET, PIECE, SERVICE
+from calque.store.nodes.pulse import Pulse
+from calque.store.nodes.relay import KEY, LENGTH, OFFSET, SERVICE, TOKEN
+
+_LONGEST = 24 * 3600.0
+"""Seconds that a piece may take: its token is worth nothing then."""
 
 _LOCAL = ("fs", "file", "memory")
 
@@ -24,30 +28,45 @@ class RelayedNode:
     id: bytes
     channel: grpc.Channel
     api_key: bytes = field(repr=False)
+    pulse: Pulse = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pulse", Pulse(self.name))
 
     @property
     def name(self) -> str:
         return self.id.hex()[:12]
 
-    def write(self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None) -> None:
-        """Keep a piece; ConditionNotMatch when the node has it."""
+    def write(
+        self,
+        piece: bytes,
+        chunks: Iterable[bytes],
+        expires: datetime | None,
+        *,
+        token: bytes = b"",
+    ) -> None:
+        """Keep a piece; ConditionNotMatch when the node has it.
+
+        The token names the piece, and its expiry as the satellite knows it.
+        """
+        self.pulse.require()
         put = self.channel.stream_unary(f"/{SERVICE}/Put", None, None)
         source = _Source(chunks)
-        told = self._told(piece)
-        if expires is not None:
-            told += ((EXPIRES, str(int(expires.timestamp()))),)
         try:
-            put(iter(source), metadata=told)
+            put(iter(source), metadata=self._told(token), timeout=_LONGEST)
         except grpc.RpcError as error:
             if source.error is not None:
                 raise source.error from None
             raise error_of(error) from error
 
-    def read(self, piece: bytes, offset: int, length: int) -> Iterator[bytes]:
+    def read(
+        self, piece: bytes, offset: int, length: int, *, token: bytes = b""
+    ) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
+        self.pulse.require()
         get = self.channel.unary_stream(f"/{SERVICE}/Get", None, None)
-        told = (*self._told(piece), (OFFSET, str(offset)), (LENGTH, str(length)))
-        call = get(b"", metadata=told)
+        told = (*self._told(token), (OFFSET, str(offset)), (LENGTH, str(length)))
+        call = get(b"", metadata=told, timeout=_LONGEST)
         try:
             yield from call
         except grpc.RpcError as error:
@@ -58,8 +77,8 @@ class RelayedNode:
     def discard(self, piece: bytes) -> None:
         """Nothing can be deleted through a relay: what is left is an orphan that upkeep removes."""
 
-    def _told(self, piece: bytes) -> tuple[tuple[str, str | bytes], ...]:
-        return (KEY, self.api_key), (NODE, self.id), (PIECE, piece)
+    def _told(self, token: bytes) -> tuple[tuple[str, str | bytes], ...]:
+        return (KEY, self.api_key), (TOKEN, token)
 
 
 class RelayedNodes(NodeDirectory):

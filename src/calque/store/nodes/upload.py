@@ -1,28 +1,38 @@
 """A segment onto its nodes: every node gets its piece, the success threshold decides.
 
-With one node the bytes stream straight through. With several, the caller's thread encodes and one
-thread a node writes. The encoder waits for as many writers as make a success and for no more: a
-slow node is given a while after that and then dropped.
+The caller's thread encodes and one thread a node writes. The encoder waits for as many writers as
+make a success and for no more: a slow node is given a while after that and then dropped. A node
+that does nothing at all for some seconds is dropped at any time, and when all is handed over there
+is a deadline for the whole.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
-from calque.errors import Aborted, CalqueError, InvalidInput, Unavailable
+from calque.errors import Aborted, CalqueError, InvalidInput, TimedOut, Unavailable
 from calque.store.chunks import Buffer
 from calque.store.nodes.erasure import Coder
 from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.pulse import ANSWER_WITHIN
 from calque.store.nodes.units import sealed_units, stripes_of
+
+_log = logging.getLogger(__name__)
 
 _AHEAD = 16
 """Stripes that a writer may lie behind before the encoder waits for it."""
+
+_CLEANING_UP = 2.0
+"""Seconds that writers of a failed upload are waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +41,22 @@ class Target:
 
     number: int
     node: PieceHolder
+    token: bytes = field(default=b"", repr=False)
+    """The satellite's leave to put the piece there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long stragglers get once the threshold is met: a share of the time it took so far."""
+    """How long stragglers get once the threshold is met: a share of the time it took so far.
+
+    ``silence``: seconds in which a node must take something of its piece. ``whole``: seconds until
+    the threshold must be met, once every byte has been handed over.
+    """
 
     least: float = 0.5
     share: float = 0.5
+    silence: float = 20.0
+    whole: float = 600.0
 
     def after(self, elapsed: float) -> float:
         return max(self.least, self.share * elapsed)
@@ -65,11 +83,6 @@ def upload_pieces(
             f"{redundancy.success} nodes must take a piece and only {len(targets)} are offered"
         )
     stripes = stripes_of(blocks, redundancy.stripe_size)
-    if redundancy.plain:
-        (target,) = targets
-        piece = piece_id(root_piece_id, target.node.id, target.number)
-        target.node.write(piece, sealed_units(piece, stripes), expires)
-        return [target]
     upload = _Upload(targets, coder, root_piece_id, expires, patience or Patience())
     return upload.run(stripes)
 
@@ -77,7 +90,14 @@ def upload_pieces(
 def discard_pieces(held: Sequence[Target], root_piece_id: bytes) -> None:
     """Remove the pieces of a segment that nobody will commit, as far as the nodes answer."""
     for target in held:
-        target.node.discard(piece_id(root_piece_id, target.node.id, target.number))
+        _discard(target.node, piece_id(root_piece_id, target.node.id, target.number))
+
+
+def _discard(node: PieceHolder, piece: bytes) -> None:
+    try:
+        node.pulse.within(ANSWER_WITHIN, partial(node.discard, piece))
+    except TimedOut as error:
+        _log.warning("node %s keeps piece %s: %s", node.name, piece.hex(), error)
 
 
 class _Writer(threading.Thread):
@@ -94,6 +114,8 @@ class _Writer(threading.Thread):
         self.stopped = False
         self.done = False
         self.error: CalqueError | None = None
+        self.moved = time.monotonic()
+        self._idle = False
 
     @property
     def alive(self) -> bool:
@@ -103,24 +125,34 @@ class _Writer(threading.Thread):
         error = None
         try:
             self.target.node.write(
-                self.piece, sealed_units(self.piece, self._shares()), self._expires
+                self.piece,
+                sealed_units(self.piece, self._shares()),
+                self._expires,
+                token=self.target.token,
             )
         except CalqueError as failure:
             error = failure
         except Exception as failure:
             error = Unavailable(f"node {self.target.node.name} failed: {failure}")
         with self._changed:
-            self.error, self.done = error, error is None and not self.stopped
+            if not self.stopped:
+                self.error, self.done = error, error is None
             late = error is None and self.stopped
             self.queue.clear()
             self._changed.notify_all()
         if late:  # nobody counts on it any more
             self.target.node.discard(self.piece)
 
+    def silent_since(self, moment: float) -> bool:
+        """Whether the node has owed us something since then; not when it waits for the source."""
+        return self.alive and not self.done and not self._idle and self.moved <= moment
+
     def _shares(self) -> Iterator[Buffer]:
         while True:
             with self._changed:
+                self._idle = True
                 self._changed.wait_for(lambda: self.queue or self.stopped)
+                self._idle, self.moved = False, time.monotonic()
                 if self.stopped:
                     raise Aborted("the upload of this piece was stopped")
                 share = self.queue.popleft()
@@ -171,29 +203,53 @@ class _Upload:
     def _offer(self, shares: list[Buffer] | None) -> None:
         """One stripe (None: the end) to every living writer, once enough of them keep up."""
         with self._changed:
-            self._changed.wait_for(lambda: self._keeping_up() >= self._success or self._hopeless())
-            self._refuse_if_hopeless()
+            self._wait(lambda: self._keeping_up() >= self._success)
             for writer in self._writers:
                 if writer.alive:
                     writer.queue.append(shares[writer.target.number] if shares else None)
             self._changed.notify_all()
 
     def _settle(self, started: float) -> list[Target]:
+        patience = self._patience
         with self._changed:
-            self._changed.wait_for(lambda: self._done() >= self._success or self._hopeless())
-            self._refuse_if_hopeless()
-            grace = self._patience.after(time.monotonic() - started)
+            self._wait(lambda: self._done() >= self._success, time.monotonic() + patience.whole)
+            grace = patience.after(time.monotonic() - started)
             self._changed.wait_for(lambda: not self._running(), timeout=grace)
             held = [writer.target for writer in self._writers if writer.done]
             self._stop()
         return held
 
+    def _wait(self, met: Callable[[], bool], deadline: float = math.inf) -> None:
+        """Until ``met``; Unavailable when it cannot be any more. Silent nodes are dropped."""
+        silence = self._patience.silence
+        while not met():
+            now = time.monotonic()
+            for writer in self._writers:
+                if writer.silent_since(now - silence) or (writer.alive and now >= deadline):
+                    self._drop(writer)
+            self._refuse_if_hopeless()
+            self._changed.wait(min(silence / 4, max(deadline - now, 0)))
+
+    def _drop(self, writer: _Writer) -> None:
+        seconds = time.monotonic() - writer.moved
+        writer.error = TimedOut(
+            f"node {writer.target.node.name} has not answered for {seconds:.0f} seconds"
+        )
+        writer.stopped = True
+        writer.target.node.pulse.missed(writer)
+        self._changed.notify_all()
+
     def _undo(self) -> None:
+        """What was written is removed, and writers that can end have ended."""
         with self._changed:
             self._stop()
             written = [writer for writer in self._writers if writer.done]
         for writer in written:
-            writer.target.node.discard(writer.piece)
+            _discard(writer.target.node, writer.piece)
+        until = time.monotonic() + _CLEANING_UP
+        for writer in self._writers:
+            if writer.error is None:
+                writer.join(max(until - time.monotonic(), 0))
 
     def _stop(self) -> None:
         for writer in self._writers:
@@ -205,6 +261,8 @@ class _Upload:
         if not self._hopeless():
             return
         failed = [writer for writer in self._writers if writer.error is not None]
+        if len(self._writers) == 1:
+            raise failed[0].error or Aborted("the upload of the only piece was stopped")
         error = Unavailable(
             f"only {len(self._writers) - len(failed)} of {len(self._writers)} nodes take pieces, "
             f"{self._success} are needed",

@@ -102,7 +102,9 @@ def _microseconds(moment: datetime | None) -> int | None:
 
 
 def _to_json(grant: AccessGrant) -> dict[str, Any]:
-    data: dict[str, Any] = {"a": grant.address, "k": _text(bytes(grant.api_key))}
+    # Where a folder lies on this machine is nobody else's business.
+    address = grant.address if "://" in grant.address else ""
+    data: dict[str, Any] = {"a": address, "k": _text(bytes(grant.api_key))}
     if grant.encryption.root is not None:
         data["r"] = _text(grant.encryption.root.reveal())
     data["p"] = [

@@ -53,9 +53,10 @@ def _remote(
             f"{segment.encrypted_size} encrypted ones: its record is damaged"
         )
     coder = Coder(redundancy_of(segment.redundancy))
+    tokens = segment.piece_tokens or [b""] * len(segment.pieces)
     sources = [
-        Source(piece.number, session.node(nodes[piece.node_id]))
-        for piece in segment.pieces
+        Source(piece.number, session.node(nodes[piece.node_id]), token)
+        for piece, token in zip(segment.pieces, tokens, strict=True)
         if piece.node_id in nodes
     ]
     end, failure = offset + length, None
@@ -94,7 +95,11 @@ def _attempt(
     last = min((span.first + span.count) * parameters.block_size, segment.encrypted_size)
     stripes = Stripes.holding(coder, segment.encrypted_size, first, last - first)
     shares = download_stripes(
-        sources, stripes, segment.root_piece_id, patience=session.settings.download_patience
+        sources,
+        stripes,
+        segment.root_piece_id,
+        patience=session.settings.download_patience,
+        silence=session.settings.download_silence,
     )
     source = ChunkReader(shares)
     try:

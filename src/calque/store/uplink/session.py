@@ -8,7 +8,7 @@ from functools import cached_property
 from calque.errors import InvalidInput
 from calque.store.metainfo import Metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.nodes.download import PATIENCE
+from calque.store.nodes.download import PATIENCE, SILENCE
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import NodeDirectory, PieceHolder
 from calque.store.nodes.upload import Patience
@@ -32,6 +32,8 @@ class UplinkSettings:
     """Segments of one upload that may be on their way to the nodes at the same time."""
     upload_patience: Patience = field(default_factory=Patience)
     download_patience: float = PATIENCE
+    download_silence: float = SILENCE
+    """Seconds after which a node that gives nothing of its piece has failed."""
     list_page: int = 1000
     segment_page: int = 64
     """Segments whose places are fetched at once while downloading."""

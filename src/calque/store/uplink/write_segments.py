@@ -149,7 +149,7 @@ def _store(
 ) -> None:
     """Pieces onto nodes, then the segment's row; ``blocks`` knows its size once all have come."""
     held = upload_pieces(
-        [Target(piece.number, session.node(piece.node)) for piece in begun.pieces],
+        [Target(each.number, session.node(each.node), each.token) for each in begun.pieces],
         Coder(redundancy_of(begun.redundancy)),
         begun.root_piece_id,
         encrypted,

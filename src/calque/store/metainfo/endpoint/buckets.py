@@ -79,10 +79,12 @@ def list_(
 
 
 def revoke(
-    satellite: Satellite, caller: Caller, request: pb.ApiKeyRevokeRequest
+    satellite: Satellite, _caller: Caller, request: pb.ApiKeyRevokeRequest
 ) -> pb.ApiKeyRevokeResponse:
     """RevokeApiKey: a key may revoke itself and what was attenuated from it."""
-    revoke_tail(satellite.database, satellite.gatekeeper.tail(caller, request.api_key))
+    revoke_tail(
+        satellite.database, satellite.gatekeeper.tail(request.header.api_key, request.api_key)
+    )
     satellite.gatekeeper.forget()
     return pb.ApiKeyRevokeResponse()
 

@@ -15,10 +15,12 @@ from calque.store.metabase.values import DeletedPieces, now_us
 from calque.store.metainfo.admin import Admin
 from calque.store.metainfo.endpoint import buckets, copies, objects, segments
 from calque.store.metainfo.endpoint.freeing import DeletePieces, keep_pieces, never
+from calque.store.metainfo.endpoint.piece_tokens import open_token
 from calque.store.metainfo.endpoint.satellite import Satellite
 from calque.store.metainfo.limits import RateLimit
 from calque.store.metainfo.metrics import Metrics
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.metainfo.settings import SatelliteSettings
 
@@ -77,9 +79,13 @@ class Endpoint(Metainfo):
         *,
         delete_pieces: DeletePieces = keep_pieces,
         clock: Callable[[], int] = now_us,
+        create: bool = True,
     ) -> Endpoint:
-        """Open the metabase at ``url``, bring its schema up to date, and serve it."""
-        database = Database.open(url, clock=clock)
+        """Open the metabase at ``url``, bring its schema up to date, and serve it.
+
+        Without ``create`` it must be there already.
+        """
+        database = Database.open(url, clock=clock, create=create)
         try:
             migrate(database)
             return cls(database, settings, delete_pieces=delete_pieces)
@@ -112,6 +118,13 @@ class Endpoint(Metainfo):
         finally:
             self.metrics.called(name, time.perf_counter() - started)
 
+    def admit_piece(
+        self, api_key: bytes, token: bytes, action: tokens.PieceToken.Action
+    ) -> tokens.PieceToken:
+        """What a token of :mod:`piece_tokens` allows; PermissionDenied unless it is the key's."""
+        caller = self._satellite.gatekeeper.admit(api_key)
+        return open_token(self._satellite, caller, token, action)
+
     def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never) -> int:
         """Delete pieces that are queued, of at most ``most`` segments; how many are gone.
 
@@ -119,6 +132,11 @@ class Endpoint(Metainfo):
         the rest is left for another time.
         """
         return self._satellite.freeing.free_waiting(most, over)
+
+    @property
+    def pieces_held(self) -> bool:
+        """Whether a backup wants every piece to stay where it is."""
+        return self._satellite.freeing.held
 
     def waiting_pieces(self) -> list[DeletedPieces]:
         """The pieces that are still to be deleted."""

@@ -12,10 +12,11 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, IntegrityError
 from calque.store.metabase.callers import calling
 from calque.store.metabase.database import Database
 from calque.store.metabase.freed_segments import freed_pages, settle_freed
+from calque.store.metabase.hold_pieces import HeldPieces
 from calque.store.metabase.nodes import Nodes
 from calque.store.metabase.promotion import FreedSegment
 from calque.store.metabase.values import DeletedPieces
@@ -46,12 +47,29 @@ class Freeing:
         self._database = database
         self._nodes = nodes
         self._delete_pieces = delete_pieces
+        self._held = HeldPieces(database)
         self._lock = threading.Lock()
         self._tried: list[FreedSegment] = []
         self._left: list[FreedSegment] = []
 
+    @property
+    def held(self) -> bool:
+        """Whether pieces are to stay on their nodes for now; also when nobody can tell."""
+        try:
+            return bool(self._held)
+        except CalqueError as error:
+            _log.warning("no piece is deleted: %s", error)
+            return True
+
     def free(self, freed: Sequence[FreedSegment]) -> int:
-        """Delete the pieces of queued segments; how many pieces are gone."""
+        """Delete the pieces of queued segments; how many pieces are gone.
+
+        A row that cannot be read stays in the queue, and the others go. All stay while a backup
+        holds the pieces.
+        """
+        if self.held:
+            return 0
+        freed = [each for each in freed if self._readable(each)]
         if not freed:
             return 0
         try:
@@ -87,7 +105,19 @@ class Freeing:
     def waiting(self) -> list[DeletedPieces]:
         """The pieces that are still to be deleted."""
         self.settle()
-        return [each for page in freed_pages(self._database) for each in self._nodes.freed(page)]
+        return [
+            each
+            for page in freed_pages(self._database)
+            for each in self._nodes.freed(filter(self._readable, page))
+        ]
+
+    def _readable(self, freed: FreedSegment) -> bool:
+        try:
+            self._nodes.unpack(freed.alias_pieces)
+        except IntegrityError as error:
+            _log.warning("pieces of %s wait: %s", freed.root_piece_id.hex(), error)
+            return False
+        return True
 
     def settle(self) -> None:
         """Take what was deleted off the queue."""

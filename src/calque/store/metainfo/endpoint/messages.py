@@ -84,6 +84,13 @@ def redundancy(scheme: Redundancy) -> pb.RedundancyScheme:
     return pb.RedundancyScheme(**scheme._asdict())
 
 
+def to_redundancy(message: pb.RedundancyScheme) -> Redundancy:
+    """A redundancy scheme out of a message."""
+    return Redundancy(
+        message.share_size, message.required, message.repair, message.success, message.total
+    )
+
+
 def node(record: NodeRecord) -> pb.Node:
     """A node as a message."""
     return pb.Node(id=record.node_id, address=record.address, placement=record.placement)

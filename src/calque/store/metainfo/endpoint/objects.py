@@ -63,6 +63,8 @@ def upload_id(satellite: Satellite, record: ObjectRecord, placement: int) -> byt
             key=record.object_key,
             stream_id=record.stream_id,
             placement=placement,
+            encryption=record.encryption,
+            expires_at=record.expires_at or 0,
         )
     )
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from calque.errors import InvalidInput, PermissionDenied
+from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
 from calque.store.metabase import list_segments as listing
 from calque.store.metabase.commit_segment import CommitSegment, commit_segment
 from calque.store.metabase.values import ROOT_PIECE_ID_SIZE, Position, Redundancy
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.caller import Caller
 from calque.store.metainfo.endpoint import messages
+from calque.store.metainfo.endpoint.piece_tokens import (
+    LIFETIME_US,
+    get_token,
+    most_encrypted,
+    most_of_piece,
+    put_token,
+)
 from calque.store.metainfo.endpoint.satellite import Satellite, page_limit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
@@ -30,6 +37,8 @@ def begin(
     scheme = satellite.settings.redundancy
     chosen = satellite.choose_nodes(upload.placement, scheme)
     root_piece_id = os.urandom(ROOT_PIECE_ID_SIZE)
+    most = most_encrypted(satellite, upload)
+    size = most_of_piece(most, scheme)
     token = tokens.SegmentToken(
         upload=upload,
         position=position.encode(),
@@ -37,13 +46,20 @@ def begin(
         redundancy=scheme.encode(),
         node_ids=[node.node_id for node in chosen],
         begun_at=satellite.database.clock(),
+        most_encrypted=most,
     )
     return pb.SegmentBeginResponse(
         segment_id=satellite.signer.sign(token),
         root_piece_id=root_piece_id,
         redundancy=messages.redundancy(scheme),
         pieces=[
-            pb.PieceLimit(number=number, node=messages.node(node))
+            pb.PieceLimit(
+                number=number,
+                node=messages.node(node),
+                token=put_token(
+                    satellite, caller, root_piece_id, number, node.node_id, size, upload.expires_at
+                ),
+            )
             for number, node in enumerate(chosen)
         ],
         placement=upload.placement,
@@ -59,7 +75,11 @@ def commit(
     if upload.project_id != caller.project_id:
         raise PermissionDenied("the segment belongs to another project")
     caller.require(Action.WRITE, upload.bucket, upload.key)
+    if satellite.database.clock() - token.begun_at > LIFETIME_US:
+        # Its pieces may be taken for orphans from now on.
+        raise FailedPrecondition("the segment was begun too long ago: begin it again")
     _check_size(request.plain_size, satellite.settings.max_segment_size)
+    _check_encrypted_size(request.encrypted_size, token.most_encrypted)
     scheme = Redundancy.decode(token.redundancy)
     _check_pieces(request.pieces, token.node_ids, scheme)
     asked = CommitSegment(
@@ -133,9 +153,30 @@ def list_(
     )
     page = listing.list_segments(satellite.database, asked)
     segments, nodes = messages.segments(page.segments, satellite.nodes)
+    if caller.may(Action.READ, bucket, key):
+        for segment in segments:
+            segment.piece_tokens.extend(_leave_to_get(satellite, caller, segment))
     return pb.SegmentListResponse(
         object=messages.object_(page.object), segments=segments, nodes=nodes, more=page.more
     )
+
+
+def _leave_to_get(satellite: Satellite, caller: Caller, segment: pb.Segment) -> Iterator[bytes]:
+    scheme = messages.to_redundancy(segment.redundancy)
+    for piece in segment.pieces:
+        yield get_token(
+            satellite,
+            caller,
+            segment.root_piece_id,
+            piece.number,
+            piece.node_id,
+            most_of_piece(segment.encrypted_size, scheme),
+        )
+
+
+def _check_encrypted_size(encrypted_size: int, most: int) -> None:
+    if not 0 <= encrypted_size <= most:
+        raise InvalidInput(f"a segment of {encrypted_size} encrypted bytes, the limit is {most}")
 
 
 def _check_size(plain_size: int, limit: int) -> None:

@@ -143,7 +143,7 @@ class Object(_message.Message):
     def __init__(self, bucket: _Optional[str] = ..., encrypted_object_key: _Optional[bytes] = ..., version: _Optional[int] = ..., stream_id: _Optional[bytes] = ..., status: _Optional[_Union[ObjectStatus, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., segment_count: _Optional[int] = ..., total_plain_size: _Optional[int] = ..., total_encrypted_size: _Optional[int] = ..., fixed_segment_size: _Optional[int] = ..., encryption_parameters: _Optional[_Union[EncryptionParameters, _Mapping]] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., zombie_deletion_deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., upload_id: _Optional[bytes] = ...) -> None: ...
 
 class Segment(_message.Message):
-    __slots__ = ("position", "created_at", "repaired_at", "expires_at", "root_piece_id", "encrypted_key_nonce", "encrypted_key", "encrypted_size", "plain_size", "plain_offset", "encrypted_etag", "redundancy", "inline_data", "inline", "pieces", "placement")
+    __slots__ = ("position", "created_at", "repaired_at", "expires_at", "root_piece_id", "encrypted_key_nonce", "encrypted_key", "encrypted_size", "plain_size", "plain_offset", "encrypted_etag", "redundancy", "inline_data", "inline", "pieces", "placement", "piece_tokens")
     POSITION_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     REPAIRED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -160,6 +160,7 @@ class Segment(_message.Message):
     INLINE_FIELD_NUMBER: _ClassVar[int]
     PIECES_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    PIECE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     position: SegmentPosition
     created_at: _timestamp_pb2.Timestamp
     repaired_at: _timestamp_pb2.Timestamp
@@ -176,7 +177,8 @@ class Segment(_message.Message):
     inline: bool
     pieces: _containers.RepeatedCompositeFieldContainer[Piece]
     placement: int
-    def __init__(self, position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repaired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., root_piece_id: _Optional[bytes] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., encrypted_size: _Optional[int] = ..., plain_size: _Optional[int] = ..., plain_offset: _Optional[int] = ..., encrypted_etag: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ..., inline_data: _Optional[bytes] = ..., inline: _Optional[bool] = ..., pieces: _Optional[_Iterable[_Union[Piece, _Mapping]]] = ..., placement: _Optional[int] = ...) -> None: ...
+    piece_tokens: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repaired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., root_piece_id: _Optional[bytes] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., encrypted_size: _Optional[int] = ..., plain_size: _Optional[int] = ..., plain_offset: _Optional[int] = ..., encrypted_etag: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ..., inline_data: _Optional[bytes] = ..., inline: _Optional[bool] = ..., pieces: _Optional[_Iterable[_Union[Piece, _Mapping]]] = ..., placement: _Optional[int] = ..., piece_tokens: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class ProjectGetRequest(_message.Message):
     __slots__ = ("header",)
@@ -447,12 +449,14 @@ class SegmentBeginRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., position: _Optional[_Union[SegmentPosition, _Mapping]] = ...) -> None: ...
 
 class PieceLimit(_message.Message):
-    __slots__ = ("number", "node")
+    __slots__ = ("number", "node", "token")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
     number: int
     node: Node
-    def __init__(self, number: _Optional[int] = ..., node: _Optional[_Union[Node, _Mapping]] = ...) -> None: ...
+    token: bytes
+    def __init__(self, number: _Optional[int] = ..., node: _Optional[_Union[Node, _Mapping]] = ..., token: _Optional[bytes] = ...) -> None: ...
 
 class SegmentBeginResponse(_message.Message):
     __slots__ = ("segment_id", "root_piece_id", "redundancy", "pieces", "placement")

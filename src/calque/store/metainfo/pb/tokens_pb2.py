@@ -24,25 +24,29 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%calque/store/metainfo/pb/tokens.proto\x12\x16\x63\x61lque.metainfo.tokens\"d\n\x0bUploadToken\x12\x12\n\nproject_id\x18\x01 \x01(\x0c\x12\x0e\n\x06\x62ucket\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\x0c\x12\x11\n\tstream_id\x18\x04 \x01(\x0c\x12\x11\n\tplacement\x18\x05 \x01(\x05\"\xa4\x01\n\x0cSegmentToken\x12\x33\n\x06upload\x18\x01 \x01(\x0b\x32#.calque.metainfo.tokens.UploadToken\x12\x10\n\x08position\x18\x02 \x01(\x03\x12\x15\n\rroot_piece_id\x18\x03 \x01(\x0c\x12\x12\n\nredundancy\x18\x04 \x01(\x03\x12\x10\n\x08node_ids\x18\x05 \x03(\x0c\x12\x10\n\x08\x62\x65gun_at\x18\x06 \x01(\x03\"\xb2\x02\n\x0eOperationToken\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32+.calque.metainfo.tokens.OperationToken.Kind\x12\x14\n\x0coperation_id\x18\x02 \x01(\x0c\x12\x12\n\nproject_id\x18\x03 \x01(\x0c\x12\x0e\n\x06\x63\x61ller\x18\x04 \x01(\x0c\x12\x0e\n\x06\x62ucket\x18\x05 \x01(\t\x12\x0b\n\x03key\x18\x06 \x01(\x0c\x12\x11\n\tstream_id\x18\x07 \x01(\x0c\x12\x12\n\nnew_bucket\x18\x08 \x01(\t\x12\x0f\n\x07new_key\x18\t \x01(\x0c\x12\x19\n\x11override_metadata\x18\n \x01(\x08\x12\x12\n\nexpires_at\x18\x0b \x01(\x03\"\'\n\x04Kind\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x08\n\x04\x43OPY\x10\x01\x12\x08\n\x04MOVE\x10\x02\"9\n\nApiKeyData\x12\x0c\n\x04head\x18\x01 \x01(\x0c\x12\x0f\n\x07\x63\x61veats\x18\x02 \x03(\x0c\x12\x0c\n\x04tail\x18\x03 \x01(\x0c\"\x7f\n\x06\x43\x61veat\x12\x12\n\noperations\x18\x01 \x03(\x05\x12+\n\x05paths\x18\x02 \x03(\x0b\x32\x1c.calque.metainfo.tokens.Path\x12\x12\n\nnot_before\x18\x03 \x01(\x03\x12\x11\n\tnot_after\x18\x04 \x01(\x03\x12\r\n\x05nonce\x18\x05 \x01(\x0c\"0\n\x04Path\x12\x0e\n\x06\x62ucket\x18\x01 \x01(\t\x12\x18\n\x10\x65ncrypted_prefix\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%calque/store/metainfo/pb/tokens.proto\x12\x16\x63\x61lque.metainfo.tokens\"\x8c\x01\n\x0bUploadToken\x12\x12\n\nproject_id\x18\x01 \x01(\x0c\x12\x0e\n\x06\x62ucket\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\x0c\x12\x11\n\tstream_id\x18\x04 \x01(\x0c\x12\x11\n\tplacement\x18\x05 \x01(\x05\x12\x12\n\nencryption\x18\x06 \x01(\x03\x12\x12\n\nexpires_at\x18\x07 \x01(\x03\"\xda\x01\n\nPieceToken\x12\x39\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32).calque.metainfo.tokens.PieceToken.Action\x12\x0e\n\x06\x63\x61ller\x18\x02 \x01(\x0c\x12\x0f\n\x07node_id\x18\x03 \x01(\x0c\x12\x10\n\x08piece_id\x18\x04 \x01(\x0c\x12\x0c\n\x04size\x18\x05 \x01(\x03\x12\x13\n\x0bvalid_until\x18\x06 \x01(\x03\x12\x12\n\nexpires_at\x18\x07 \x01(\x03\"\'\n\x06\x41\x63tion\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x07\n\x03PUT\x10\x01\x12\x07\n\x03GET\x10\x02\"\xbc\x01\n\x0cSegmentToken\x12\x33\n\x06upload\x18\x01 \x01(\x0b\x32#.calque.metainfo.tokens.UploadToken\x12\x10\n\x08position\x18\x02 \x01(\x03\x12\x15\n\rroot_piece_id\x18\x03 \x01(\x0c\x12\x12\n\nredundancy\x18\x04 \x01(\x03\x12\x10\n\x08node_ids\x18\x05 \x03(\x0c\x12\x10\n\x08\x62\x65gun_at\x18\x06 \x01(\x03\x12\x16\n\x0emost_encrypted\x18\x07 \x01(\x03\"\xb2\x02\n\x0eOperationToken\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32+.calque.metainfo.tokens.OperationToken.Kind\x12\x14\n\x0coperation_id\x18\x02 \x01(\x0c\x12\x12\n\nproject_id\x18\x03 \x01(\x0c\x12\x0e\n\x06\x63\x61ller\x18\x04 \x01(\x0c\x12\x0e\n\x06\x62ucket\x18\x05 \x01(\t\x12\x0b\n\x03key\x18\x06 \x01(\x0c\x12\x11\n\tstream_id\x18\x07 \x01(\x0c\x12\x12\n\nnew_bucket\x18\x08 \x01(\t\x12\x0f\n\x07new_key\x18\t \x01(\x0c\x12\x19\n\x11override_metadata\x18\n \x01(\x08\x12\x12\n\nexpires_at\x18\x0b \x01(\x03\"\'\n\x04Kind\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x08\n\x04\x43OPY\x10\x01\x12\x08\n\x04MOVE\x10\x02\"9\n\nApiKeyData\x12\x0c\n\x04head\x18\x01 \x01(\x0c\x12\x0f\n\x07\x63\x61veats\x18\x02 \x03(\x0c\x12\x0c\n\x04tail\x18\x03 \x01(\x0c\"\x7f\n\x06\x43\x61veat\x12\x12\n\noperations\x18\x01 \x03(\x05\x12+\n\x05paths\x18\x02 \x03(\x0b\x32\x1c.calque.metainfo.tokens.Path\x12\x12\n\nnot_before\x18\x03 \x01(\x03\x12\x11\n\tnot_after\x18\x04 \x01(\x03\x12\r\n\x05nonce\x18\x05 \x01(\x0c\"0\n\x04Path\x12\x0e\n\x06\x62ucket\x18\x01 \x01(\t\x12\x18\n\x10\x65ncrypted_prefix\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'calque.store.metainfo.pb.tokens_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_UPLOADTOKEN']._serialized_start=65
-  _globals['_UPLOADTOKEN']._serialized_end=165
-  _globals['_SEGMENTTOKEN']._serialized_start=168
-  _globals['_SEGMENTTOKEN']._serialized_end=332
-  _globals['_OPERATIONTOKEN']._serialized_start=335
-  _globals['_OPERATIONTOKEN']._serialized_end=641
-  _globals['_OPERATIONTOKEN_KIND']._serialized_start=602
-  _globals['_OPERATIONTOKEN_KIND']._serialized_end=641
-  _globals['_APIKEYDATA']._serialized_start=643
-  _globals['_APIKEYDATA']._serialized_end=700
-  _globals['_CAVEAT']._serialized_start=702
-  _globals['_CAVEAT']._serialized_end=829
-  _globals['_PATH']._serialized_start=831
-  _globals['_PATH']._serialized_end=879
+  _globals['_UPLOADTOKEN']._serialized_start=66
+  _globals['_UPLOADTOKEN']._serialized_end=206
+  _globals['_PIECETOKEN']._serialized_start=209
+  _globals['_PIECETOKEN']._serialized_end=427
+  _globals['_PIECETOKEN_ACTION']._serialized_start=388
+  _globals['_PIECETOKEN_ACTION']._serialized_end=427
+  _globals['_SEGMENTTOKEN']._serialized_start=430
+  _globals['_SEGMENTTOKEN']._serialized_end=618
+  _globals['_OPERATIONTOKEN']._serialized_start=621
+  _globals['_OPERATIONTOKEN']._serialized_end=927
+  _globals['_OPERATIONTOKEN_KIND']._serialized_start=888
+  _globals['_OPERATIONTOKEN_KIND']._serialized_end=927
+  _globals['_APIKEYDATA']._serialized_start=929
+  _globals['_APIKEYDATA']._serialized_end=986
+  _globals['_CAVEAT']._serialized_start=988
+  _globals['_CAVEAT']._serialized_end=1115
+  _globals['_PATH']._serialized_start=1117
+  _globals['_PATH']._serialized_end=1165
 # @@protoc_insertion_point(module_scope)

@@ -8,34 +8,66 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class UploadToken(_message.Message):
-    __slots__ = ("project_id", "bucket", "key", "stream_id", "placement")
+    __slots__ = ("project_id", "bucket", "key", "stream_id", "placement", "encryption", "expires_at")
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
     BUCKET_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTION_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     project_id: bytes
     bucket: str
     key: bytes
     stream_id: bytes
     placement: int
-    def __init__(self, project_id: _Optional[bytes] = ..., bucket: _Optional[str] = ..., key: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., placement: _Optional[int] = ...) -> None: ...
+    encryption: int
+    expires_at: int
+    def __init__(self, project_id: _Optional[bytes] = ..., bucket: _Optional[str] = ..., key: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., placement: _Optional[int] = ..., encryption: _Optional[int] = ..., expires_at: _Optional[int] = ...) -> None: ...
+
+class PieceToken(_message.Message):
+    __slots__ = ("action", "caller", "node_id", "piece_id", "size", "valid_until", "expires_at")
+    class Action(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        UNKNOWN: _ClassVar[PieceToken.Action]
+        PUT: _ClassVar[PieceToken.Action]
+        GET: _ClassVar[PieceToken.Action]
+    UNKNOWN: PieceToken.Action
+    PUT: PieceToken.Action
+    GET: PieceToken.Action
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    CALLER_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    PIECE_ID_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    action: PieceToken.Action
+    caller: bytes
+    node_id: bytes
+    piece_id: bytes
+    size: int
+    valid_until: int
+    expires_at: int
+    def __init__(self, action: _Optional[_Union[PieceToken.Action, str]] = ..., caller: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., piece_id: _Optional[bytes] = ..., size: _Optional[int] = ..., valid_until: _Optional[int] = ..., expires_at: _Optional[int] = ...) -> None: ...
 
 class SegmentToken(_message.Message):
-    __slots__ = ("upload", "position", "root_piece_id", "redundancy", "node_ids", "begun_at")
+    __slots__ = ("upload", "position", "root_piece_id", "redundancy", "node_ids", "begun_at", "most_encrypted")
     UPLOAD_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     ROOT_PIECE_ID_FIELD_NUMBER: _ClassVar[int]
     REDUNDANCY_FIELD_NUMBER: _ClassVar[int]
     NODE_IDS_FIELD_NUMBER: _ClassVar[int]
     BEGUN_AT_FIELD_NUMBER: _ClassVar[int]
+    MOST_ENCRYPTED_FIELD_NUMBER: _ClassVar[int]
     upload: UploadToken
     position: int
     root_piece_id: bytes
     redundancy: int
     node_ids: _containers.RepeatedScalarFieldContainer[bytes]
     begun_at: int
-    def __init__(self, upload: _Optional[_Union[UploadToken, _Mapping]] = ..., position: _Optional[int] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[int] = ..., node_ids: _Optional[_Iterable[bytes]] = ..., begun_at: _Optional[int] = ...) -> None: ...
+    most_encrypted: int
+    def __init__(self, upload: _Optional[_Union[UploadToken, _Mapping]] = ..., position: _Optional[int] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[int] = ..., node_ids: _Optional[_Iterable[bytes]] = ..., begun_at: _Optional[int] = ..., most_encrypted: _Optional[int] = ...) -> None: ...
 
 class OperationToken(_message.Message):
     __slots__ = ("kind", "operation_id", "project_id", "caller", "bucket", "key", "stream_id", "new_bucket", "new_key", "override_metadata", "expires_at")

@@ -1,0 +1,159 @@
+"""A node that says nothing costs its deadline, once: no upload, download or delete hangs on it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.errors import TimedOut, Unavailable
+from calque.operator.layers.chain import Call
+from calque.store.fsck import check_store
+from calque.store.nodes import delete, node, pulse, upload
+from calque.store.nodes.erasure import Redundancy
+from calque.store.nodes.node import Node
+from calque.store.nodes.upload import Patience
+from calque.store.open_project import open_project
+from calque.store.project import Project
+from calque.store.serve import serve_store
+from calque.store.sweep import sweep_store
+from tests.store_client.conftest import ONE
+from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
+
+FOUR_OF_SIX = Redundancy.of(4, 6, share_size=50)
+TWO_OF_SIX = Redundancy.of(2, 6, share_size=50)
+BRISK = replace(SMALL, upload_patience=Patience(least=0.05, share=0, silence=1), download_silence=1)
+
+
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small requests are given up sooner, too."""
+    for module in (pulse, node, delete, upload):
+        monkeypatch.setattr(module, "ANSWER_WITHIN", 1.0)
+
+
+@contextmanager
+def frozen(world: World, *numbers: int, verbs: tuple[str, ...] = ()) -> Iterator[None]:
+    """Some nodes never answer (these verbs, or any) until the block is over."""
+    thawed = threading.Event()
+
+    def ice(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        if not verbs or call.verb in verbs:
+            thawed.wait()
+        return proceed(call)
+
+    directory = world.store.nodes
+    whole = dict(directory._nodes)
+    before = set(threading.enumerate())
+    for number in numbers:
+        each = directory.direct()[number]
+        directory._nodes[each.id] = Node(each.id, each.root.layer(ice), each.placement)
+    try:
+        yield
+    finally:
+        thawed.set()
+        directory._nodes.update(whole)
+        for thread in set(threading.enumerate()) - before:
+            if thread.name.startswith(("piece-", "node-")):
+                thread.join()
+
+
+def brisk_project(world: World) -> Project:
+    return world.through(world.store.grant(), BRISK)
+
+
+@pytest.mark.parametrize("verbs", [(), ("write_begin",), ("write_chunk",), ("write_commit",)])
+def test_an_upload_to_two_frozen_nodes_of_six_ends(
+    make_world: Callable[..., World], verbs: tuple[str, ...]
+) -> None:
+    """Four of five that are needed answer: the error names the silent ones, and all is clean."""
+    world = make_world(FOUR_OF_SIX)
+    with frozen(world, 1, 4, verbs=verbs):
+        with pytest.raises(Unavailable) as caught:
+            brisk_project(world).upload(BUCKET, "k", os.urandom(3 * SEGMENT))
+        assert "".join(caught.value.__notes__).count("has not answered") == 2
+        # While they hang they are not waited for again.
+        with pytest.raises(Unavailable, match="5 are needed"):
+            world.project.upload(BUCKET, "k", os.urandom(SEGMENT))
+    assert world.keys() == []
+    world.project.upload(BUCKET, "k", os.urandom(SEGMENT))
+
+
+def test_two_frozen_nodes_within_the_margin_are_passed_over(
+    make_world: Callable[..., World],
+) -> None:
+    """Uploads, downloads, sweeps and deletes all succeed, and what was put off is done later."""
+    world, content = make_world(TWO_OF_SIX), os.urandom(3 * SEGMENT + 7)
+    world.project.upload(BUCKET, "before", content)
+    with frozen(world, 0, 5):
+        project = brisk_project(world)
+        project.upload(BUCKET, "during", content)
+        for key in ("before", "during"):
+            assert project.download(BUCKET, key).read() == content
+        project.delete_object(BUCKET, "before")
+        sweep_store(world.store)
+        kinds = {each.kind for each in check_store(world.store, young=True)}
+        assert kinds == {"node that does not answer"}
+        assert world.store.endpoint.waiting_pieces()
+    sweep_store(world.store)
+    assert not world.store.endpoint.waiting_pieces()
+
+
+def test_a_download_without_enough_nodes_ends(make_world: Callable[..., World]) -> None:
+    """Three of six frozen, four needed: it is said, and later it works."""
+    world, content = make_world(FOUR_OF_SIX), os.urandom(2 * SEGMENT)
+    world.project.upload(BUCKET, "k", content)
+    with frozen(world, 0, 1, 2), pytest.raises(Unavailable) as caught:
+        brisk_project(world).download(BUCKET, "k").read()
+    assert "has not answered" in "".join(caught.value.__notes__)
+    assert world.project.download(BUCKET, "k").read() == content
+
+
+def test_the_only_node_is_frozen(make_world: Callable[..., World]) -> None:
+    """Upload and download end with TimedOut; the delete stands and its pieces wait."""
+    world, content = make_world(ONE), os.urandom(2 * SEGMENT)
+    world.project.upload(BUCKET, "k", content)
+    with frozen(world, 0), pytest.raises(TimedOut):
+        brisk_project(world).upload(BUCKET, "other", content)
+    with frozen(world, 0), pytest.raises(TimedOut):
+        brisk_project(world).download(BUCKET, "k").read()
+    with frozen(world, 0):
+        assert world.project.delete_object(BUCKET, "k")
+        assert world.store.endpoint.waiting_pieces()
+    sweep_store(world.store)
+    assert world.piece_count() == 0
+
+
+def test_a_slow_source_is_not_a_silent_node(make_world: Callable[..., World]) -> None:
+    """Bytes that come late are waited for: the nodes owe nothing meanwhile."""
+    world = make_world(FOUR_OF_SIX)
+    parts = [os.urandom(SEGMENT // 2) for _ in range(3)]
+    pause = threading.Event()
+
+    def slowly() -> Iterator[bytes]:
+        for part in parts:
+            pause.wait(1.3)
+            yield part
+
+    brisk_project(world).upload(BUCKET, "k", slowly())
+    assert world.project.download(BUCKET, "k").read() == b"".join(parts)
+
+
+def test_frozen_nodes_behind_a_relay(tmp_path: Path) -> None:
+    """A client elsewhere does not hang either. (What it wrote is left to the sweep of orphans.)"""
+    world, content = World.make(tmp_path / "s", FOUR_OF_SIX), os.urandom(2 * SEGMENT)
+    with frozen(world, 2, 3), serve_store(world.store) as served:
+        grant = world.store.grant()
+        with (
+            open_project(served.address, access=grant, settings=BRISK) as project,
+            pytest.raises(Unavailable, match="5 are needed"),
+        ):
+            project.upload(BUCKET, "k", content)
+    assert world.keys() == []
+    world.close()
