@@ -46,7 +46,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 def test_commit_is_a_compare_and_set(simple: Place) -> None:
     """Of two commits on one snapshot the second is refused; a fresh one sees the marker."""
     lake = simple.statement().lake
-    lake.create(SCHEMA, ())
+    lake.draft(SCHEMA, ()).publish()
     first, second = lake.open(), lake.open()
     version = first.commit(Change(load_id="A", mark=Mark.COMMITTED))
     with pytest.raises(ConditionNotMatch):
@@ -63,17 +63,17 @@ def test_a_table_is_made_once(simple: Place) -> None:
     """Of several that make a table at once one makes it, and it keeps its id."""
     lakes = [simple.statement().lake for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda lake: lake.create(SCHEMA, ()), lakes))
+        list(pool.map(lambda lake: lake.draft(SCHEMA, ()).publish(), lakes))
     first = lakes[0].open()
     assert first.version == 0
-    lakes[1].create(SCHEMA, ())
+    lakes[1].draft(SCHEMA, ()).publish()
     assert lakes[2].open().table_id == first.table_id
 
 
 def test_abort_marker_fences_the_load(simple: Place) -> None:
     """An aborted load is found aborted by whoever opens the table afresh."""
     lake = simple.statement().lake
-    lake.create(SCHEMA, ())
+    lake.draft(SCHEMA, ()).publish()
     lake.open().commit(Change(load_id="A", mark=Mark.ABORTED))
     found = lake.open().marker("A", 0)
     assert found is not None

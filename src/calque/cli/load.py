@@ -15,7 +15,14 @@ from calque.cli.quantities import parse_duration, parse_size
 from calque.config import load_settings
 from calque.errors import CalqueError, InvalidInput, StatementInvalid
 from calque.load.api import Loader
-from calque.load.options import build_format, match, metadata_kind, on_error, validation
+from calque.load.options import (
+    build_format,
+    match,
+    metadata_kind,
+    on_error,
+    said_of_format,
+    validation,
+)
 from calque.load.report import LoadAborted, Report
 from calque.load.statement import LoadRequest
 from calque.load.work import FormatOptions, MetadataColumn
@@ -52,6 +59,19 @@ def load(
     option: Annotated[
         list[str] | None,
         typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the format."),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether line 1 of CSV files names columns."),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="Between the fields of CSV files.")
+    ] = None,
+    quote: Annotated[
+        str | None, typer.Option("--quote", help="Around fields of CSV files; none for none.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of CSV files, such as cp1252.")
     ] = None,
     files: Annotated[
         list[str] | None, typer.Option("--file", metavar="NAME", help="Only this file; repeatable.")
@@ -137,11 +157,15 @@ def load(
 
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
+    dialect = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
+    pairs = {**_options(option or []), **_said(dialect)}
+    kind = format or ("csv" if _said(dialect) else None)
     try:
         request = LoadRequest(
             stage=stage,
             into=into,
-            format=_format(format, option or []),
+            format=_format(kind, pairs),
+            said=said_of_format(kind, pairs),
             files=tuple(files or ()),
             pattern=pattern,
             force=force,
@@ -223,14 +247,31 @@ def _watch(loader: Loader, request: LoadRequest, every: float, quiet: bool, json
         raise typer.Exit(worst) from None
 
 
-def _format(kind: str | None, options: list[str]) -> FormatOptions | None:
+def _format(kind: str | None, pairs: dict[str, Any]) -> FormatOptions | None:
+    if kind is None and pairs:
+        raise StatementInvalid(
+            f"--option {next(iter(pairs))} belongs to a format", hint="Name it: --format csv."
+        )
+    return build_format(kind, pairs)
+
+
+def _said(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags of the dialect that were given."""
+    return {name: _plain(value) for name, value in flags.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return "\t" if value == "\\t" else value
+
+
+def _options(options: list[str]) -> dict[str, Any]:
     pairs: dict[str, Any] = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals:
             raise StatementInvalid(f"an option is spelled NAME=VALUE, not {option!r}")
         pairs[name] = value.encode().decode("unicode_escape") if "\\" in value else value
-    return build_format(kind, pairs)
+    return pairs
 
 
 def _names(text: str | None) -> tuple[str, ...]:

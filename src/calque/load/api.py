@@ -14,7 +14,7 @@ from calque.ledger import Ledger, open_ledger
 from calque.ledger.identity import DAY
 from calque.load.engines import engine_for
 from calque.load.flow import LoadProgress, Statement
-from calque.load.options import build_format, metadata_kind
+from calque.load.options import build_format, metadata_kind, said_of_format
 from calque.load.options import match as match_of
 from calque.load.options import on_error as on_error_of
 from calque.load.parse import parse, parse_truncate
@@ -132,6 +132,7 @@ def load(
         stage=stage,
         into=into,
         format=_format(format, format_options),
+        said=said_of_format(format, format_options or {}) if isinstance(format, str) else None,
         files=tuple(files),
         pattern=pattern,
         force=force,

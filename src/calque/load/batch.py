@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from calque import faults
@@ -49,6 +49,8 @@ class Batch:
     report: Report
     advance: OnAdvance | None = None
     archive: str | None = None
+    publish: Callable[[], None] | None = None
+    """Makes the table, where it is not there yet."""
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
@@ -78,11 +80,27 @@ class Batch:
                 self.report.load_ids.append(start.load_id)
                 raise
             if manifest is not None:
+                self._make_table(load)
                 self.report.table_version = load.commit(manifest)
         self.report.load_ids.append(start.load_id)
         if manifest is not None:
             for row in manifest.results:
                 self.report.files.add(row)
+
+    def _make_table(self, load: LoadRun) -> None:
+        """Between prepare and commit: who dies after it is rolled forward, before it leaves none.
+
+        Another may have been quicker. The commit finds out, by the id of the table that is there.
+        """
+        if self.publish is None:
+            return
+        faults.point("table.before")
+        try:
+            self.publish()
+        except CalqueError as error:
+            load.withdraw(f"the table cannot be made: {error.message}")
+            raise
+        faults.point("table.after")
 
     def _replaceable(self, snapshot: Snapshot, decisions: Sequence[Decision]) -> list[Decision]:
         """The files that can be loaded; those whose earlier rows cannot be replaced are failed."""

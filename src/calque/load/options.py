@@ -342,6 +342,18 @@ def build_format(
     return built
 
 
+RECOGNISED = ("CSV", "TSV")
+"""Formats of which only what is said is settled; the rest is recognised, where no SQL is spoken."""
+
+
+def said_of_format(kind: str | None, pairs: Mapping[str, Any]) -> frozenset[str] | None:
+    """The fields of a CSV format that its options settle; None where nothing is recognised."""
+    if kind is None or kind.upper() not in RECOGNISED:
+        return None
+    _, known, defaults = FORMATS[kind.upper()]
+    return frozenset(defaults) | {known[name.upper()][0] for name in pairs}
+
+
 def _grant(name: str, value: Any) -> None:
     """Pass what is done in any case; refuse to be told not to."""
     try:

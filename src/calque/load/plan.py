@@ -37,8 +37,8 @@ SMALL_FILES_TASK = 256 * MIB
 """Small files are read many to a task, so that they do not become small files again."""
 
 EXTENSIONS: dict[str, FormatOptions] = {
-    ".csv": CsvFormat(parse_header=True),
-    ".tsv": CsvFormat(parse_header=True, field_delimiter="\t"),
+    ".csv": CsvFormat(),
+    ".tsv": CsvFormat(field_delimiter="\t"),
     ".json": JsonFormat(),
     ".ndjson": JsonFormat(),
     ".jsonl": JsonFormat(),

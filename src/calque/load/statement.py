@@ -43,6 +43,11 @@ class LoadRequest:
     into: str
     format: FormatOptions | None = None
     """None: by the extension of the files."""
+    said: frozenset[str] | None = None
+    """The fields of a CSV format that were said; the others are recognised.
+
+    None: all of them, as in a FILE_FORMAT, whose defaults are part of what it says.
+    """
     files: tuple[str, ...] = ()
     pattern: str | None = None
     force: bool = False
@@ -146,6 +151,10 @@ class LoadRequest:
                 "RESCUE_COLUMN and SELECT cannot go together",
                 hint="try_cast in the SELECT gives NULL for what does not fit.",
             )
+
+    @property
+    def says_all_of_its_format(self) -> bool:
+        return self.format is not None and self.said is None
 
     @property
     def aborts(self) -> bool:

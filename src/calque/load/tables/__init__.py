@@ -1,6 +1,6 @@
 """Tables that files are loaded into: Delta and Iceberg under one small interface."""
 
-from calque.load.tables.base import Change, Lake, Mark, Marker, Snapshot
+from calque.load.tables.base import Change, Draft, Lake, Mark, Marker, Snapshot
 from calque.load.tables.open import TableName, open_table
 
-__all__ = ["Change", "Lake", "Mark", "Marker", "Snapshot", "TableName", "open_table"]
+__all__ = ["Change", "Draft", "Lake", "Mark", "Marker", "Snapshot", "TableName", "open_table"]
