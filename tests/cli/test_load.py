@@ -170,3 +170,32 @@ def _until(holds: object, seconds: float = 60) -> None:
             return
         time.sleep(0.2)
     raise AssertionError("it did not come to hold")
+
+
+def test_a_stage_without_files(tmp_path: Path, stage: Path) -> None:
+    """A missing stage fails; one without matching files warns, and fails where files are asked."""
+    missing = calque(tmp_path, "load", "elsewhere/", "--into", "lake/t")
+    assert missing.returncode == 1
+    assert "elsewhere" in missing.stderr
+    nothing = calque(tmp_path, "load", "in/*.parquet", "--into", "lake/t")
+    assert nothing.returncode == 0
+    assert "warning: no file matches in/*.parquet" in nothing.stderr
+    asked = calque(tmp_path, "load", "in/*.parquet", "--into", "lake/t", "--require-files")
+    assert asked.returncode == 1
+    assert calque(tmp_path, "load", "in/", "--into", "lake/t", "--require-files").returncode == 0
+
+
+def test_the_dialect_by_flags(tmp_path: Path, stage: Path) -> None:
+    """What the files leave open is said by flags, and kept for the next load."""
+    (stage / "a.csv").write_text("name;city\nanna;paris\n")
+    (stage / "b.csv").unlink()
+    open_question = calque(tmp_path, "load", "in/", "--into", "lake/t")
+    assert open_question.returncode == 2
+    assert "--header or --no-header" in open_question.stderr
+    assert not (tmp_path / "lake").exists()
+    said = calque(tmp_path, "load", "in/", "--into", "lake/t", "--header")
+    assert said.returncode == 0, said.stderr
+    assert "delimiter ';', quote \", with a header, utf-8" in said.stderr
+    (stage / "b.csv").write_text("name;city\nben;rome\n")
+    again = calque(tmp_path, "load", "in/", "--into", "lake/t", "--json")
+    assert json.loads(again.stdout)["rows_loaded"] == 1

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from calque.cli.loading import exit_code, finish, finish_aborted, load_bar, show_report
+from calque.cli.loading import finish, finish_aborted, load_bar, stop_by_sigterm
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.watching import Watch
 from calque.config import load_settings
-from calque.errors import CalqueError, InvalidInput, StatementInvalid
+from calque.errors import CalqueError, InvalidInput, NotFound, StatementInvalid
 from calque.load.api import Loader
+from calque.load.failed_files import FailedFiles
 from calque.load.options import (
     build_format,
     match,
@@ -129,6 +130,9 @@ def load(
     min_age: Annotated[
         str, typer.Option("--min-age", metavar="TIME", help="Leave younger files: 30s, 5m.")
     ] = "0s",
+    require_files: Annotated[
+        bool, typer.Option("--require-files", help="No file at all is an error.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep on loading what arrives, until stopped.")
@@ -195,10 +199,14 @@ def load(
     except InvalidInput as error:
         raise StatementInvalid(error.message, hint=error.hint) from error
     settings = load_settings(config, flags={"ledger.url": ledger})
+    stop_by_sigterm()
     with Loader(settings=settings, spark=spark) as loader:
         if watch:
-            _watch(loader, request, parse_duration(every).total_seconds(), quiet, json)
-        _once(loader, request, quiet, json)
+            seconds = _read("--every", parse_duration, every).total_seconds()
+            Watch(loader, request, seconds, json=json).run(
+                lambda asked, failed: _run(loader, asked, quiet, failed)
+            )
+        _once(loader, request, quiet, json, require_files)
 
 
 def _read(name: str, convert: Callable[[str], T], text: str) -> T:
@@ -211,40 +219,33 @@ def _read(name: str, convert: Callable[[str], T], text: str) -> T:
         raise StatementInvalid(f"{name} cannot be {text!r}: {error}") from error
 
 
-def _once(loader: Loader, request: LoadRequest, quiet: bool, json: bool) -> None:
+def _once(
+    loader: Loader, request: LoadRequest, quiet: bool, json: bool, require_files: bool
+) -> None:
     try:
         report = _run(loader, request, quiet)
     except LoadAborted as error:
         finish_aborted(error, json=json)
     else:
+        if not report.matched and not report.replayed:
+            _warn_of_nothing(request, require_files)
         finish(report, json=json)
 
 
-def _run(loader: Loader, request: LoadRequest, quiet: bool) -> Report:
+def _warn_of_nothing(request: LoadRequest, require_files: bool) -> None:
+    told = f"no file matches {request.stage}"
+    if request.pattern is not None:
+        told += f" with --pattern {request.pattern}"
+    if require_files:
+        raise NotFound(told, hint="--require-files asks for at least one.")
+    say(f"warning: {told}")
+
+
+def _run(
+    loader: Loader, request: LoadRequest, quiet: bool, failed: FailedFiles | None = None
+) -> Report:
     with load_bar(show=not quiet) as update:
-        return loader.run(request, update)
-
-
-def _watch(loader: Loader, request: LoadRequest, every: float, quiet: bool, json: bool) -> None:
-    """Load again and again; errors that may pass are told and tried again, others end it."""
-    say(f"watching {request.stage}; stop with Ctrl-C")
-    worst = 0
-    try:
-        while True:
-            begun = time.monotonic()
-            try:
-                report = _run(loader, request, quiet)
-                if report.files_loaded or not report.complete:
-                    show_report(report, json=json)
-                    worst = max(worst, exit_code(report))
-            except CalqueError as error:
-                if not error.retryable:
-                    raise
-                say(f"{error}; trying again")
-            time.sleep(max(0.0, every - (time.monotonic() - begun)))
-    except KeyboardInterrupt:
-        say("stopped watching")
-        raise typer.Exit(worst) from None
+        return loader.run(request, update, failed)
 
 
 def _format(kind: str | None, pairs: dict[str, Any]) -> FormatOptions | None:

@@ -13,6 +13,7 @@ from calque.errors import StatementInvalid
 from calque.ledger import Ledger, open_ledger
 from calque.ledger.identity import DAY
 from calque.load.engines import engine_for
+from calque.load.failed_files import FailedFiles
 from calque.load.flow import LoadProgress, Statement
 from calque.load.options import build_format, metadata_kind, said_of_format
 from calque.load.options import match as match_of
@@ -44,9 +45,15 @@ class Loader:
         self._spark = spark if spark is not None else self.settings.spark.master
         self._engines: dict[str, Engine] = {}
 
-    def run(self, request: LoadRequest, progress: OnProgress | None = None) -> Report:
-        """One statement, to its end."""
-        return Statement(request, self.settings, self.ledger, self._engine, progress).run()
+    def run(
+        self,
+        request: LoadRequest,
+        progress: OnProgress | None = None,
+        failed: FailedFiles | None = None,
+    ) -> Report:
+        """One statement, to its end; files that ``failed`` before are left alone."""
+        statement = Statement(request, self.settings, self.ledger, self._engine, progress, failed)
+        return statement.run()
 
     def truncate(self, table: str) -> Report:
         """Empty a table and forget what was loaded into it, in one commit."""
@@ -62,10 +69,14 @@ class Loader:
         )
         return self._engines.setdefault(chosen.name, chosen)
 
-    def close(self) -> None:
+    def let_go_of_engines(self) -> None:
+        """Close them; the next statement starts its own."""
         for engine in self._engines.values():
             engine.close()
         self._engines.clear()
+
+    def close(self) -> None:
+        self.let_go_of_engines()
         self.ledger.close()
 
     def __enter__(self) -> Loader:

@@ -22,7 +22,7 @@ from calque.load.replace import (
     find_earlier_rows,
     replace_actions,
 )
-from calque.load.report import LoadAborted, Report
+from calque.load.report import NOT_LOADED, LoadAborted, Report
 from calque.load.rows import Part
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
@@ -249,7 +249,7 @@ class Batch:
         for file in files:
             outcome = outcomes.get(file.location)
             row = _result(file, outcome)
-            message = row.message or f"not loaded: {_reason(error)}"
+            message = row.message or f"{NOT_LOADED}{_reason(error)}"
             results.append(replace(row, status=Status.FAILED, rows_loaded=0, message=message))
         if isinstance(error, DataError):
             for row in results:

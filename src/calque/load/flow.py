@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.config import Settings
-from calque.errors import CalqueError, DataError, NotFound, StatementInvalid
+from calque.errors import CalqueError, ConditionNotMatch, DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
+from calque.ledger.finish import FileResult
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, note_restore, register_table, void_records
 from calque.load.archive import checked_archive
@@ -20,6 +21,7 @@ from calque.load.batch import Batch, abort_of
 from calque.load.compare import Comparison, Decision
 from calque.load.dialect import as_property, choose_dialect
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
+from calque.load.failed_files import FailedFiles
 from calque.load.label import done_by_label, new_load_id, replay, uses_of_label
 from calque.load.manifest import StagedFile, Status
 from calque.load.plan import choose_format, choose_match
@@ -59,6 +61,7 @@ class Statement:
         ledger: Ledger,
         engine: EngineChoice,
         progress: Callable[[LoadProgress], None] | None = None,
+        failed: FailedFiles | None = None,
     ) -> None:
         self.request = request
         self.ledger = ledger
@@ -69,6 +72,7 @@ class Statement:
         self._choose_engine = engine
         self._engine: Engine | None = None
         self._progress = progress
+        self._failed = failed
         self._archive: str | None = None
         self._labelled = 0
         self.report = self._new_report()
@@ -155,6 +159,8 @@ class Statement:
         else:
             self._load(stage, snapshot, table, decisions)
         self.report.ignored = stage.ignored
+        if not self.report.matched:
+            stage.must_be_there()
 
     @property
     def _look_only(self) -> bool:
@@ -245,8 +251,11 @@ class Statement:
         for one in Comparison(stage, self.request, self.ledger, table, look_only=self._look_only):
             if one.status is None and one.file.location in done:
                 one = replace(one, status=Status.SKIPPED_LOADED, message="loaded by this label")
+            self.report.matched += 1
             if one.status is not None:
                 self._skip(one)
+                continue
+            if self._failed is not None and not self._failed.take(one.file):
                 continue
             if self.request.max_files is not None and count >= self.request.max_files:
                 return
@@ -288,6 +297,8 @@ class Statement:
             size = sum(file.identity.size for file in files)
             engine = self._engine_for(size)
             snapshot = self._ready(stage, snapshot, engine, files, format)
+            if snapshot is None:
+                continue
             stage.leave_out(self.lake.place)  # the listing goes on while the table fills
             table = table or self._table(snapshot)
             assert table is not None, "a table that is there is registered"
@@ -363,8 +374,8 @@ class Statement:
         engine: Engine,
         files: Sequence[StagedFile],
         format: FormatOptions,
-    ) -> Snapshot:
-        """The table, made or grown if need be."""
+    ) -> Snapshot | None:
+        """The table, drafted or grown if need be; None if no file stood still to be looked at."""
         if snapshot is None:
             return self._made(stage, engine, files, format)
         if self.request.evolve:
@@ -380,18 +391,31 @@ class Statement:
         engine: Engine,
         files: Sequence[StagedFile],
         format: FormatOptions,
-    ) -> Snapshot:
+    ) -> Snapshot | None:
         try:
             schema = schema_for_new_table(self.request, engine, files, format, stage.options)
-        except NotFound:
+        except (NotFound, ConditionNotMatch) as error:
             # Another loader may have made the table, loaded these files and purged them.
             found = self._find()
             if found is None:
-                raise
+                self._all_moved(files, error)
             return found
         self._draft = self.lake.draft(schema, self.request.partition_by, as_property(format))
         self._sampled = min(len(files), SAMPLE)
         return self._draft.snapshot
+
+    def _all_moved(self, files: Sequence[StagedFile], error: CalqueError) -> None:
+        """Files that all changed or vanished under our eyes: the next load sees them again."""
+        for file in files:
+            self.report.files.add(
+                FileResult(
+                    file.location,
+                    file.name,
+                    Status.CHANGED,
+                    bytes=file.identity.size,
+                    message=f"changed while its schema was looked for: {error.message}",
+                )
+            )
 
     def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
         return LoadStart(
