@@ -199,3 +199,20 @@ def test_the_dialect_by_flags(tmp_path: Path, stage: Path) -> None:
     (stage / "b.csv").write_text("name;city\nben;rome\n")
     again = calque(tmp_path, "load", "in/", "--into", "lake/t", "--json")
     assert json.loads(again.stdout)["rows_loaded"] == 1
+
+
+def test_a_european_file_in_one_command(tmp_path: Path, stage: Path) -> None:
+    """Schema, decimal comma, thousands and dates are said on the command line."""
+    (stage / "a.csv").write_text("tag;betrag\n31/12/2026;1.234,50\n")
+    (stage / "b.csv").unlink()
+    options = ["decimal_point=,", "thousands_separator=.", "date_format=dd/mm/yyyy"]
+    done = calque(
+        tmp_path,
+        *("load", "in/", "--into", "lake/t", "--format", "csv"),
+        *(part for one in options for part in ("-o", one)),
+        *("--schema", "tag DATE, betrag DECIMAL(10, 2)"),
+    )
+    assert done.returncode == 0, done.stderr
+    wrong = calque(tmp_path, "load", "in/", "--into", "lake/u", "--schema", "tag NONSENSE")
+    assert wrong.returncode == 2
+    assert "--schema" in wrong.stderr

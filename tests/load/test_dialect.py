@@ -8,9 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
+from sqlalchemy import select
 
 from calque.config import LedgerSettings, Secret, Settings
 from calque.errors import StatementInvalid
+from calque.ledger import open_ledger
+from calque.ledger.schema import loads
 from calque.load.api import load, sql
 from calque.load.report import Report
 from tests.load.loader import Place
@@ -157,3 +160,13 @@ def test_empty_files_beside_others(delta: Place, tmp_path: Path) -> None:
     """Files without bytes tell nothing and hinder nothing."""
     stage(delta, "", "id;name\n1;a\n", "")
     assert load_csv(delta).rows_loaded == 1
+
+
+def test_history_says_what_was_recognised(delta: Place) -> None:
+    """The statement of a load can be run again as it is, and reads the files the same way."""
+    stage(delta, "id;name\n1;a\n")
+    load_csv(delta, format="csv")
+    with open_ledger(delta.ledger) as ledger, ledger.read() as connection:
+        (statement,) = connection.execute(select(loads.c.statement)).scalars()
+    assert "FIELD_DELIMITER = ';'" in statement
+    assert "PARSE_HEADER = TRUE" in statement

@@ -25,6 +25,7 @@ from calque.load.options import (
     validation,
 )
 from calque.load.report import LoadAborted, Report
+from calque.load.schema_text import schema_of_text
 from calque.load.statement import LoadRequest
 from calque.load.work import FormatOptions, MetadataColumn
 
@@ -110,6 +111,10 @@ def load(
         list[str] | None,
         typer.Option("--metadata", metavar="COLUMN=KIND", help="Such as source=file."),
     ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option("--schema", metavar="COLUMNS", help="Of a table to be made: id BIGINT, …"),
+    ] = None,
     partition_by: Annotated[
         str | None, typer.Option("--partition-by", metavar="A,B", help="Of a table to be made.")
     ] = None,
@@ -184,6 +189,7 @@ def load(
             match=None if match_by is None else _read("--match-by", match, match_by),
             columns=_names(columns),
             metadata_columns=_metadata(metadata or []),
+            schema=None if schema is None else _read("--schema", schema_of_text, schema),
             partition_by=_names(partition_by),
             evolve=evolve,
             rescue_column=rescue,

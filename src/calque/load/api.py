@@ -20,6 +20,7 @@ from calque.load.options import match as match_of
 from calque.load.options import on_error as on_error_of
 from calque.load.parse import parse, parse_truncate
 from calque.load.report import Report
+from calque.load.schema_text import schema_of_text
 from calque.load.statement import LoadRequest, OnChanged, Validation
 from calque.load.truncate import truncate_table
 from calque.load.work import Engine, ErrorPolicy, FormatOptions, MetadataColumn
@@ -116,7 +117,7 @@ def load(
     match_by_column_name: str | None = None,
     columns: Sequence[str] = (),
     metadata_columns: Mapping[str, str] | None = None,
-    schema: pa.Schema | None = None,
+    schema: pa.Schema | str | None = None,
     partition_by: Sequence[str] = (),
     create: bool = True,
     evolve: bool = False,
@@ -156,7 +157,7 @@ def load(
         match=None if match_by_column_name is None else match_of(match_by_column_name),
         columns=tuple(columns),
         metadata_columns=_metadata(metadata_columns or {}),
-        schema=schema,
+        schema=schema_of_text(schema) if isinstance(schema, str) else schema,
         partition_by=tuple(partition_by),
         create=create,
         evolve=evolve,

@@ -315,7 +315,7 @@ class Statement:
                 advance=self._advance(len(files), size),
                 publish=self._draft.publish if self._draft is not None else None,
             )
-            start = self._start(table, snapshot, engine)
+            start = self._start(table, snapshot, engine, format)
             self._labelled += 1
             batch.run(start, snapshot, chunk, last=last)
             snapshot = self._after_first(table) if self._draft is not None else self.lake.open()
@@ -417,7 +417,12 @@ class Statement:
                 )
             )
 
-    def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
+    def _start(
+        self, table: TableRow, snapshot: Snapshot, engine: Engine, format: FormatOptions
+    ) -> LoadStart:
+        asked = self.request
+        if asked.said is not None:  # in a statement all of the format is said
+            asked = replace(asked, format=format, said=None)
         return LoadStart(
             load_id=new_load_id(self.ledger, table, self.request.label, self._labelled),
             owner=self._owner,
@@ -425,7 +430,7 @@ class Statement:
             base_version=snapshot.version,
             label=self.request.label,
             who=_who(),
-            statement=render(self.request),
+            statement=render(asked),
             engine=engine.name,
             purge=self.request.purge or self._archive is not None,
             force=self.request.force,

@@ -85,6 +85,8 @@ def strftime(value: Any) -> str | None:
     if "%" in word:
         return word
     word = word.replace('"', "")  # "T" stands for itself
+    if "MM" not in word and not re.search("[Hh]", word):
+        word = word.replace("mm", "MM")  # without hours there are no minutes: dd/mm/yyyy
     for spelled, code in _DATE_WORDS:
         word = re.sub(spelled, code, word)
     unknown = re.search(r"[A-Za-z]{2,}", re.sub("%.", "%", word))
@@ -245,6 +247,7 @@ _CSV: Options = {
     "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
     "TIME_ZONE": ("time_zone", text),
     "DECIMAL_POINT": ("decimal_point", text),
+    "THOUSANDS_SEPARATOR": ("thousands_separator", character),
     "TRUE_VALUES": ("true_values", names),
     "FALSE_VALUES": ("false_values", names),
     # Databricks

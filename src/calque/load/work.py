@@ -61,6 +61,7 @@ class CsvFormat:
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
+    thousands_separator: str | None = None  # THOUSANDS_SEPARATOR, between groups of three digits
     kind: Literal["csv"] = "csv"
 
     def __post_init__(self) -> None:
@@ -72,8 +73,21 @@ class CsvFormat:
             raise InvalidInput(f"a quote is one character, not {self.quote!r}")
         if self.escape is not None and len(self.escape) != 1:
             raise InvalidInput(f"an escape is one character, not {self.escape!r}")
+        self._check_numbers()
         if self.skip_header < 0:
             raise InvalidInput("SKIP_HEADER cannot be negative")
+
+    def _check_numbers(self) -> None:
+        marks = [
+            self.decimal_point,
+            *([self.thousands_separator] if self.thousands_separator else []),
+        ]
+        if any(len(mark) != 1 or mark.isalnum() or mark in "+-" for mark in marks):
+            raise InvalidInput(
+                "DECIMAL_POINT and THOUSANDS_SEPARATOR are one character each, such as , and ."
+            )
+        if len(set(marks)) < len(marks):
+            raise InvalidInput("DECIMAL_POINT and THOUSANDS_SEPARATOR cannot be the same")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from calque.errors import StatementInvalid
 from calque.load.formats.csv_reader import CsvReader
-from calque.load.formats.infer_text import infer_type
 from calque.load.formats.reading import ReadSpec
 from calque.load.formats.records import Dialect
 from calque.load.formats.rules import CastRules
@@ -28,6 +27,14 @@ from calque.values import KIB
 DELIMITERS = (",", ";", "\t", "|")
 _HEAD = 128 * KIB
 _RECORDS = 1000
+_TYPES = (
+    pa.int64(),
+    pa.float64(),
+    pa.bool_(),
+    pa.date32(),
+    pa.timestamp("us"),
+    pa.timestamp("us", "UTC"),
+)
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -86,6 +93,8 @@ def read_head(source: Source, format: CsvFormat) -> Head | None:
 def recognise_delimiter(heads: Sequence[Head], format: CsvFormat) -> str:
     """The only delimiter that gives all records, or nearly all, one number of fields."""
     taken = {format.record_delimiter, format.quote, format.escape, format.comment}
+    if format.decimal_point != ".":
+        taken |= {format.decimal_point, format.thousands_separator}
     free = [one for one in DELIMITERS if one not in taken]
     found = {one: _widths(heads, replace(format, field_delimiter=one)) for one in free}
     met = [one for one, widths in found.items() if max(widths, default=1) > 1]
@@ -164,23 +173,28 @@ def _vote(rows: Rows, rules: CastRules, empty: set[str]) -> Iterator[bool]:
     """A first field that has not the type of its column speaks for names, one that has against."""
     first, rest = rows[0], rows[1:]
     if not rest:
-        if any(_is_typed([field], rules) for field in first if field not in empty):
+        if any(_type_of([field], rules) for field in first if field not in empty):
             yield False  # nobody names a column 1 or 2026-01-01
         return
     named = _names(first)
     for index, field in enumerate(first):
         column = [row[index] for row in rest if index < len(row) and row[index] not in empty]
-        kind = infer_type(column, rules) if column else pa.null()
-        if pa.types.is_null(kind) or pa.types.is_string(kind) or field in empty:
+        kind = _type_of(column, rules) if column else None
+        if kind is None or field in empty:
             continue
-        if not cast_text(pa.array([field]), kind, rules).refused:
+        if _is_all([field], kind, rules):
             yield False
-        elif named and not _is_typed([field], rules):
+        elif named and _type_of([field], rules) is None:
             yield True
 
 
-def _is_typed(fields: Sequence[str], rules: CastRules) -> bool:
-    return not pa.types.is_string(infer_type(fields, rules))
+def _type_of(texts: Sequence[str], rules: CastRules) -> pa.DataType | None:
+    """A type other than text that all of these are spelled as."""
+    return next((kind for kind in _TYPES if _is_all(texts, kind, rules)), None)
+
+
+def _is_all(texts: Sequence[str], kind: pa.DataType, rules: CastRules) -> bool:
+    return not cast_text(pa.array(texts, pa.string()), kind, rules).refused
 
 
 def _names(fields: Sequence[str]) -> bool:

@@ -19,6 +19,7 @@ class CastRules:
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
+    thousands_separator: str | None = None
     hexadecimal: bool = False
     """``0x1F`` is an integer. In delimited text it is, since pyarrow, which reads most of it,
     cannot be told otherwise; and a value must not depend on which parser met it."""
