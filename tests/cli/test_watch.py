@@ -53,10 +53,11 @@ class Running:
 
 
 @contextmanager
-def watching(folder: Path, *flags: str, fault: str = "") -> Iterator[Running]:
-    """A watch over ``in/`` into ``t``, looking ten times a second."""
+def watching(folder: Path, *flags: str, fault: str = "", watch: bool = True) -> Iterator[Running]:
+    """A watch over ``in/`` into ``t``, looking ten times a second; or a single load."""
     (folder / "in").mkdir(exist_ok=True)
-    command = ["load", "in/", "--into", "./t", "--watch", "--every", "0.1s", *flags]
+    command = ["load", "in/", "--into", "./t", *flags]
+    command += ["--watch", "--every", "0.1s"] if watch else []
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "calque.cli", *command],
@@ -156,6 +157,18 @@ def test_it_ends_by_a_signal_with_its_claims_released(tmp_path: Path, number: in
     assert held(tmp_path) == []
     with open_ledger(str(tmp_path / "ledger.db")) as ledger, ledger.read() as connection:
         assert set(connection.execute(select(loads.c.state)).scalars()) == {"ABORTED"}
+
+
+def test_sigterm_ends_a_load_as_ctrl_c_does(tmp_path: Path) -> None:
+    """A load that is told to end releases its files, and the next one takes them at once."""
+    write(tmp_path, "a.csv", "id,name\n1,x\n")
+    with watching(tmp_path, fault="write.before:pause=2", watch=False) as load:
+        load.until(lambda: bool(held(tmp_path)))
+        assert load.stop(signal.SIGTERM) == 130
+    assert held(tmp_path) == []
+    with watching(tmp_path, watch=False) as load:
+        assert load.process.wait(PATIENCE) == 0
+        assert load.rows() == 1
 
 
 def held(folder: Path) -> list[object]:

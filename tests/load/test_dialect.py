@@ -170,3 +170,17 @@ def test_history_says_what_was_recognised(delta: Place) -> None:
         (statement,) = connection.execute(select(loads.c.statement)).scalars()
     assert "FIELD_DELIMITER = ';'" in statement
     assert "PARSE_HEADER = TRUE" in statement
+
+
+@pytest.mark.parametrize("kept", ["", "[]", '{"field_delimiter": 5}', '{"quote": "ab"}', "{"])
+def test_a_spoilt_property_is_no_dialect(delta: Place, kept: str) -> None:
+    """What others wrote into the table's property is not believed: files are looked at instead."""
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    DeltaTable.create(
+        delta.table,
+        Schema.from_arrow(schema),
+        configuration={"calque.csv": kept},
+        raise_if_key_not_exists=False,
+    )
+    stage(delta, "id;name\n1;a\n")
+    assert load_csv(delta).rows_loaded == 1

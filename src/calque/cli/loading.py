@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -29,7 +30,8 @@ def stop_by_sigterm() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, stop)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from calque.errors import ConditionNotMatch, NotFound
+from calque.errors import ConditionNotMatch, InvalidInput, NotFound
 from calque.load.formats.csv_evidence import (
     Head,
     marked_encoding,
@@ -38,7 +38,6 @@ _SHOWN = ("field_delimiter", "quote", "parse_header", "encoding")
 _KEPT = tuple(
     field.name for field in fields(CsvFormat) if field.name not in ("compression", "kind")
 )
-_TUPLES = ("null_if", "true_values", "false_values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,8 @@ def choose_dialect(
     kept = _kept(properties)
     if kept is not None:
         unsaid = {name: value for name, value in kept.items() if name not in said}
-        return Reading(replace(format, **unsaid), "as the table was made")
+        with suppress(InvalidInput):  # two options that cannot go together
+            return Reading(replace(format, **unsaid), "as the table was made")
     return _recognised(format, said, files, source_options, columns)
 
 
@@ -107,11 +107,19 @@ def _kept(properties: Mapping[str, str]) -> dict[str, Any] | None:
         return None
     if not isinstance(found, dict):
         return None
-    return {
-        name: tuple(value) if name in _TUPLES else value
-        for name, value in found.items()
-        if name in _KEPT
-    }
+    values = {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
+    return values if all(_fits(name, value) for name, value in values.items()) else None
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether this could be an option's value: anybody can write a table's properties."""
+    if name not in _KEPT:
+        return False
+    usual = getattr(CsvFormat(), name)
+    if isinstance(usual, tuple):
+        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+    optional = usual is None or name == "quote"
+    return (value is None and optional) or type(value) is (str if usual is None else type(usual))
 
 
 def _recognised(
