@@ -196,6 +196,11 @@ def test_the_dialect_by_flags(tmp_path: Path, stage: Path) -> None:
     said = calque(tmp_path, "load", "in/", "--into", "lake/t", "--header")
     assert said.returncode == 0, said.stderr
     assert "delimiter ';', quote \", with a header, utf-8" in said.stderr
+    (stage / "c.json").write_text('{"name": "cleo", "city": "oslo"}\n')
+    other = calque(tmp_path, "load", "in/c.json", "--into", "lake/u", "--header")
+    assert other.returncode == 2
+    assert "JSON by its name" in other.stderr
+    (stage / "c.json").unlink()
     (stage / "b.csv").write_text("name;city\nben;rome\n")
     again = calque(tmp_path, "load", "in/", "--into", "lake/t", "--json")
     assert json.loads(again.stdout)["rows_loaded"] == 1

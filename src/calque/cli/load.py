@@ -175,6 +175,7 @@ def load(
             into=into,
             format=_format(kind, pairs),
             said=said_of_format(kind, pairs),
+            format_is_implied=format is None,
             files=tuple(files or ()),
             pattern=pattern,
             force=force,

@@ -48,6 +48,8 @@ class LoadRequest:
 
     None: all of them, as in a FILE_FORMAT, whose defaults are part of what it says.
     """
+    format_is_implied: bool = False
+    """It was not named: files whose names tell another format are refused."""
     files: tuple[str, ...] = ()
     pattern: str | None = None
     force: bool = False
