@@ -198,3 +198,54 @@ def _until(holds: object, seconds: float = 60) -> None:
             return
         time.sleep(0.2)
     raise AssertionError("it did not come to hold")
+
+
+def test_a_stage_without_files(tmp_path: Path, stage: Path) -> None:
+    """A missing stage fails; one without matching files warns, and fails where files are asked."""
+    missing = calque(tmp_path, "load", "elsewhere/", "--into", "lake/t")
+    assert missing.returncode == 1
+    assert "elsewhere" in missing.stderr
+    nothing = calque(tmp_path, "load", "in/*.parquet", "--into", "lake/t")
+    assert nothing.returncode == 0
+    assert "warning: no file matches in/*.parquet" in nothing.stderr
+    asked = calque(tmp_path, "load", "in/*.parquet", "--into", "lake/t", "--require-files")
+    assert asked.returncode == 1
+    assert calque(tmp_path, "load", "in/", "--into", "lake/t", "--require-files").returncode == 0
+
+
+def test_the_dialect_by_flags(tmp_path: Path, stage: Path) -> None:
+    """What the files leave open is said by flags, and kept for the next load."""
+    (stage / "a.csv").write_text("name;city\nanna;paris\n")
+    (stage / "b.csv").unlink()
+    open_question = calque(tmp_path, "load", "in/", "--into", "lake/t")
+    assert open_question.returncode == 2
+    assert "--header or --no-header" in open_question.stderr
+    assert not (tmp_path / "lake").exists()
+    said = calque(tmp_path, "load", "in/", "--into", "lake/t", "--header")
+    assert said.returncode == 0, said.stderr
+    assert "delimiter ';', quote \", with a header, utf-8" in said.stderr
+    (stage / "c.json").write_text('{"name": "cleo", "city": "oslo"}\n')
+    other = calque(tmp_path, "load", "in/c.json", "--into", "lake/u", "--header")
+    assert other.returncode == 2
+    assert "JSON by its name" in other.stderr
+    (stage / "c.json").unlink()
+    (stage / "b.csv").write_text("name;city\nben;rome\n")
+    again = calque(tmp_path, "load", "in/", "--into", "lake/t", "--json")
+    assert json.loads(again.stdout)["rows_loaded"] == 1
+
+
+def test_a_european_file_in_one_command(tmp_path: Path, stage: Path) -> None:
+    """Schema, decimal comma, thousands and dates are said on the command line."""
+    (stage / "a.csv").write_text("tag;betrag\n31/12/2026;1.234,50\n")
+    (stage / "b.csv").unlink()
+    options = ["decimal_point=,", "thousands_separator=.", "date_format=dd/mm/yyyy"]
+    done = calque(
+        tmp_path,
+        *("load", "in/", "--into", "lake/t", "--format", "csv"),
+        *(part for one in options for part in ("-o", one)),
+        *("--schema", "tag DATE, betrag DECIMAL(10, 2)"),
+    )
+    assert done.returncode == 0, done.stderr
+    wrong = calque(tmp_path, "load", "in/", "--into", "lake/u", "--schema", "tag NONSENSE")
+    assert wrong.returncode == 2
+    assert "--schema" in wrong.stderr

@@ -21,11 +21,16 @@ class Meddling:
     name = "local"
 
     def __init__(
-        self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing
+        self,
+        *,
+        before: Callable[[], None] = nothing,
+        after: Callable[[], None] = nothing,
+        before_inference: Callable[[], None] = nothing,
     ) -> None:
         self._inner = engine_for(spark="local")
         self._before = before
         self._after = after
+        self._before_inference = before_inference
 
     def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         self._before()
@@ -40,6 +45,7 @@ class Meddling:
         *,
         skip_bad: bool = False,
     ) -> pa.Schema:
+        self._before_inference()
         return self._inner.infer(files, format, source_options, skip_bad=skip_bad)
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:

@@ -241,6 +241,15 @@ FORMAT_CASES = [
         beside="FIELD_DELIMITER = ';'",
     ),
     csv(
+        "THOUSANDS_SEPARATOR",
+        "'.'",
+        ".",
+        "1.500\n",
+        [(1500,)],
+        table=pa.schema([("n", pa.int64())]),
+        beside="DECIMAL_POINT = ','",
+    ),
+    csv(
         "TRUE_VALUES", "('yes')", ("yes",), "yes\n", [(True,)], table=pa.schema([("v", pa.bool_())])
     ),
     csv(

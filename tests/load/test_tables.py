@@ -46,7 +46,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 def test_commit_is_a_compare_and_set(simple: Place) -> None:
     """Of two commits on one snapshot the second is refused; a fresh one sees the marker."""
     lake = simple.statement().lake
-    lake.create(SCHEMA, ())
+    lake.draft(SCHEMA, ()).publish()
     first, second = lake.open(), lake.open()
     version = first.commit(Change(load_id="A", mark=Mark.COMMITTED))
     with pytest.raises(ConditionNotMatch):
@@ -63,17 +63,17 @@ def test_a_table_is_made_once(simple: Place) -> None:
     """Of several that make a table at once one makes it, and it keeps its id."""
     lakes = [simple.statement().lake for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda lake: lake.create(SCHEMA, ()), lakes))
+        list(pool.map(lambda lake: lake.draft(SCHEMA, ()).publish(), lakes))
     first = lakes[0].open()
     assert first.version == 0
-    lakes[1].create(SCHEMA, ())
+    lakes[1].draft(SCHEMA, ()).publish()
     assert lakes[2].open().table_id == first.table_id
 
 
 def test_abort_marker_fences_the_load(simple: Place) -> None:
     """An aborted load is found aborted by whoever opens the table afresh."""
     lake = simple.statement().lake
-    lake.create(SCHEMA, ())
+    lake.draft(SCHEMA, ()).publish()
     lake.open().commit(Change(load_id="A", mark=Mark.ABORTED))
     found = lake.open().marker("A", 0)
     assert found is not None
@@ -248,7 +248,7 @@ def test_statistics_are_right(simple: Place) -> None:
 
 
 def test_delta_stats_of_every_type() -> None:
-    """Bounds are exact or wider, never narrower; what JSON cannot hold is left out."""
+    """Bounds are exact or wider, never narrower; infinities are spelled as Spark does."""
     stamp = datetime(2026, 1, 1, 12, 0, 0, 1500, tzinfo=UTC)
     columns = {
         "i": ColumnStats(1, 1, 2),
@@ -256,7 +256,7 @@ def test_delta_stats_of_every_type() -> None:
         "d": ColumnStats(0, date(2026, 1, 1), date(2026, 1, 2)),
         "t": ColumnStats(0, stamp, stamp),
         "m": ColumnStats(0, Decimal("0.1"), Decimal("0.2")),
-        "f": ColumnStats(0, float("nan"), 1.0),
+        "f": ColumnStats(0, float("-inf"), 1.0),
         "b": ColumnStats(0, False, True),
     }
     schema = pa.schema([(name, pa.string()) for name in columns])
@@ -268,7 +268,18 @@ def test_delta_stats_of_every_type() -> None:
     assert stats["maxValues"]["s"] >= "z" * 40
     assert stats["minValues"]["t"] == "2026-01-01T12:00:00.001Z"
     assert stats["maxValues"]["t"] == "2026-01-01T12:00:00.002Z"
-    assert "f" not in stats["minValues"]
+    assert (stats["minValues"]["f"], stats["maxValues"]["f"]) == ("-Infinity", 1.0)
+
+
+def test_delta_stats_are_whole_or_counts() -> None:
+    """A column that has values and no bounds leaves the file with nothing but its count."""
+    schema = pa.schema([("i", pa.int64()), ("f", pa.float64())])
+    for column in (ColumnStats(0), ColumnStats(0, float("nan"), 1.0), ColumnStats(1)):
+        columns = {"i": ColumnStats(0, 1, 2), "f": column}
+        assert delta_stats(DataFile("x", 1, 2, columns=columns), schema) == '{"numRecords":2}'
+    columns = {"i": ColumnStats(0, 1, 2), "f": ColumnStats(2)}
+    stats = json.loads(delta_stats(DataFile("x", 1, 2, columns=columns), schema))
+    assert stats["nullCount"] == {"i": 0, "f": 2}
 
 
 def test_every_bound_that_can_be_written_is(simple: Place) -> None:

@@ -132,3 +132,21 @@ def test_workers_have_pyspark_compiled() -> None:
         "print(tasks.parallelize([1], 1).map(where).first() == where(0))\n"
     )
     assert done.stdout == "True\n", done.stderr
+
+
+def test_a_dead_jvm_is_started_again() -> None:
+    """A process that lives on after its JVM was killed gets another when it asks for Spark."""
+    script = """
+import os, signal, time
+from calque.spark.session import context, session
+
+first = context()
+os.kill(first._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
+again = context()
+assert again is not first
+print(again.parallelize([1, 2]).sum(), session().sql("SELECT 4 AS x").first()["x"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.split() == ["3", "4"], done.stderr

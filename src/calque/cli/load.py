@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from calque.cli.loading import exit_code, finish, finish_aborted, load_bar, show_report
+from calque.cli.loading import finish, finish_aborted, load_bar, stop_by_sigterm
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.watching import Watch
 from calque.config import load_settings
-from calque.errors import CalqueError, InvalidInput, StatementInvalid
+from calque.errors import CalqueError, InvalidInput, NotFound, StatementInvalid
 from calque.load.api import Loader
-from calque.load.options import build_format, match, metadata_kind, on_error, validation
+from calque.load.failed_files import FailedFiles
+from calque.load.options import (
+    build_format,
+    match,
+    metadata_kind,
+    on_error,
+    said_of_format,
+    validation,
+)
 from calque.load.report import LoadAborted, Report
+from calque.load.schema_text import schema_of_text
 from calque.load.statement import LoadRequest
 from calque.load.work import FormatOptions, MetadataColumn
 
@@ -59,6 +68,19 @@ def load(
         list[str] | None,
         typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the format."),
     ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether line 1 of CSV files names columns."),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="Between the fields of CSV files.")
+    ] = None,
+    quote: Annotated[
+        str | None, typer.Option("--quote", help="Around fields of CSV files; none for none.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of CSV files, such as cp1252.")
+    ] = None,
     files: Annotated[
         list[str] | None, typer.Option("--file", metavar="NAME", help="Only this file; repeatable.")
     ] = None,
@@ -95,6 +117,10 @@ def load(
         list[str] | None,
         typer.Option("--metadata", metavar="COLUMN=KIND", help="Such as source=file."),
     ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option("--schema", metavar="COLUMNS", help="Of a table to be made: id BIGINT, …"),
+    ] = None,
     partition_by: Annotated[
         str | None, typer.Option("--partition-by", metavar="A,B", help="Of a table to be made.")
     ] = None,
@@ -115,6 +141,9 @@ def load(
     min_age: Annotated[
         str, typer.Option("--min-age", metavar="TIME", help="Leave younger files: 30s, 5m.")
     ] = "0s",
+    require_files: Annotated[
+        bool, typer.Option("--require-files", help="No file at all is an error.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep on loading what arrives, until stopped.")
@@ -143,11 +172,16 @@ def load(
 
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
+    dialect = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
+    pairs = {**_options(option or []), **_said(dialect)}
+    kind = format or ("csv" if _said(dialect) else None)
     try:
         request = LoadRequest(
             stage=stage,
             into=into,
-            format=_format(format, option or []),
+            format=_format(kind, pairs),
+            said=said_of_format(kind, pairs),
+            format_is_implied=format is None,
             files=tuple(files or ()),
             pattern=pattern,
             force=force,
@@ -162,6 +196,7 @@ def load(
             match=None if match_by is None else _read("--match-by", match, match_by),
             columns=_names(columns),
             metadata_columns=_metadata(metadata or []),
+            schema=None if schema is None else _read("--schema", schema_of_text, schema),
             partition_by=_names(partition_by),
             evolve=evolve,
             rescue_column=rescue,
@@ -177,10 +212,14 @@ def load(
     except InvalidInput as error:
         raise StatementInvalid(error.message, hint=error.hint) from error
     settings = load_settings(config, flags={"ledger.url": ledger})
+    stop_by_sigterm()
     with Loader(settings=settings, spark=spark) as loader:
         if watch:
-            _watch(loader, request, parse_duration(every).total_seconds(), quiet, json)
-        _once(loader, request, quiet, json)
+            seconds = _read("--every", parse_duration, every).total_seconds()
+            Watch(loader, request, seconds, json=json).run(
+                lambda asked, failed: _run(loader, asked, quiet, failed)
+            )
+        _once(loader, request, quiet, json, require_files)
 
 
 def _read(name: str, convert: Callable[[str], T], text: str) -> T:
@@ -193,50 +232,60 @@ def _read(name: str, convert: Callable[[str], T], text: str) -> T:
         raise StatementInvalid(f"{name} cannot be {text!r}: {error}") from error
 
 
-def _once(loader: Loader, request: LoadRequest, quiet: bool, json: bool) -> None:
+def _once(
+    loader: Loader, request: LoadRequest, quiet: bool, json: bool, require_files: bool
+) -> None:
     try:
         report = _run(loader, request, quiet)
     except LoadAborted as error:
         finish_aborted(error, json=json)
     else:
+        if not report.matched and not report.replayed:
+            _warn_of_nothing(request, require_files)
         finish(report, json=json)
 
 
-def _run(loader: Loader, request: LoadRequest, quiet: bool) -> Report:
+def _warn_of_nothing(request: LoadRequest, require_files: bool) -> None:
+    told = f"no file matches {request.stage}"
+    if request.pattern is not None:
+        told += f" with --pattern {request.pattern}"
+    if require_files:
+        raise NotFound(told, hint="--require-files asks for at least one.")
+    say(f"warning: {told}")
+
+
+def _run(
+    loader: Loader, request: LoadRequest, quiet: bool, failed: FailedFiles | None = None
+) -> Report:
     with load_bar(show=not quiet) as update:
-        return loader.run(request, update)
+        return loader.run(request, update, failed)
 
 
-def _watch(loader: Loader, request: LoadRequest, every: float, quiet: bool, json: bool) -> None:
-    """Load again and again; errors that may pass are told and tried again, others end it."""
-    say(f"watching {request.stage}; stop with Ctrl-C")
-    worst = 0
-    try:
-        while True:
-            begun = time.monotonic()
-            try:
-                report = _run(loader, request, quiet)
-                if report.files_loaded or not report.complete:
-                    show_report(report, json=json)
-                    worst = max(worst, exit_code(report))
-            except CalqueError as error:
-                if not error.retryable:
-                    raise
-                say(f"{error}; trying again")
-            time.sleep(max(0.0, every - (time.monotonic() - begun)))
-    except KeyboardInterrupt:
-        say("stopped watching")
-        raise typer.Exit(worst) from None
+def _format(kind: str | None, pairs: dict[str, Any]) -> FormatOptions | None:
+    if kind is None and pairs:
+        raise StatementInvalid(
+            f"--option {next(iter(pairs))} belongs to a format", hint="Name it: --format csv."
+        )
+    return build_format(kind, pairs)
 
 
-def _format(kind: str | None, options: list[str]) -> FormatOptions | None:
+def _said(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags of the dialect that were given."""
+    return {name: _plain(value) for name, value in flags.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return "\t" if value == "\\t" else value
+
+
+def _options(options: list[str]) -> dict[str, Any]:
     pairs: dict[str, Any] = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals:
             raise StatementInvalid(f"an option is spelled NAME=VALUE, not {option!r}")
         pairs[name] = _CODE.sub(_character, value)
-    return build_format(kind, pairs)
+    return pairs
 
 
 def _character(code: re.Match[str]) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import typer
 from rich.console import Console
@@ -18,6 +21,18 @@ SHOWN = 200
 """Result rows shown to a person; programs get them all by --json."""
 
 COLUMNS = ("file", "status", "rows", "errors", "bytes", "seconds", "first error or reason")
+
+
+def stop_by_sigterm() -> None:
+    """Let SIGTERM end a load as Ctrl-C does: claims are released. A second one ends it at once."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, stop)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from calque.cli.load import Config, LedgerUrl, Spark
-from calque.cli.loading import finish, finish_aborted, load_bar
+from calque.cli.loading import finish, finish_aborted, load_bar, stop_by_sigterm
 from calque.cli.output import JsonFlag
 from calque.config import load_settings
 from calque.load.api import sql as run_sql
@@ -40,6 +40,7 @@ def sql(
     """  # noqa: E501 - an example stands on one line
     text = sys.stdin.read() if statement == "-" else statement
     settings = load_settings(config, flags={"ledger.url": ledger})
+    stop_by_sigterm()
     try:
         with load_bar(show=not quiet) as update:
             report = run_sql(text, spark=spark, settings=settings, progress=update)

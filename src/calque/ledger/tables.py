@@ -125,6 +125,17 @@ def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
         ]
 
 
+def namesakes(ledger: Ledger, table: TableRow) -> list[TableRow]:
+    """Other tables that had this one's name and have loads that are not over."""
+    key = table.key
+    return [
+        other
+        for other in tables_with_open_loads(ledger)
+        if (other.key.database, other.key.name) == (key.database, key.name)
+        and other.key.table_id != key.table_id
+    ]
+
+
 def note_restore(ledger: Ledger, table: TableRow, ranges: list[tuple[int, int]]) -> bool:
     """Whether a restore took back anything we had not seen taken back: versions ``(low, high]``.
 

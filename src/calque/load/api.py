@@ -13,12 +13,14 @@ from calque.errors import StatementInvalid
 from calque.ledger import Ledger, open_ledger
 from calque.ledger.identity import DAY
 from calque.load.engines import engine_for
+from calque.load.failed_files import FailedFiles
 from calque.load.flow import LoadProgress, Statement
-from calque.load.options import build_format, metadata_kind
+from calque.load.options import build_format, metadata_kind, said_of_format
 from calque.load.options import match as match_of
 from calque.load.options import on_error as on_error_of
 from calque.load.parse import parse, parse_truncate
 from calque.load.report import Report
+from calque.load.schema_text import schema_of_text
 from calque.load.statement import LoadRequest, OnChanged, Validation
 from calque.load.truncate import truncate_table
 from calque.load.work import Engine, ErrorPolicy, FormatOptions, MetadataColumn
@@ -44,9 +46,15 @@ class Loader:
         self._spark = spark if spark is not None else self.settings.spark.master
         self._engines: dict[str, Engine] = {}
 
-    def run(self, request: LoadRequest, progress: OnProgress | None = None) -> Report:
-        """One statement, to its end."""
-        return Statement(request, self.settings, self.ledger, self._engine, progress).run()
+    def run(
+        self,
+        request: LoadRequest,
+        progress: OnProgress | None = None,
+        failed: FailedFiles | None = None,
+    ) -> Report:
+        """One statement, to its end; files that ``failed`` before are left alone."""
+        statement = Statement(request, self.settings, self.ledger, self._engine, progress, failed)
+        return statement.run()
 
     def truncate(self, table: str) -> Report:
         """Empty a table and forget what was loaded into it, in one commit."""
@@ -62,10 +70,14 @@ class Loader:
         )
         return self._engines.setdefault(chosen.name, chosen)
 
-    def close(self) -> None:
+    def let_go_of_engines(self) -> None:
+        """Close them; the next statement starts its own."""
         for engine in self._engines.values():
             engine.close()
         self._engines.clear()
+
+    def close(self) -> None:
+        self.let_go_of_engines()
         self.ledger.close()
 
     def __enter__(self) -> Loader:
@@ -105,7 +117,7 @@ def load(
     match_by_column_name: str | None = None,
     columns: Sequence[str] = (),
     metadata_columns: Mapping[str, str] | None = None,
-    schema: pa.Schema | None = None,
+    schema: pa.Schema | str | None = None,
     partition_by: Sequence[str] = (),
     create: bool = True,
     evolve: bool = False,
@@ -132,6 +144,7 @@ def load(
         stage=stage,
         into=into,
         format=_format(format, format_options),
+        said=said_of_format(format, format_options or {}) if isinstance(format, str) else None,
         files=tuple(files),
         pattern=pattern,
         force=force,
@@ -144,7 +157,7 @@ def load(
         match=None if match_by_column_name is None else match_of(match_by_column_name),
         columns=tuple(columns),
         metadata_columns=_metadata(metadata_columns or {}),
-        schema=schema,
+        schema=schema_of_text(schema) if isinstance(schema, str) else schema,
         partition_by=tuple(partition_by),
         create=create,
         evolve=evolve,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from calque import faults
@@ -23,7 +23,7 @@ from calque.load.replace import (
     find_earlier_rows,
     replace_actions,
 )
-from calque.load.report import LoadAborted, Report
+from calque.load.report import NOT_LOADED, LoadAborted, Report
 from calque.load.rows import Part
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
@@ -50,6 +50,8 @@ class Batch:
     report: Report
     advance: OnAdvance | None = None
     archive: str | None = None
+    publish: Callable[[], None] | None = None
+    """Makes the table, where it is not there yet."""
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
@@ -83,6 +85,7 @@ class Batch:
                 self.report.load_ids.append(start.load_id)
                 raise
             if manifest is not None:
+                self._make_table(load)
                 try:
                     self.report.table_version = load.commit(manifest)
                 except Overtaken:
@@ -105,6 +108,21 @@ class Batch:
         except CalqueError:
             return False  # what went wrong first is what is told
         return rival is not None
+
+    def _make_table(self, load: LoadRun) -> None:
+        """Between prepare and commit: who dies after it is rolled forward, before it leaves none.
+
+        Another may have been quicker. The commit finds out, by the id of the table that is there.
+        """
+        if self.publish is None:
+            return
+        faults.point("table.before")
+        try:
+            self.publish()
+        except CalqueError as error:
+            load.withdraw(f"the table cannot be made: {error.message}")
+            raise
+        faults.point("table.after")
 
     def _replaceable(self, snapshot: Snapshot, decisions: Sequence[Decision]) -> list[Decision]:
         """The files that can be loaded; those whose earlier rows cannot be replaced are failed."""
@@ -257,7 +275,7 @@ class Batch:
         for file in files:
             outcome = outcomes.get(file.location)
             row = _result(file, outcome)
-            message = row.message or f"not loaded: {_reason(error)}"
+            message = row.message or f"{NOT_LOADED}{_reason(error)}"
             results.append(replace(row, status=Status.FAILED, rows_loaded=0, message=message))
         if isinstance(error, DataError):
             for row in results:

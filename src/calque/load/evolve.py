@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from calque.errors import ConditionNotMatch, DataError, StatementInvalid
+from calque.errors import ConditionNotMatch, DataError, NotFound, StatementInvalid
 from calque.load.infer import SAMPLED
 from calque.load.manifest import StagedFile
 from calque.load.metadata_columns import TYPES
@@ -74,7 +74,10 @@ def evolve_table(
     """Let the table take in the columns that the files have and it has not; the table after it."""
     if match == "position":
         raise StatementInvalid("a schema can only evolve where columns are matched by name")
-    inferred = engine.infer(files, format, source_options, skip_bad=not request.aborts)
+    try:
+        inferred = engine.infer(files, format, source_options, skip_bad=not request.aborts)
+    except (ConditionNotMatch, NotFound):
+        return snapshot  # all of them changed since they were listed, which the load will tell
     for _ in range(10):
         grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)
         if grown.equals(snapshot.target.schema):

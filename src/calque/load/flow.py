@@ -11,22 +11,25 @@ from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.config import Settings
-from calque.errors import CalqueError, DataError, NotFound, StatementInvalid
+from calque.errors import CalqueError, ConditionNotMatch, DataError, NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.expire import OldLoad, expire_some
+from calque.ledger.finish import FileResult
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, note_restore, register_table, void_records
 from calque.load.archive import checked_archive
 from calque.load.batch import Batch, abort_of
 from calque.load.commits import catch_up
 from calque.load.compare import Comparison, Decision
+from calque.load.dialect import as_property, choose_dialect
 from calque.load.evolve import SAMPLE, evolve_table, schema_for_new_table
+from calque.load.failed_files import FailedFiles
 from calque.load.label import done_by_label, new_load_id, replay, uses_of_label
 from calque.load.manifest import StagedFile, Status
 from calque.load.plan import choose_format, choose_match
 from calque.load.preview import preview
-from calque.load.protocol import recover
+from calque.load.protocol import TableGone, recover, release_lost
 from calque.load.purge import purge_sources
 from calque.load.rebuild import ledger_to_look, rebuild
 from calque.load.render import render
@@ -34,7 +37,7 @@ from calque.load.report import Report
 from calque.load.sidecar import Sidecars
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
-from calque.load.tables import Lake, Snapshot, open_table
+from calque.load.tables import Draft, Lake, Mark, Snapshot, open_table
 from calque.load.work import Engine, FormatOptions, OnAdvance
 
 EngineChoice = Callable[[int, bool], Engine]
@@ -62,36 +65,67 @@ class Statement:
         ledger: Ledger,
         engine: EngineChoice,
         progress: Callable[[LoadProgress], None] | None = None,
+        failed: FailedFiles | None = None,
     ) -> None:
         self.request = request
         self.ledger = ledger
         self.lake: Lake = open_table(request.into, settings)
+        self._draft: Draft | None = None
+        self._sampled = 0
         self._settings = settings
         self._choose_engine = engine
         self._engine: Engine | None = None
         self._progress = progress
+        self._failed = failed
         self._archive: str | None = None
         self._labelled = 0
         self._adopted = -1
         self._others = 0
-        self.report = Report(
-            self.lake.display,
-            forced=request.force,
-            dry_run=request.dry_run,
-            only_failed=request.return_failed_only,
-        )
+        self.report = self._new_report()
         self._owner = f"{this_process()}#{secrets.token_hex(4)}"
+
+    def _new_report(self) -> Report:
+        asked = self.request
+        return Report(
+            self.lake.display,
+            forced=asked.force,
+            dry_run=asked.dry_run,
+            only_failed=asked.return_failed_only,
+        )
 
     def run(self) -> Report:
         """Do it. Raises LoadAborted (with the report) when the error policy gives it up."""
         begun = time.monotonic()
         try:
-            self._run()
+            while not self._run_unless_made():
+                # Another loader made the table meanwhile: what it loaded counts.
+                self.lake, self._draft = open_table(self.request.into, self._settings), None
+                self._adopted, self._others = -1, 0
+                self.report = self._new_report()
         except DataError as error:
             self.report.seconds = time.monotonic() - begun
             raise abort_of(error, self.report) from error
         self.report.seconds = time.monotonic() - begun
         return self.report
+
+    def _run_unless_made(self) -> bool:
+        """Run; False where a table that was to be made is there by now, and not by us.
+
+        Whatever failed then may be the work of the other, which may have purged what it loaded.
+        """
+        try:
+            self._run()
+        except CalqueError:
+            if self._draft is None or not self._is_made_by_others(self._draft):
+                raise
+            return False
+        return self._draft is None or not self._is_made_by_others(self._draft)
+
+    def _is_made_by_others(self, draft: Draft) -> bool:
+        try:
+            return self.lake.open().table_id != draft.snapshot.table_id
+        except NotFound:
+            return False
 
     def _run(self) -> None:
         snapshot = self._find()
@@ -117,7 +151,18 @@ class Statement:
             self._refuse_changed(stage, table)
         if self._look_only:
             files = [one.file for one in decisions]
-            preview(self.request, stage, self.lake, snapshot, files, self._engine_for, self.report)
+            if files:
+                format = self._read_as(stage, snapshot, files)
+                preview(
+                    self.request,
+                    stage,
+                    self.lake,
+                    snapshot,
+                    files,
+                    format,
+                    self._engine_for,
+                    self.report,
+                )
         else:
             self._load(stage, snapshot, table, decisions)
             if table is not None:
@@ -127,6 +172,8 @@ class Statement:
             self.report.notes.append(
                 f"{self._others} loads of other ledgers were taken in from the table's log"
             )
+        if not self.report.matched:
+            stage.must_be_there()
 
     @property
     def _look_only(self) -> bool:
@@ -172,6 +219,9 @@ class Statement:
         if self._look_only:
             return find_table(self.ledger, key)
         table = register_table(self.ledger, key)
+        if self._draft is not None and self._draft.snapshot is snapshot:
+            void_records(self.ledger, table, [], snapshot.version)  # there is nothing to compare
+            return register_table(self.ledger, key)
         ranges = [] if table.unchecked else snapshot.restored(table.checked_version)
         if ranges and note_restore(self.ledger, table, ranges):
             self.report.notes.append(
@@ -198,7 +248,12 @@ class Statement:
         """What dead loads left: finish or abort them, remove what they had queued."""
         done = recover(self.ledger, self.lake, table, self._owner, self.request.lease_seconds)
         self.report.recovered = [f"{one.load_id}: {one.mark}" for one in done]
+        self._release_lost(table)
         self._purge(table, stage)
+
+    def _release_lost(self, table: TableRow) -> None:
+        lost = release_lost(self.ledger, self.lake, table)
+        self.report.recovered += [f"{load_id}: {Mark.ABORTED}" for load_id in lost]
 
     def _purge(self, table: TableRow, stage: Stage) -> None:
         done = purge_sources(self.ledger, table, stage, self._settings)
@@ -226,8 +281,11 @@ class Statement:
         for one in Comparison(stage, self.request, self.ledger, table, look_only=self._look_only):
             if one.status is None and one.file.location in done:
                 one = replace(one, status=Status.SKIPPED_LOADED, message="loaded by this label")
+            self.report.matched += 1
             if one.status is not None:
                 self._skip(one)
+                continue
+            if self._failed is not None and not self._failed.take(one.file):
                 continue
             if self.request.max_files is not None and count >= self.request.max_files:
                 return
@@ -262,10 +320,12 @@ class Statement:
         self._note_repetition()
         for chunk, last in _batches(decisions, self.request.batch_files):
             files = [one.file for one in chunk]
-            format = choose_format(self.request, files)
+            format = self._read_as(stage, snapshot, files)
             size = sum(file.identity.size for file in files)
             engine = self._engine_for(size)
             snapshot = self._ready(stage, snapshot, engine, files, format)
+            if snapshot is None:
+                continue
             stage.leave_out(self.lake.place)  # the listing goes on while the table fills
             advance = self._advance(len(files), size)
             while chunk:
@@ -283,12 +343,15 @@ class Statement:
                     report=self.report,
                     archive=self._archive,
                     advance=advance,
+                    publish=self._draft.publish if self._draft is not None else None,
                 )
-                start = self._start(table, snapshot, engine)
+                start = self._start(table, snapshot, engine, format)
                 self._labelled += 1
                 left = batch.run(start, snapshot, chunk, last=last)
+                snapshot = self._after_first(table) if self._draft is not None else self.lake.open()
+                if snapshot is None:
+                    break  # no file of the batch could be loaded: there is still no table
                 self._purge(table, stage)
-                snapshot = self.lake.open()
                 chunk = self._planned_anew(stage, snapshot, left) if left else []
 
     def _planned_anew(
@@ -305,6 +368,39 @@ class Statement:
             else:
                 again.append(one)
         return again
+
+    def _after_first(self, table: TableRow) -> Snapshot | None:
+        """The table that the first load made; None if it made none."""
+        draft, self._draft = self._draft, None
+        found = self._find()
+        if found is not None and draft is not None and found.table_id != draft.snapshot.table_id:
+            self._draft = draft
+            raise TableGone(f"table {self.lake.display} was made by another loader meanwhile")
+        if found is not None:
+            self._release_lost(table)
+            self._note_table()
+        return found
+
+    def _note_table(self) -> None:
+        if self.request.schema is None:
+            seen = "1 file" if self._sampled == 1 else f"{self._sampled} files"
+            self.report.notes.append(f"the table was made; its schema was inferred from {seen}")
+
+    def _read_as(
+        self, stage: Stage, snapshot: Snapshot | None, files: Sequence[StagedFile]
+    ) -> FormatOptions:
+        """The format of the files; of delimited text it is told how it is read."""
+        reading = choose_dialect(
+            self.request,
+            choose_format(self.request, files),
+            files,
+            stage.options,
+            {} if snapshot is None else snapshot.properties,
+            () if snapshot is None else snapshot.target.schema.names,
+        )
+        if reading.note is not None and reading.note not in self.report.notes:
+            self.report.notes.append(reading.note)
+        return reading.format
 
     def _note_repetition(self) -> None:
         """FORCE with a limit takes the first files each time, unless they go away."""
@@ -323,8 +419,8 @@ class Statement:
         engine: Engine,
         files: Sequence[StagedFile],
         format: FormatOptions,
-    ) -> Snapshot:
-        """The table, made or grown if need be."""
+    ) -> Snapshot | None:
+        """The table, drafted or grown if need be; None if no file stood still to be looked at."""
         if snapshot is None:
             return self._made(stage, engine, files, format)
         if self.request.evolve:
@@ -340,24 +436,38 @@ class Statement:
         engine: Engine,
         files: Sequence[StagedFile],
         format: FormatOptions,
-    ) -> Snapshot:
+    ) -> Snapshot | None:
         try:
             schema = schema_for_new_table(self.request, engine, files, format, stage.options)
-        except NotFound:
+        except (NotFound, ConditionNotMatch) as error:
             # Another loader may have made the table, loaded these files and purged them.
             found = self._find()
             if found is None:
-                raise
+                self._all_moved(files, error)
             return found
-        self.lake.create(schema, self.request.partition_by)
-        if self.request.schema is None:
-            seen = min(len(files), SAMPLE)
-            self.report.notes.append(
-                f"the table was made; its schema was inferred from {seen} files"
-            )
-        return self.lake.open()
+        self._draft = self.lake.draft(schema, self.request.partition_by, as_property(format))
+        self._sampled = min(len(files), SAMPLE)
+        return self._draft.snapshot
 
-    def _start(self, table: TableRow, snapshot: Snapshot, engine: Engine) -> LoadStart:
+    def _all_moved(self, files: Sequence[StagedFile], error: CalqueError) -> None:
+        """Files that all changed or vanished under our eyes: the next load sees them again."""
+        for file in files:
+            self.report.files.add(
+                FileResult(
+                    file.location,
+                    file.name,
+                    Status.CHANGED,
+                    bytes=file.identity.size,
+                    message=f"changed while its schema was looked for: {error.message}",
+                )
+            )
+
+    def _start(
+        self, table: TableRow, snapshot: Snapshot, engine: Engine, format: FormatOptions
+    ) -> LoadStart:
+        asked = self.request
+        if asked.said is not None:  # in a statement all of the format is said
+            asked = replace(asked, format=format, said=None)
         return LoadStart(
             load_id=new_load_id(
                 self.ledger, table, Sidecars(self.lake.place), self.request.label, self._labelled
@@ -368,7 +478,7 @@ class Statement:
             label=self.request.label,
             label_uses=self._labelled,
             who=_who(),
-            statement=render(self.request),
+            statement=render(asked),
             engine=engine.name,
             purge=self.request.purge or self._archive is not None,
             force=self.request.force,

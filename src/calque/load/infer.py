@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from calque.errors import DataError
+from calque.errors import CalqueError, ConditionNotMatch, DataError, NotFound
 from calque.load.formats.registry import infer_schema as infer_file
 from calque.load.formats.registry import raw_schema as raw_file
 from calque.load.formats.reject import Code, FileRefused
@@ -40,22 +40,28 @@ def infer_schema(
     """The schema that holds the rows of the sampled files: first, last and evenly between.
 
     ``raw``: as a transformation sees the columns, text where the format knows no types.
-    ``skip_bad``: a file that cannot be read tells nothing, as long as another one does.
+    ``skip_bad``: a file that cannot be read tells nothing, as long as another one does. So does
+    one that changed since it was listed; where all did, the error is that of the first.
     """
     chosen = sample_of([file for file in files if file.identity.size], sampled)
     operators = Operators(source_options)
     look = raw_file if raw else _distinct
     schemas, refused = [], []
+    moved: list[CalqueError] = []
     try:
         for file in chosen:
             try:
                 schemas.append(look(Source(*operators.at(file.location), Piece(file)), format))
             except FileRefused as error:
                 refused.append(error)
+            except (ConditionNotMatch, NotFound) as error:
+                moved.append(error)  # rewritten or removed since the listing: the load tells it
     finally:
         operators.close()
     if refused and not (skip_bad and schemas):
         raise refused[0]
+    if moved and not schemas:
+        raise moved[0]
     schema = unify(schemas)
     if not schema.names:
         raise DataError(

@@ -85,6 +85,8 @@ def strftime(value: Any) -> str | None:
     if "%" in word:
         return word
     word = word.replace('"', "")  # "T" stands for itself
+    if "MM" not in word and not re.search("[Hh]", word):
+        word = word.replace("mm", "MM")  # without hours there are no minutes: dd/mm/yyyy
     for spelled, code in _DATE_WORDS:
         word = re.sub(spelled, code, word)
     unknown = re.search(r"[A-Za-z]{2,}", re.sub("%.", "%", word))
@@ -246,6 +248,7 @@ _CSV: Options = {
     "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
     "TIME_ZONE": ("time_zone", text),
     "DECIMAL_POINT": ("decimal_point", text),
+    "THOUSANDS_SEPARATOR": ("thousands_separator", character),
     "TRUE_VALUES": ("true_values", names),
     "FALSE_VALUES": ("false_values", names),
     # Databricks
@@ -361,6 +364,18 @@ def build_format(
             raise StatementInvalid(f"{name} cannot be {value!r}: {error}") from error
     built: FormatOptions = made(**values)
     return built
+
+
+RECOGNISED = ("CSV", "TSV")
+"""Formats of which only what is said is settled; the rest is recognised, where no SQL is spoken."""
+
+
+def said_of_format(kind: str | None, pairs: Mapping[str, Any]) -> frozenset[str] | None:
+    """The fields of a CSV format that its options settle; None where nothing is recognised."""
+    if kind is None or kind.upper() not in RECOGNISED:
+        return None
+    _, known, defaults = FORMATS[kind.upper()]
+    return frozenset(defaults) | {known[name.upper()][0] for name in pairs}
 
 
 def _grant(name: str, value: Any) -> None:

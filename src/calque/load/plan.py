@@ -37,8 +37,8 @@ SMALL_FILES_TASK = 256 * MIB
 """Small files are read many to a task, so that they do not become small files again."""
 
 EXTENSIONS: dict[str, FormatOptions] = {
-    ".csv": CsvFormat(parse_header=True),
-    ".tsv": CsvFormat(parse_header=True, field_delimiter="\t"),
+    ".csv": CsvFormat(),
+    ".tsv": CsvFormat(field_delimiter="\t"),
     ".json": JsonFormat(),
     ".ndjson": JsonFormat(),
     ".jsonl": JsonFormat(),
@@ -62,6 +62,8 @@ def format_of(name: str) -> FormatOptions | None:
 def choose_format(request: LoadRequest, files: Sequence[StagedFile]) -> FormatOptions:
     """The request's format, else the one that every file's extension tells."""
     if request.format is not None:
+        if request.format_is_implied:
+            _refuse_others(request.format, files)
         return request.format
     found: dict[str, str] = {}
     for file in files:
@@ -80,6 +82,17 @@ def choose_format(request: LoadRequest, files: Sequence[StagedFile]) -> FormatOp
             )
         chosen = told
     return chosen
+
+
+def _refuse_others(format: FormatOptions, files: Sequence[StagedFile]) -> None:
+    for file in files:
+        told = format_of(file.name)
+        if told is not None and told.kind != format.kind:
+            raise StatementInvalid(
+                f"{file.name!r} is {told.kind.upper()} by its name, and what was said is of "
+                f"{format.kind.upper()} files",
+                hint=f"Leave it out, or say --format {format.kind} if its name is wrong.",
+            )
 
 
 def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from calque.ledger.finish import FileResult
 from calque.load.evolve import schema_for_new_table
 from calque.load.manifest import StagedFile, Status
-from calque.load.plan import choose_format, make_plan
+from calque.load.plan import make_plan
 from calque.load.report import Report
 from calque.load.stage import Stage
 from calque.load.statement import LoadRequest
@@ -25,13 +25,11 @@ def preview(
     lake: Lake,
     snapshot: Snapshot | None,
     files: Sequence[StagedFile],
+    format: FormatOptions,
     engine_for: EngineFor,
     report: Report,
 ) -> None:
     """Fill the report with the plan, or with what the validation asked for."""
-    if not files:
-        return
-    format = choose_format(request, files)
     plan = make_plan(
         request,
         "dry-run",

@@ -6,6 +6,7 @@ The table's own log is the arbiter, the ledger a cache of it.
 2. **Write**: an engine writes data files under the table's root; they mean nothing yet.
 3. **Prepare**: sources are checked against the claim, the sidecar is written, the manifest stored
    in the ledger (PREPARED). From here anyone can finish the load.
+   A table that is not there yet is made now, and not before: a load that fails leaves none.
 4. **Commit**: open the table fresh. Our marker is there? Then it is done. Has a load of another
    ledger brought one of our files since the claim? Then this one is aborted, and what is left is
    planned anew. Else one commit with the data files and the marker, as a compare-and-set on the
@@ -46,6 +47,7 @@ from calque.ledger.finish import prepare as prepare_in_ledger
 from calque.ledger.history import find_load
 from calque.ledger.lease import OpenLoad, dead_loads, renew_lease, take_over
 from calque.ledger.schema import OPEN
+from calque.ledger.tables import namesakes
 from calque.load.commits import find_rival
 from calque.load.orphans import data_files_exist, remove_orphans
 from calque.load.sidecar import Sidecars
@@ -59,6 +61,8 @@ STEPS = (
     "prepare.before",
     "prepare.sidecar",
     "prepare.after",
+    "table.before",
+    "table.after",
     "commit.before",
     "commit.after",
     "finalise.before",
@@ -137,7 +141,8 @@ class LoadRun:
                 self.ledger, self.lake, self.table, self.load_id, self.start.base_version, manifest
             )
         except TableGone as error:
-            abort_in_ledger(self.ledger, self.load_id, error.message, Manifest())
+            # No table of its id will ever be there again: nobody can commit it.
+            self.withdraw(error.message)
             raise
         except Aborted:
             raise
@@ -166,6 +171,10 @@ class LoadRun:
         self._writing = False
         abort_in_ledger(self.ledger, self.load_id, message, manifest)
         remove_orphans(self.lake, self.load_id, keep=())
+
+    def withdraw(self, message: str) -> None:
+        """Release a load whose table was never made, or is gone: no marker can be written."""
+        _release(self.ledger, self.lake, self.load_id, message)
 
     @contextmanager
     def lease(self) -> Iterator[None]:
@@ -289,6 +298,19 @@ def _recover(ledger: Ledger, lake: Lake, table: TableRow, load: OpenLoad) -> Mar
         # loads of the table with it.
         return abort(ledger, lake, table, load, manifest, error.message)[0]
     return Mark.COMMITTED
+
+
+def release_lost(ledger: Ledger, lake: Lake, table: TableRow) -> list[str]:
+    """Release dead loads of tables that had this one's name and were never made, or dropped.
+
+    This table has their place, so none of them can be committed any more.
+    """
+    released = []
+    for other in namesakes(ledger, table):
+        for load in dead_loads(ledger, other):
+            _release(ledger, lake, load.load_id, "its table was never made, or is another by now")
+            released.append(load.load_id)
+    return released
 
 
 def _settle(

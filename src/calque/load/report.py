@@ -20,6 +20,10 @@ from calque.load.work import WritePlan
 IN_MEMORY = 20_000
 _values = attrgetter(*FileResult.__slots__)
 
+NOT_LOADED = "not loaded: "
+NOT_READ = "not read: "
+"""Begin the message of a file that was given up with its load, for no fault of its own."""
+_LEFT = {Status.SKIPPED_LOADED, Status.SKIPPED_UNCERTAIN}
 GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY, Status.PLANNED}
 
 
@@ -107,6 +111,10 @@ class Report:
     """The rows that VALIDATION_MODE = RETURN_n_ROWS asked for."""
     notes: list[str] = field(default_factory=list)
     only_failed: bool = False
+    only_news: bool = False
+    """Files that were skipped are no rows: a watch meets them in every cycle."""
+    matched: int = 0
+    """Files of the stage that were looked at, skipped ones too."""
     row_errors: list[dict[str, Any]] = field(default_factory=list)
     """The errors that VALIDATION_MODE asked for; those of a load stand in the ledger."""
 
@@ -145,6 +153,8 @@ class Report:
     def rows(self) -> Iterator[FileResult]:
         """The result rows; only those that did not go well where the statement asked so."""
         for row in self.files:
+            if self.only_news and row.status in _LEFT:
+                continue
             if not self.only_failed or row.status not in GOOD:
                 yield row
 

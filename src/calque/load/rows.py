@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calque.load.manifest import DataFile, Span
-from calque.load.writing.footer import column_stats
+from calque.load.writing.footer import column_stats, columns_with_nan
 from calque.load.writing.root import TableRoot
 
 Part = tuple[str, int, int]
@@ -31,12 +31,15 @@ def cut(
     for first, count in gone:
         keep[first : first + count] = bytes(count)
     out = io.BytesIO()
+    with_nan: set[str] = set()
     with pq.ParquetWriter(out, schema, compression="zstd", compression_level=1) as writer:
         start = 0
         for batch in parquet.iter_batches():
             mask = keep[start : start + batch.num_rows]
             start += batch.num_rows
-            writer.write_batch(batch.filter(pa.array([bool(one) for one in mask])))
+            left = batch.filter(pa.array([bool(one) for one in mask]))
+            with_nan |= columns_with_nan(left)
+            writer.write_batch(left)
     body = out.getvalue()
     root.operator.write(root.full(new_path), body)
     return replace(
@@ -44,7 +47,7 @@ def cut(
         path=new_path,
         size=len(body),
         rows=sum(keep),
-        columns=column_stats(pq.read_metadata(io.BytesIO(body))),
+        columns=column_stats(pq.read_metadata(io.BytesIO(body)), with_nan=with_nan),
         spans=tuple(_shifted_spans(file.spans, gone)),
     )
 

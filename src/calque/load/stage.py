@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any, cast
@@ -76,6 +77,21 @@ class Stage:
                 self._single = found
                 return
         self._path += "/"
+
+    def must_be_there(self) -> None:
+        """Raise NotFound where the stage's folder or bucket is not there.
+
+        Services without folders have told of a missing bucket when it was listed.
+        """
+        if self._single is not None or self.operator.scheme not in ("fs", "file"):
+            return
+        try:
+            with suppress(IsADirectory):
+                self.operator.stat(self._path.rstrip("/"))
+        except NotFound as error:
+            raise NotFound(
+                f"the stage {self.prefix} is not there", hint="Check its spelling."
+            ) from error
 
     @property
     def prefix(self) -> str:

@@ -43,6 +43,13 @@ class LoadRequest:
     into: str
     format: FormatOptions | None = None
     """None: by the extension of the files."""
+    said: frozenset[str] | None = None
+    """The fields of a CSV format that were said; the others are recognised.
+
+    None: all of them, as in a FILE_FORMAT, whose defaults are part of what it says.
+    """
+    format_is_implied: bool = False
+    """It was not named: files whose names tell another format are refused."""
     files: tuple[str, ...] = ()
     pattern: str | None = None
     force: bool = False
@@ -146,6 +153,10 @@ class LoadRequest:
                 "RESCUE_COLUMN and SELECT cannot go together",
                 hint="try_cast in the SELECT gives NULL for what does not fit.",
             )
+
+    @property
+    def says_all_of_its_format(self) -> bool:
+        return self.format is not None and self.said is None
 
     @property
     def aborts(self) -> bool:

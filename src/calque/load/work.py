@@ -65,6 +65,7 @@ class CsvFormat:
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
+    thousands_separator: str | None = None  # THOUSANDS_SEPARATOR, between groups of three digits
     kind: Literal["csv"] = "csv"
 
     def __post_init__(self) -> None:
@@ -83,8 +84,21 @@ class CsvFormat:
                 f"ESCAPE_STYLE is one of {', '.join(get_args(EscapeStyle))}, "
                 f"not {self.escape_style!r}"
             )
+        self._check_numbers()
         if self.skip_header < 0:
             raise InvalidInput("SKIP_HEADER cannot be negative")
+
+    def _check_numbers(self) -> None:
+        marks = [
+            self.decimal_point,
+            *([self.thousands_separator] if self.thousands_separator else []),
+        ]
+        if any(len(mark) != 1 or mark.isalnum() or mark in "+-" for mark in marks):
+            raise InvalidInput(
+                "DECIMAL_POINT and THOUSANDS_SEPARATOR are one character each, such as , and ."
+            )
+        if len(set(marks)) < len(marks):
+            raise InvalidInput("DECIMAL_POINT and THOUSANDS_SEPARATOR cannot be the same")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

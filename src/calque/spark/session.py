@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,7 +103,35 @@ def _active() -> SparkContext | None:
         return None  # and it is better imported while the JVM starts
     from pyspark import SparkContext
 
-    return SparkContext._active_spark_context
+    active = SparkContext._active_spark_context
+    if active is not None and not _answers(active):
+        _forget(active)
+        return None
+    return active
+
+
+def _answers(active: SparkContext) -> bool:
+    """Whether the JVM of a context is alive: it may have been killed since."""
+    try:
+        active._jsc.sc().isStopped()
+    except Exception:  # of the socket, of Py4J, or of what is left of either
+        return False
+    return True
+
+
+def _forget(dead: SparkContext) -> None:
+    """Let pyspark know nothing of a JVM that is gone, so that another can be started."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with suppress(Exception):
+        dead.stop()
+    with SparkContext._lock:
+        SparkContext._active_spark_context = None
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
 
 
 def _start(options: SparkOptions) -> SparkContext:

@@ -19,6 +19,7 @@ class CastRules:
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
+    thousands_separator: str | None = None
 
     def __post_init__(self) -> None:
         if self.time_zone is not None:

@@ -172,7 +172,9 @@ def _by_pattern(
     rules: CastRules,
 ) -> Cells:
     """Cast the column; on failure set apart what does not even look right, then halve."""
-    pointed = values if pa.types.is_integer(target) else _point(values, rules)
+    pointed = _ungrouped(values, rules)
+    if not pa.types.is_integer(target):
+        pointed = _point(values, rules)
     try:
         return Cells(cast(pointed))
     except pa.ArrowInvalid:
@@ -239,7 +241,18 @@ def _rolled_over(values: pa.Array, parsed: pa.Array, format: str) -> list[int]:
     return [row for row in rows if _moment(values[row].as_py(), format) is None]
 
 
+def _ungrouped(values: pa.Array, rules: CastRules) -> pa.Array:
+    """Numbers without the separators of their thousands; what is not grouped by three stays."""
+    mark = rules.thousands_separator
+    if mark is None:
+        return values
+    point, comma = re.escape(rules.decimal_point), re.escape(mark)
+    grouped = _matches(values, rf"^\s*[+-]?[0-9]{{1,3}}({comma}[0-9]{{3}})+({point}[0-9]*)?\s*$")
+    return pc.if_else(grouped, pc.replace_substring(values, mark, ""), values)
+
+
 def _point(values: pa.Array, rules: CastRules) -> pa.Array:
+    values = _ungrouped(values, rules)
     if rules.decimal_point == ".":
         return values
     swapped = pc.replace_substring(values, ".", "\x00")

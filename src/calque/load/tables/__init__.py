@@ -1,11 +1,12 @@
 """Tables that files are loaded into: Delta and Iceberg under one small interface."""
 
-from calque.load.tables.base import Change, Committed, Lake, Mark, Marker, Snapshot
+from calque.load.tables.base import Change, Committed, Draft, Lake, Mark, Marker, Snapshot
 from calque.load.tables.open import TableName, open_table
 
 __all__ = [
     "Change",
     "Committed",
+    "Draft",
     "Lake",
     "Mark",
     "Marker",

@@ -10,9 +10,10 @@ load can be finished by another process from what the ledger holds:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -77,6 +78,10 @@ class Snapshot(Protocol):
     @property
     def target(self) -> TargetSchema: ...
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What is written down with the table."""
+
     def marker(self, load_id: str, base_version: int) -> Marker | None:
         """The load's marker. ``base_version`` is the version at which the load was claimed.
 
@@ -111,6 +116,19 @@ class Snapshot(Protocol):
         """Commit a schema that adds nullable columns or widens types."""
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A table that is to be made: everything of it is known, and nobody sees it yet."""
+
+    snapshot: Snapshot
+    """The table as it will be at first; nothing can be committed on it."""
+    publish: Callable[[], None]
+    """Make the table; nothing is done if it, or another of its name, is there already.
+
+    Whose it became is told by the id of the table that is there then.
+    """
+
+
 class Lake(Protocol):
     """A table by name: where it is, whether or not it exists yet."""
 
@@ -139,8 +157,13 @@ class Lake(Protocol):
     def open(self) -> Snapshot:
         """Read the table afresh; NotFound if it is not there."""
 
-    def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-        """Make the table; nothing is done if somebody else was quicker."""
+    def draft(
+        self,
+        schema: pa.Schema,
+        partition_by: Sequence[str],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> Draft:
+        """Prepare the table without making it. Until it is published this lake knows its place."""
 
     def key(self, snapshot: Snapshot) -> TableKey:
         """The table's key in the ledger, equal for every spelling of its name."""

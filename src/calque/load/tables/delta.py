@@ -6,10 +6,15 @@ version that was read. A commit that carries our app id stays findable through c
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -17,10 +22,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.transaction import AddAction, RemoveAction, Transaction
 
-from calque.errors import ConditionNotMatch, DataError, Unsupported
+from calque.errors import AlreadyExists, ConditionNotMatch, DataError, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
-from calque.load.tables.base import Change, Committed, Mark, Marker, Snapshot
+from calque.load.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
 from calque.load.tables.delta_log import read_commits
 from calque.load.tables.errors import DELTA, map_error, mapped
 from calque.load.tables.stats import delta_stats
@@ -30,6 +35,7 @@ from calque.load.writing.root import TableRoot
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
 OURS = "calque/"
+FIRST_ENTRY = f"_delta_log/{0:020}.json"
 NUMBERS = {mark: number for number, mark in MARKS.items()}
 
 
@@ -75,23 +81,38 @@ class DeltaLake:
     def _storage(self) -> dict[str, str] | None:
         return delta_options(self.place.operator, self.options)
 
-    def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+    def draft(
+        self,
+        schema: pa.Schema,
+        partition_by: Sequence[str],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> Draft:
+        """The library makes the table aside; what it wrote becomes the first entry of the log."""
         kept = self._schema(schema)
-        try:
-            DeltaTable.create(
-                self.uri,
+        with tempfile.TemporaryDirectory(prefix="calque-") as aside, mapped(DELTA, self.display):
+            table = DeltaTable.create(
+                aside,
                 kept,
-                mode="error",
                 partition_by=list(partition_by),
-                storage_options=self._storage(),
-                # A retry would become version 1 and give the table that is there another id.
-                commit_properties=CommitProperties(max_commit_retries=0),
+                configuration=dict(properties),
+                raise_if_key_not_exists=False,
             )
-        except Exception as error:
-            ours = map_error(error, DELTA, self.display)
-            if isinstance(ours, ConditionNotMatch) or "already exists" in str(error):
-                return
-            raise ours from error
+            entry = self._relocated((Path(aside) / FIRST_ENTRY).read_text())
+        return Draft(
+            DeltaSnapshot(table, self.display, None, self.place), lambda: self._publish(entry)
+        )
+
+    def _relocated(self, entry: str) -> bytes:
+        """The entry as if the table had been made where it will be."""
+        actions = [json.loads(line) for line in entry.splitlines()]
+        for action in actions:
+            action.get("commitInfo", {}).get("operationParameters", {})["location"] = self.uri
+        lines = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in actions]
+        return "\n".join(lines).encode()
+
+    def _publish(self, entry: bytes) -> None:
+        with suppress(ConditionNotMatch, AlreadyExists):
+            self.place.operator.write(self.place.full(FIRST_ENTRY), entry, if_not_exists=True)
 
     def _schema(self, schema: pa.Schema) -> Schema:
         try:
@@ -145,6 +166,10 @@ class DeltaSnapshot:
             schema=pa.schema(cast(Any, self._table.schema().to_arrow())),
             partition_columns=tuple(self._metadata.partition_columns),
         )
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return {name: value for name, value in self._metadata.configuration.items() if value}
 
     def refuse_unsupported(self) -> None:
         """Refuse tables whose rules a file written by us could break."""

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, cast
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import DataFileContent, FileFormat
-from pyiceberg.table import Table, TableProperties
+from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
@@ -35,7 +36,7 @@ from calque.errors import CalqueError, DataError, Unsupported
 from calque.ledger import TableKey
 from calque.load.manifest import DataFile
 from calque.load.places import service_options
-from calque.load.tables.base import Change, Committed, Mark, Marker, Snapshot
+from calque.load.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
 from calque.load.tables.errors import ICEBERG, mapped
 from calque.load.tables.iceberg_files import (
     bounds_as_bytes,
@@ -78,6 +79,7 @@ class IcebergLake:
         self.display = display
         self.options = dict(options or {})
         self._own = frozenset(catalog.properties)
+        self._drafted: Table | None = None
 
     @cached_property
     def root(self) -> str:
@@ -86,7 +88,7 @@ class IcebergLake:
 
     @cached_property
     def place(self) -> TableRoot:
-        location = self._load().location()
+        location = (self._drafted or self._load()).location()
         return TableRoot.at(location, service_options(location, self.options, self.display))
 
     def _load(self) -> Table:
@@ -118,34 +120,62 @@ class IcebergLake:
         snapshot.refuse_unsupported()
         return snapshot
 
-    def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-        """Catalogs tell a lost race in many words; what counts is that the table is there."""
-        for left in reversed(range(5)):
-            try:
-                with mapped(ICEBERG, self.display):
-                    self._hand_over()
-                    with suppress(NamespaceAlreadyExistsError):
-                        self._catalog.create_namespace(self._identifier[:-1])
-                    self._create(schema, partition_by)
-                return
-            except CalqueError:
-                if self._catalog.table_exists(self._identifier):
-                    return
-                if not left:
-                    raise
-                time.sleep(0.05 * random.random())
-
-    def _create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-        transaction = self._catalog.create_table_transaction(
-            self._identifier, schema, location=self._location, properties={RETRIES: "0"}
-        )
-        # Copied Parquet files carry no field ids; the mapping lets every reader find their columns.
-        mapping = transaction.table_metadata.schema().name_mapping.model_dump_json()
-        with transaction:
+    def draft(
+        self,
+        schema: pa.Schema,
+        partition_by: Sequence[str],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> Draft:
+        """A transaction that makes the table, and is committed when the draft is published."""
+        self._until_there(self._make_namespace, self._has_namespace)
+        with mapped(ICEBERG, self.display):
+            self._hand_over()
+            transaction = self._catalog.create_table_transaction(
+                self._identifier,
+                schema,
+                location=self._location,
+                properties={RETRIES: "0", **properties},
+            )
+            # Copied Parquet files carry no field ids; by the mapping readers find their columns.
+            mapping = transaction.table_metadata.schema().name_mapping.model_dump_json()
             with transaction.update_spec() as spec:
                 for column in partition_by:
                     spec.add_identity(column)
             transaction.set_properties({NAMES: mapping})
+        self._drafted = _as_it_will_be(transaction, self._catalog)
+        for known in ("root", "place", "_schema"):  # of an earlier draft that came to nothing
+            self.__dict__.pop(known, None)
+        snapshot = IcebergSnapshot(self._drafted, self.display)
+        return Draft(snapshot, lambda: self._publish(transaction))
+
+    def _publish(self, transaction: Transaction) -> None:
+        self._until_there(
+            transaction.commit_transaction,
+            lambda: self._catalog.table_exists(self._identifier),
+        )
+
+    def _make_namespace(self) -> None:
+        with suppress(NamespaceAlreadyExistsError):
+            self._catalog.create_namespace(self._identifier[:-1])
+
+    def _has_namespace(self) -> bool:
+        return self._catalog.namespace_exists(self._identifier[:-1])
+
+    def _until_there(self, make: Callable[[], object], is_there: Callable[[], bool]) -> None:
+        """Catalogs tell a lost race in many words; what counts is that the thing is there."""
+        for left in reversed(range(5)):
+            try:
+                with mapped(ICEBERG, self.display):
+                    self._hand_over()
+                    make()
+                return
+            except CalqueError:
+                with mapped(ICEBERG, self.display):
+                    if is_there():
+                        return
+                if not left:
+                    raise
+                time.sleep(0.05 * random.random())
 
     def key(self, snapshot: Snapshot) -> TableKey:
         return TableKey(self._database, ".".join(self._identifier), snapshot.table_id, self.root)
@@ -161,7 +191,19 @@ class IcebergLake:
 
     @cached_property
     def _schema(self) -> Any:
-        return self._load().schema()
+        return (self._drafted or self._load()).schema()
+
+
+def _as_it_will_be(transaction: Transaction, catalog: Catalog) -> Table:
+    """The table that a transaction is about to make."""
+    staged = transaction._table
+    return Table(
+        staged.name(),
+        metadata=transaction.table_metadata,
+        metadata_location=staged.metadata_location,
+        io=staged.io,
+        catalog=catalog,
+    )
 
 
 class IcebergSnapshot:
@@ -191,6 +233,10 @@ class IcebergSnapshot:
             read_by_name=self._table.metadata.name_mapping() is not None,
             partitions_in_file=True,
         )
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self._table.properties
 
     def refuse_unsupported(self) -> None:
         """Refuse tables whose commits are no compare-and-set, and those we cannot fill."""

@@ -21,26 +21,39 @@ _LAST_MILLISECOND = datetime.max.replace(microsecond=999_000)
 
 
 def delta_stats(file: DataFile, schema: pa.Schema) -> str:
-    """The ``stats`` of a Delta add action: counts always, bounds where they can be exact."""
-    names = set(schema.names)
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for name, column in file.columns.items():
-        if name not in names:
+    """The ``stats`` of a Delta add action: bounds of every column that is filtered by, or none.
+
+    Readers on deltalake's dataset take a bound that is missing for NULL, and pass over the file
+    whenever its column is filtered by; what has no statistics but its count is always read.
+    """
+    bounds: dict[str, tuple[str, str]] = {}
+    nulls: dict[str, str] = {}
+    for field in schema:
+        column = file.columns.get(field.name)
+        if pa.types.is_nested(field.type) or field.name in file.partition:
             continue
-        nulls[name] = column.nulls
-        bounds = _delta_bounds(column)
-        if bounds is not None:
-            low[name], high[name] = bounds
+        if column is None:
+            return _object({"numRecords": str(file.rows)})
+        nulls[field.name] = str(column.nulls)
+        if column.nulls == file.rows or _is_binary(field.type):
+            continue
+        found = _delta_bounds(column)
+        if found is None:
+            return _object({"numRecords": str(file.rows)})
+        bounds[field.name] = (_number(found[0]), _number(found[1]))
     return _object(
         {
             "numRecords": str(file.rows),
-            "minValues": _object({name: _number(value) for name, value in low.items()}),
-            "maxValues": _object({name: _number(value) for name, value in high.items()}),
-            "nullCount": _object({name: str(count) for name, count in nulls.items()}),
+            "minValues": _object({name: low for name, (low, _) in bounds.items()}),
+            "maxValues": _object({name: high for name, (_, high) in bounds.items()}),
+            "nullCount": _object(nulls),
         }
     )
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    """Bytes, which JSON cannot spell: readers look for no bounds of theirs."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _object(members: Mapping[str, str]) -> str:
@@ -54,6 +67,8 @@ def _number(bound: Any) -> str:
         return _quoted(bound)
     if isinstance(bound, bool):
         return "true" if bound else "false"
+    if isinstance(bound, float) and math.isinf(bound):
+        return '"Infinity"' if bound > 0 else '"-Infinity"'  # as Spark writes and readers take it
     return f"{bound:f}" if isinstance(bound, Decimal) else repr(bound)
 
 
@@ -62,7 +77,7 @@ def _delta_bounds(column: ColumnStats) -> tuple[Any, Any] | None:
     if low is None or high is None or isinstance(low, bytes):
         return None
     if isinstance(low, float):
-        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+        return None if math.isnan(low) or math.isnan(high) else (low, high)
     if isinstance(low, datetime):
         return _stamp(low, up=False), _stamp(high, up=True)
     if isinstance(low, date):

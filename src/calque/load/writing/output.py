@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from calque.load.manifest import DataFile, Span
 from calque.load.writing.encoding import choose
-from calque.load.writing.footer import column_stats
+from calque.load.writing.footer import column_stats, columns_with_nan
 from calque.load.writing.root import TableRoot
 from calque.load.writing.sink import Sink
 from calque.values import MIB
@@ -35,6 +35,7 @@ class Output:
         self._writer: pq.ParquetWriter | None = None
         self._footer: list[pq.FileMetaData] = []
         self._spans: list[Span] = []
+        self._with_nan: set[str] = set()
         self.rows = 0
         self.pending_rows = 0
         self.pending_bytes = 0
@@ -62,6 +63,7 @@ class Output:
             return
         table = pa.Table.from_batches(self._pending).cast(self._schema)
         self._pending = []
+        self._with_nan |= columns_with_nan(table)
         self.pending_rows = self.pending_bytes = 0
         self._open(table).write_table(table, row_group_size=ROW_GROUP_ROWS)
 
@@ -81,7 +83,7 @@ class Output:
             size=sink.size,
             rows=self.rows,
             partition=dict(self._partition),
-            columns=column_stats(self._footer[0]),
+            columns=column_stats(self._footer[0], with_nan=self._with_nan),
             spans=tuple(self._spans),
         )
 
