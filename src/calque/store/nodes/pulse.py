@@ -8,6 +8,7 @@ the node is not asked again: one silence costs one deadline and one thread, not 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -24,16 +25,21 @@ class Pulse:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._hanging: threading.Thread | None = None
+        self._hanging: list[tuple[threading.Thread, float]] = []
 
     def require(self) -> None:
         """TimedOut while a request that was given up still hangs."""
-        if self._hanging is not None and self._hanging.is_alive():
+        self._hanging = hanging = [each for each in self._hanging if each[0].is_alive()]
+        if any(due <= time.monotonic() for _, due in hanging):
             raise TimedOut(f"node {self._name} has not answered an earlier request yet")
 
     def missed(self, hanging: threading.Thread) -> None:
         """A request was given up; ``hanging`` is the thread that still waits for it."""
-        self._hanging = hanging
+        self.left_behind(hanging, 0)
+
+    def left_behind(self, straggler: threading.Thread, seconds: float) -> None:
+        """A request is not waited for any more; it counts as given up in so many seconds."""
+        self._hanging = [*self._hanging, (straggler, time.monotonic() + seconds)]
 
     def within(self, seconds: float, work: Callable[[], T]) -> T:
         """What ``work`` gives; TimedOut when it takes longer, and it is left behind."""

@@ -215,6 +215,9 @@ class _Upload:
             self._wait(lambda: self._done() >= self._success, time.monotonic() + patience.whole)
             grace = patience.after(time.monotonic() - started)
             self._changed.wait_for(lambda: not self._running(), timeout=grace)
+            for writer in self._writers:
+                if writer.alive and not writer.done:
+                    writer.target.node.pulse.left_behind(writer, patience.silence)
             held = [writer.target for writer in self._writers if writer.done]
             self._stop()
         return held
@@ -225,7 +228,8 @@ class _Upload:
         while not met():
             now = time.monotonic()
             for writer in self._writers:
-                if writer.silent_since(now - silence) or (writer.alive and now >= deadline):
+                late = writer.alive and not writer.done and now >= deadline
+                if late or writer.silent_since(now - silence):
                     self._drop(writer)
             self._refuse_if_hopeless()
             self._changed.wait(min(silence / 4, max(deadline - now, 0)))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
+from calque.errors import (
+    FailedPrecondition,
+    InvalidInput,
+    PermissionDenied,
+    ResourceExhausted,
+)
 from calque.store.metabase import list_segments as listing
 from calque.store.metabase.commit_segment import CommitSegment, commit_segment
 from calque.store.metabase.values import ROOT_PIECE_ID_SIZE, Position, Redundancy
@@ -175,8 +180,13 @@ def _leave_to_get(satellite: Satellite, caller: Caller, segment: pb.Segment) -> 
 
 
 def _check_encrypted_size(encrypted_size: int, most: int) -> None:
-    if not 0 <= encrypted_size <= most:
-        raise InvalidInput(f"a segment of {encrypted_size} encrypted bytes, the limit is {most}")
+    if encrypted_size < 0:
+        raise InvalidInput(f"a segment of {encrypted_size} encrypted bytes")
+    if encrypted_size > most:
+        raise ResourceExhausted(
+            f"a segment of {encrypted_size} encrypted bytes, the limit is {most}",
+            hint="Use smaller segments, or raise the project's limit.",
+        )
 
 
 def _check_size(plain_size: int, limit: int) -> None:
