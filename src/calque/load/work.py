@@ -28,6 +28,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from calque.errors import InvalidInput
+from calque.load.field_path import FieldPath
 from calque.load.manifest import StagedFile, TaskResult
 from calque.values import MIB
 
@@ -193,14 +194,16 @@ class MetadataColumn:
 class Transformation:
     """``SELECT …`` over the staged rows, as Spark SQL: one expression for each target column.
 
-    In the expressions ``$1`` is spelled ``_c1``; file columns keep their names; metadata columns
-    are ``_metadata_<kind>`` (``_metadata_file``, ``_metadata_row_number`` …).
+    In the expressions ``$1`` and paths such as ``$1:a.b`` are names in backquotes; file columns keep
+    their names; metadata columns are ``_metadata_<kind>`` (``_metadata_file`` …).
     """
 
     expressions: tuple[str, ...]
     columns: tuple[str, ...]
     """The target columns the expressions fill, in order."""
     where: str | None = None
+    paths: tuple[FieldPath, ...] = ()
+    """Every path that the expressions name."""
 
 
 ColumnMatch = Literal["position", "name", "name_insensitive"]
