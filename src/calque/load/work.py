@@ -194,8 +194,8 @@ class MetadataColumn:
 class Transformation:
     """``SELECT …`` over the staged rows, as Spark SQL: one expression for each target column.
 
-    In the expressions ``$1`` and paths such as ``$1:a.b`` are names in backquotes; file columns keep
-    their names; metadata columns are ``_metadata_<kind>`` (``_metadata_file`` …).
+    In the expressions ``$1`` and paths such as ``$1:a.b`` are names in backquotes; file columns
+    keep their names; metadata columns are ``_metadata_<kind>`` (``_metadata_file`` …).
     """
 
     expressions: tuple[str, ...]

@@ -51,7 +51,7 @@ class SparkEngine:
         def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
             return self._on_executors(bare, tasks, advance)
 
-        return run_plan(plan, cores_of(self._context()), run, self._task_bytes)
+        return run_plan(plan, self._cores(), run, self._task_bytes)
 
     def infer(
         self,
@@ -84,6 +84,10 @@ class SparkEngine:
         if isinstance(given, SparkOptions):
             return context(options=given)
         return context(given)
+
+    def _cores(self) -> int:
+        with mapped():
+            return cores_of(self._context())
 
     def _on_executors(
         self, plan: WritePlan, tasks: Sequence[WriteTask], advance: OnAdvance | None

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,8 @@ def run_transformation(
         try:
             with mapped():
                 _write(strict, order, folder, advance)
-        except ExpressionFailed as error:
-            raise run_within(strict, lambda: located(strict, order, error)) from error
+        except ExpressionFailed as failed:
+            raise run_within(strict, partial(located, strict, order, failed)) from failed
         joiner = Joiner(plan, {})
         made = outputs(folder)
         results = [joiner.add(output) for output in made]

@@ -31,7 +31,7 @@ OUTCOME = "__calque_outcome"
 
 
 def spelled_columns(found: pa.Schema, format: FormatOptions) -> pa.Schema:
-    """The files' columns by the names that a SELECT knows: ``_c0`` is the first without a header."""
+    """The files' columns as a SELECT names them: without a header ``_c0`` is the first."""
     if not is_headless(format):
         return found
     return pa.schema([field.with_name(f"_c{index}") for index, field in enumerate(found)])
@@ -43,7 +43,7 @@ def is_headless(format: FormatOptions) -> bool:
 
 
 def _places(raw: pa.Schema, format: FormatOptions) -> list[str]:
-    """``$1``, ``$2`` … of delimited text; other formats have one record, whose fields have names."""
+    """``$1``, ``$2`` … of delimited text; records of other formats have names."""
     width = len(raw.names) if isinstance(format, CsvFormat) else 0
     return [f"${index + 1}" for index in range(width)]
 
