@@ -22,6 +22,7 @@ from calque.ledger import TableKey
 from calque.load.manifest import DataFile
 from calque.load.tables.base import Change, Mark, Marker, Snapshot
 from calque.load.tables.errors import DELTA, map_error, mapped
+from calque.load.tables.log_mirror import LogMirror, published
 from calque.load.tables.stats import delta_stats
 from calque.load.tables.storage import delta_options
 from calque.load.work import TargetSchema
@@ -52,11 +53,14 @@ class DeltaLake:
         self.place = TableRoot.at(location, self.options)
         folder = self.place.operator.location(self.place.full("_delta_log"))
         self.root = _resolved(folder.removesuffix("/_delta_log"))
+        self._log = LogMirror.of(self.place)
         self.display = display or location
 
     @property
     def uri(self) -> str:
         """The location in the words of deltalake."""
+        if self._log is not None:
+            return self._log.folder
         for scheme in ("fs://", "file://"):
             if self.root.startswith(scheme):
                 return self.root.removeprefix(scheme)
@@ -65,26 +69,29 @@ class DeltaLake:
     def open(self) -> DeltaSnapshot:
         with mapped(DELTA, self.display):
             storage = self._storage()
+            if self._log is not None:
+                self._log.pull()
             table = DeltaTable(self.uri, storage_options=storage)
-        snapshot = DeltaSnapshot(table, self.display, storage)
+        snapshot = DeltaSnapshot(table, self.display, storage, self._log)
         snapshot.refuse_unsupported()
         return snapshot
 
     def _storage(self) -> dict[str, str] | None:
-        return delta_options(self.place.operator, self.options)
+        return None if self._log else delta_options(self.place.operator, self.options)
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         kept = self._schema(schema)
         try:
-            DeltaTable.create(
-                self.uri,
-                kept,
-                mode="error",
-                partition_by=list(partition_by),
-                storage_options=self._storage(),
-                # A retry would become version 1 and give the table that is there another id.
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
+            with published(self._log):
+                DeltaTable.create(
+                    self.uri,
+                    kept,
+                    mode="error",
+                    partition_by=list(partition_by),
+                    storage_options=self._storage(),
+                    # A retry would become version 1 and give the table that is there another id.
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
         except Exception as error:
             ours = map_error(error, DELTA, self.display)
             if isinstance(ours, ConditionNotMatch) or "already exists" in str(error):
@@ -116,8 +123,15 @@ class DeltaLake:
 class DeltaSnapshot:
     """A Delta table at one version."""
 
-    def __init__(self, table: DeltaTable, display: str, storage: dict[str, str] | None) -> None:
+    def __init__(
+        self,
+        table: DeltaTable,
+        display: str,
+        storage: dict[str, str] | None,
+        log: LogMirror | None = None,
+    ) -> None:
         self._table = table
+        self._log = log
         self._display = display
         self._storage = storage
         self._metadata = table.metadata()
@@ -179,7 +193,7 @@ class DeltaSnapshot:
                 Transaction(app_id(change.load_id), NUMBERS[change.mark], int(time.time() * 1000))
             ],
         )
-        with mapped(DELTA, self._display):
+        with mapped(DELTA, self._display), published(self._log):
             self._table.create_write_transaction(
                 self._actions(change),
                 "overwrite" if change.truncate else "append",
@@ -289,9 +303,10 @@ class DeltaSnapshot:
             return
         fields: list[Field] = list(Schema.from_arrow(pa.schema(new)).fields)
         try:
-            self._table.alter.add_columns(
-                fields, commit_properties=CommitProperties(max_commit_retries=0)
-            )
+            with published(self._log):
+                self._table.alter.add_columns(
+                    fields, commit_properties=CommitProperties(max_commit_retries=0)
+                )
         except Exception as error:
             ours = map_error(error, DELTA, self._display)
             if isinstance(ours, ConditionNotMatch):
