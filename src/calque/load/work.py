@@ -233,6 +233,8 @@ class Piece:
     file: StagedFile
     offset: int = 0
     length: int | None = None
+    begin: int | None = None
+    """Where its first record begins; None: behind the first line that ends in it."""
 
     @property
     def bytes(self) -> int:
