@@ -143,6 +143,8 @@ class Settings:
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     stores: Mapping[str, StoreSettings] = field(default_factory=dict)
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    formats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Named file formats: ``type`` and the options of FILE_FORMAT."""
     source: Path | None = None
 
 

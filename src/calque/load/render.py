@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
-from calque.load.options import COPY, FORMATS, Options
+from calque.load.options import COPY, FORMATS, NOTHING, Options
 from calque.load.statement import LoadRequest, Validation
 from calque.load.work import FormatOptions, MetadataColumn, Transformation
 
@@ -75,6 +75,8 @@ def _options(request: LoadRequest | FormatOptions, known: Options) -> Iterator[s
     usual = {one.name: _default(one) for one in fields(request)}
     seen: set[str] = set()
     for option, (target, _) in known.items():
+        if target == NOTHING:
+            continue
         value = getattr(request, target)
         if target not in seen and value != usual[target]:
             yield f"{option} = {_value(target, value)}"

@@ -350,8 +350,11 @@ class Engine(Protocol):
         source_options: Mapping[str, object] | None = None,
         *,
         skip_bad: bool = False,
+        transformation: Transformation | None = None,
     ) -> pa.Schema:
         """The schema that holds the rows of all these files; every column nullable.
+
+        With a ``transformation``: that of the rows it makes, by the names of its columns.
 
         ``source_options`` as in :attr:`WritePlan.source_options`; ``skip_bad``: files that cannot
         be read are passed over, as long as one can.

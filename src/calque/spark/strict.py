@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calque.spark.tasks import watched
 
@@ -74,5 +74,5 @@ def _active_session_kept() -> Iterator[None]:
         SparkSession._activeSession = before
 
 
-def _java(spark: SparkSession) -> object:
+def _java(spark: SparkSession) -> Any:
     return spark._get_j_spark_session_class(spark._jvm)

@@ -6,6 +6,7 @@ import json
 import threading
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,10 @@ from calque.errors import DataError, StatementInvalid
 from calque.load.engines.spark import SparkEngine
 from calque.load.manifest import StagedFile
 from calque.load.parse import parse
+from calque.load.report import Report
 from tests.load.engine.conftest import World, outcomes
+from tests.load.loader import Place
+from tests.load.world import write_files
 
 RECORDS = [
     {"id": 1, "name": "x", "deep": {"tags": ["p", "q"], "at": {"n": 7}}, "list": [{"k": 1}]},
@@ -209,6 +213,37 @@ def test_numbers_are_exact(world: World, engine: SparkEngine) -> None:
     assert select(world, engine, [file], patterns, "CSV") == [(Decimal("1234.5"), None)]
     with pytest.raises(DataError, match="record 1"):
         select(world, engine, [file], "TO_NUMBER('x'), $2", "CSV")
+
+
+def test_a_select_makes_the_table(tmp_path: Path, engine: SparkEngine) -> None:
+    """Casts tell the types of a new table and aliases its names; without names it is refused."""
+    place = Place(tmp_path, "delta", str(tmp_path / "ledger.db"))
+    write_files(place.stage, 1)
+
+    def load(chosen: str, columns: str = "") -> Report:
+        text = f"COPY INTO t {columns} FROM (SELECT {chosen} FROM 'in') FILE_FORMAT = (TYPE = CSV "
+        asked = parse(text + "PARSE_HEADER = TRUE)")
+        return place.load(
+            engine=engine,
+            transformation=asked.transformation,
+            format=asked.format,
+            columns=asked.columns,
+        )
+
+    with pytest.raises(StatementInvalid, match="does not name its columns"):
+        load("id::INT, name")
+    load("id::NUMBER(9, 2) AS n, name, '2026-01-02'::DATE", "(n, name, day)")
+    found = place.delta_table().to_pyarrow_table()
+    assert {field.name: field.type for field in found.schema} == {
+        "n": pa.decimal128(9, 2),
+        "name": pa.string(),
+        "day": pa.date32(),
+    }
+    assert found.num_rows == 4
+    write_files(place.stage, 1, first=1)
+    with pytest.raises(StatementInvalid, match="2 expressions for 3 columns"):
+        load("id, name")
+    assert load("id AS n, name AS name").rows_loaded == 4
 
 
 def test_from_any_thread(world: World, spark: SparkSession) -> None:

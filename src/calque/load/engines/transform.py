@@ -29,14 +29,22 @@ from calque.load.cut import cut
 from calque.load.engines.spark_errors import ExpressionFailed, mapped
 from calque.load.engines.transform_locate import located
 from calque.load.engines.transform_paths import columns_of
-from calque.load.engines.transform_read import OUTCOME, spelled_columns
+from calque.load.engines.transform_read import OUTCOME, source_schema, spelled_columns
 from calque.load.engines.transform_source import NAME, Order, TransformSource, outputs
 from calque.load.engines.transform_write import FILE, ROW, WriteRows
+from calque.load.formats.unify import settled
 from calque.load.infer import infer_schema
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
-from calque.load.work import Advance, ErrorMode, OnAdvance, Transformation, WritePlan
-from calque.spark.strict import run_within, strict_session
+from calque.load.work import (
+    Advance,
+    ErrorMode,
+    FormatOptions,
+    OnAdvance,
+    Transformation,
+    WritePlan,
+)
+from calque.spark.strict import frame_of, run_within, strict_session
 from calque.spark.tasks import cores_of, job_group, tasks_done
 
 if TYPE_CHECKING:
@@ -90,6 +98,28 @@ def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa
 
         found = run_within(strict, look)
     return WriteRows(replace(plan, tasks=())).cast_table(found)
+
+
+def schema_of_select(
+    spark: SparkSession, chosen: Transformation, raw: pa.Schema, format: FormatOptions
+) -> pa.Schema:
+    """The columns of what a SELECT makes of files with these columns; no file is read."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    columns = columns_of(chosen, spelled_columns(raw, format), format)
+    empty = source_schema(columns.raw, format).empty_table()
+    with mapped():
+        strict = strict_session(spark)
+
+        def look() -> pa.Schema:
+            rows = frame_of(strict, empty).selectExpr(*columns.expressions)
+            rows = rows.selectExpr(*chosen.expressions)
+            named = rows.toDF(*(f"v{index}" for index in range(len(rows.columns))))
+            return to_arrow_schema(named.schema, timezone="UTC")
+
+        found = run_within(strict, look)
+    fields = zip(chosen.columns, found, strict=True)
+    return pa.schema([pa.field(name, settled(one.type)) for name, one in fields])
 
 
 @contextmanager
