@@ -156,6 +156,8 @@ class Settings:
     stores: Mapping[str, StoreSettings] = field(default_factory=dict)
     remotes: Mapping[str, RemoteSettings] = field(default_factory=dict)
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    formats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Named file formats: ``type`` and the options of FILE_FORMAT."""
     source: Path | None = None
 
 

@@ -11,7 +11,7 @@ import inspect
 import io
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,11 @@ from calque.errors import CalqueError, StatementInvalid
 from calque.ledger import open_ledger
 from calque.ledger.schema import files, loads, tables
 from calque.load.api import load, sql
-from calque.load.options import COPY, DATABRICKS_COPY, FORMATS
+from calque.load.options import COPY, DATABRICKS_COPY, FORMATS, NOTHING
+from calque.load.options import REFUSED as REASONS
 from calque.load.parse import parse
 from calque.load.report import LoadAborted, Report
+from calque.load.work import CsvFormat
 
 AB = pa.schema([("a", pa.string()), ("b", pa.int64())])
 DAY = pa.schema([("d", pa.date32())])
@@ -196,11 +198,12 @@ FORMAT_CASES = [
     csv("FIELD_OPTIONALLY_ENCLOSED_BY QUOTE", "'%'", "%", "%x,y%,1\n", [("x,y", 1)]),
     csv("ESCAPE", r"'\\'", "\\", "x\\,y,1\n", [("x,y", 1)]),
     csv("ESCAPE_STYLE", "MYSQL", "mysql", "x\\ny,1\n", [("x\ny", 1)], beside="ESCAPE = '0x5C'"),
-    csv("SKIP_HEADER", "1", 1, "a,b\nx,1\n", [("x", 1)]),
+    csv("SKIP_HEADER SKIPROWS", "1", 1, "a,b\nx,1\n", [("x", 1)]),
     csv("PARSE_HEADER HEADER", "TRUE", True, "b,a\n1,x\n", [("x", 1)]),
     csv("NULL_IF NULL_DISPLAY NULLVALUE", "'NA'", "NA", "NA,1\n", [(None, 1)]),
     csv("QUOTED_NULLS", "TRUE", True, '"NA",1\n', [(None, 1)], beside="NULL_IF = 'NA'"),
     csv("EMPTY_FIELD_AS_NULL", "TRUE", True, ",1\n", [(None, 1)]),
+    csv("EMPTY_FIELD_AS", "NULL", "NULL", ",1\n", [(None, 1)]),
     csv("TRIM_SPACE", "TRUE", True, " x ,1\n", [("x", 1)]),
     csv("COMMENT", "'#'", "#", "#y,2\nx,1\n", [("x", 1)]),
     csv("SKIP_BLANK_LINES", "FALSE", False, "x,1\n\ny,2\n", REFUSED),
@@ -579,11 +582,12 @@ def test_every_option_has_a_case() -> None:
     told = {(case.kind, option) for case in CASES for option in case.options.split()}
     like = {"TSV": "CSV", "TEXT": "CSV", "NDJSON": "JSON"}
     like |= dict.fromkeys(("MYSQL", "POSTGRESQL", "HIVE"), "CSV")
-    known = {(None, option) for option in COPY}
+    known = {(None, option) for option, (target, _) in COPY.items() if target != NOTHING}
     known |= {
         (like.get(kind, kind), option)
         for kind, (_, options, _) in FORMATS.items()
-        for option in options
+        for option, (target, _) in options.items()
+        if target != NOTHING
     }
     assert known == told
     assert {target for target, _ in DATABRICKS_COPY.values()} == {"force", "evolve"}
@@ -704,3 +708,89 @@ def test_what_a_select_cannot_do_is_refused(option: str) -> None:
     """Options that a SELECT would pass by are refused beside one."""
     with pytest.raises(StatementInvalid, match="SELECT"):
         parse(f"COPY INTO t FROM (SELECT $1 FROM 'in/') {option}")
+
+
+GRANTED = {
+    "LOAD_MODE": ("FULL_INGEST", "SOMEHOW"),
+    "TRUNCATECOLUMNS": ("FALSE", "TRUE"),
+    "ENFORCE_LENGTH": ("TRUE", "FALSE"),
+    "ESCAPE_UNENCLOSED_FIELD": ("NONE", "'x'"),
+    "TIME_FORMAT": ("AUTO", "'HH24:MI'"),
+    "NAN_DISPLAY": ("'NaN'", "'-'"),
+    "BINARY_FORMAT": ("'UTF-8'", "HEX"),
+    "MULTI_LINE": ("TRUE", "FALSE"),
+    "MULTILINE": ("TRUE", "FALSE"),
+}
+"""Options that other systems have: what is done in any case, and what is refused."""
+
+
+@pytest.mark.parametrize("option", GRANTED)
+def test_granted_or_refused(option: str) -> None:
+    """An option that changes nothing is granted where that is so, else refused with the reason."""
+    granted, refused = GRANTED[option]
+    where = "{}" if option in COPY else "FILE_FORMAT = (TYPE = CSV {})"
+    copy = "COPY INTO t FROM 'in/' "
+    assert parse(copy + where.format(f"{option} = {granted}")).stage == "in/"
+    with pytest.raises(StatementInvalid, match=f"{option} cannot be"):
+        parse(copy + where.format(f"{option} = {refused}"))
+
+
+def test_every_granted_option_is_tried() -> None:
+    """Each option without an effect is in the table above."""
+    every = [COPY, *(options for _, options, _ in FORMATS.values())]
+    found = {name for known in every for name, (target, _) in known.items() if target == NOTHING}
+    assert found == set(GRANTED)
+
+
+def test_databricks_words() -> None:
+    """``mode``, ``rescuedDataColumn``, ``skipRows`` and the two options for blanks."""
+    copy = "COPY INTO t FROM 'in/' FILEFORMAT = CSV FORMAT_OPTIONS "
+    found = parse(
+        copy + "('mode' = 'DROPMALFORMED', 'rescuedDataColumn' = 'rest', 'skipRows' = '2', "
+        "'multiLine' = 'true', 'ignoreLeadingWhiteSpace' = 'true', "
+        "'ignoreTrailingWhiteSpace' = 'true')"
+    )
+    assert str(found.on_error) == "CONTINUE"
+    assert found.rescue_column == "rest"
+    assert found.format == CsvFormat(skip_header=2, trim_space=True)
+    for wrong in ("'mode' = 'PERMISSIVE'", "'ignoreLeadingWhiteSpace' = 'true'"):
+        with pytest.raises(StatementInvalid):
+            parse(f"{copy}({wrong})")
+    with pytest.raises(StatementInvalid, match="a line as a row"):
+        parse("COPY INTO t FROM 'in/' FILEFORMAT = TEXT")
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        "FORCE = TRUE FORCE = FALSE",
+        "FILE_FORMAT = (TYPE = CSV QUOTE = 'x' QUOTE = 'y')",
+        "FILE_FORMAT = (TYPE = CSV) FILE_FORMAT = (TYPE = CSV)",
+        "FILEFORMAT = CSV FORMAT_OPTIONS ('sep' = ';') FORMAT_OPTIONS ('sep' = ',')",
+        "FILEFORMAT = CSV COPY_OPTIONS ('force' = 'true') COPY_OPTIONS ('force' = 'true')",
+    ],
+)
+def test_said_twice(twice: str) -> None:
+    """An option that stands there twice is an error, whatever its values."""
+    with pytest.raises(StatementInvalid, match="said twice"):
+        parse(f"COPY INTO t FROM 'in/' {twice}")
+
+
+def test_formats_by_name() -> None:
+    """``FILE_FORMAT = 'name'`` is a format of the configuration; options beside it go before."""
+    formats = {"ours": {"type": "csv", "field_delimiter": ";", "null_if": ["", "-"]}}
+    copy = "COPY INTO t FROM 'in/' FILE_FORMAT = "
+    expected = CsvFormat(field_delimiter=";", null_if=("", "-"))
+    for spelled in ("'ours'", "ours", "(FORMAT_NAME = 'ours')"):
+        assert parse(copy + spelled, formats).format == expected
+    other = parse(copy + "(FORMAT_NAME = ours FIELD_DELIMITER = '|')", formats).format
+    assert other == replace(expected, field_delimiter="|")
+    with pytest.raises(StatementInvalid, match="no file format 'ors'"):
+        parse(copy + "'ors'", formats)
+
+
+def test_every_refusal_is_in_the_docs() -> None:
+    """What is refused stands in the docs with its reason."""
+    text = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    for name, reason in REASONS.items():
+        assert f"| `{name}` | {reason} |" in text

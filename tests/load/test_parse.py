@@ -87,7 +87,7 @@ def test_select_becomes_a_transformation() -> None:
     )
     assert found.stage == "@in/x"
     assert found.transformation == Transformation(
-        ("_c1", "CAST(_c2 AS INT) + 1", "_metadata_file"), (), "_c1 <> ''"
+        ("`$1`", "CAST(`$2` AS INT) + 1", "_metadata_file"), (), "`$1` <> ''"
     )
 
 

@@ -183,8 +183,9 @@ def sql(
     progress: OnProgress | None = None,
 ) -> Report:
     """Run a ``COPY INTO`` (Snowflake, Databend or Databricks spelling) or a ``TRUNCATE TABLE``."""
+    settings = settings or load_settings()
     table = parse_truncate(text)
-    request = None if table is not None else parse(text)
+    request = None if table is not None else parse(text, settings.formats)
     with Loader(settings=settings, spark=spark) as loader:
         if request is None:
             assert table is not None, "one of the two was read"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from calque.load.manifest import StagedFile
 from calque.load.metadata_columns import TYPES
 from calque.load.statement import LoadRequest
 from calque.load.tables import Lake, Snapshot
-from calque.load.work import ColumnMatch, Engine, FormatOptions
+from calque.load.work import ColumnMatch, Engine, FormatOptions, Transformation
 
 SAMPLE = SAMPLED
 """Files whose heads are read to infer the schema of a new table."""
@@ -39,12 +40,13 @@ def schema_for_new_table(
     """The given schema, or what the first files have; with the columns that calque fills."""
     schema = request.schema
     if schema is None:
-        if request.transformation is not None:
-            raise StatementInvalid(
-                "the table is not there and a SELECT does not tell its types",
-                hint="Make the table first, or give its schema.",
-            )
-        schema = engine.infer(files, format, source_options, skip_bad=not request.aborts)
+        schema = engine.infer(
+            files,
+            format,
+            source_options,
+            skip_bad=not request.aborts,
+            transformation=_named(request),
+        )
     for extra in request.metadata_columns:
         if extra.column not in schema.names:
             schema = schema.append(pa.field(extra.column, TYPES[extra.kind]))
@@ -59,6 +61,20 @@ def schema_for_new_table(
     if schema.names and set(schema.names) <= set(request.partition_by):
         raise StatementInvalid("a table cannot be partitioned by all of its columns")
     return schema
+
+
+def _named(request: LoadRequest) -> Transformation | None:
+    """The SELECT that is to make a table: it must say what the columns are called."""
+    chosen = request.transformation
+    if chosen is None:
+        return None
+    columns = request.columns or chosen.columns
+    if len(columns) != len(chosen.expressions) or len(set(columns)) != len(columns):
+        raise StatementInvalid(
+            "the table is not there and the SELECT does not name its columns",
+            hint="Name each expression, $1::INT AS id, or list the columns after the table's name.",
+        )
+    return replace(chosen, columns=columns)
 
 
 def evolve_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from calque.load.digest import join
@@ -13,15 +14,25 @@ from calque.load.task import PieceOutcome, TaskOutput
 from calque.load.work import ErrorMode, WritePlan
 
 
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A piece that does not begin where the one before it ends: its cut fell inside quotes."""
+
+    location: str
+    offset: int
+    begin: int
+    """Where the piece before it ends, and so where its first record begins."""
+
+
 class Joiner:
     """Takes task outputs in any order; gives results once every piece of a file is in."""
 
     def __init__(self, plan: WritePlan, counts: dict[str, int]) -> None:
         self._plan = plan
         self._counts = counts
-        self._waiting: dict[str, list[PieceOutcome]] = {}
-        self.torn: list[str] = []
-        """Files whose pieces do not meet: a cut fell inside quotes. They must be read whole."""
+        self._waiting: dict[str, dict[int, PieceOutcome]] = {}
+        self.torn: list[Torn] = []
+        """Pieces that must be read again; what they bring is added as that of the others."""
 
     def add(self, output: TaskOutput) -> TaskResult:
         """The result of a task, with what was waiting for it."""
@@ -33,19 +44,26 @@ class Joiner:
                 files.extend(piece.data_files)
                 outcomes.append(piece.outcome)
                 continue
-            held = self._waiting.setdefault(location, [])
-            held.append(piece)
+            held = self._waiting.setdefault(location, {})
+            held[piece.share.offset] = piece
             if len(held) == self._counts[location]:
                 self._join(self._waiting.pop(location), files, outcomes)
         return TaskResult(tuple(files), tuple(outcomes))
 
     def _join(
-        self, pieces: list[PieceOutcome], files: list[DataFile], outcomes: list[FileOutcome]
+        self,
+        held: dict[int, PieceOutcome],
+        files: list[DataFile],
+        outcomes: list[FileOutcome],
     ) -> None:
-        pieces.sort(key=lambda piece: piece.share.offset)
-        failed = next((p for p in pieces if p.outcome.message is not None), None)
-        if failed is None and not _meet(pieces):
-            self.torn.append(pieces[0].outcome.location)
+        pieces = [held[offset] for offset in sorted(held)]
+        failed = _failed(pieces)
+        torn = _torn(pieces) if failed is None else []
+        if torn:
+            self._waiting[torn[0].location] = held
+            for one in torn:
+                del held[one.offset]
+            self.torn += torn
             return
         outcome = _joined(pieces, self._plan, failed)
         outcomes.append(outcome)
@@ -53,12 +71,31 @@ class Joiner:
             files.extend(file for piece in pieces for file in piece.data_files)
 
 
-def _meet(pieces: Sequence[PieceOutcome]) -> bool:
-    """Every piece ends where the next begins; so all cuts fell between records."""
-    return all(
-        left.extent.end == right.extent.start
-        for left, right in pairwise(piece.share for piece in pieces)
-    )
+def _failed(pieces: Sequence[PieceOutcome]) -> PieceOutcome | None:
+    """The first piece that failed, if every cut before it fell between records.
+
+    A piece that begins inside of quotes fails for no reason of the file's.
+    """
+    for left, right in zip(pieces, [*pieces[1:], None], strict=True):
+        if left.outcome.message is not None:
+            return left
+        if right is None or left.share.extent.end != right.share.extent.start:
+            return None
+    return None
+
+
+def _torn(pieces: Sequence[PieceOutcome]) -> list[Torn]:
+    """Pieces that do not begin where the one before them ends.
+
+    Of the first it is certain where it begins; of the others likely, since a reader that began
+    inside of quotes soon finds the end of a record. All are read again at once, and looked at
+    again: every round sets at least one right for good.
+    """
+    return [
+        Torn(right.outcome.location, right.share.offset, left.share.extent.end)
+        for left, right in pairwise(pieces)
+        if left.outcome.message is None and left.share.extent.end != right.share.extent.start
+    ]
 
 
 def _joined(

@@ -25,6 +25,26 @@ from calque.load.work import (
     XmlFormat,
 )
 
+NOTHING = ""
+"""The field of an option that is granted and changes nothing."""
+
+REFUSED: Mapping[str, str] = {
+    "TRUNCATECOLUMNS": "columns of text have no length here: nothing is ever cut off",
+    "ENFORCE_LENGTH": "columns of text have no length here: nothing is ever cut off",
+    "TIME_FORMAT": "tables have no columns of times without a date; load text, or use a SELECT",
+    "NAN_DISPLAY": "NaN is spelled NaN; other spellings can be given by NULL_IF or in a SELECT",
+    "BINARY_FORMAT": "text becomes its own bytes; use UNHEX($1) or UNBASE64($1) in a SELECT",
+    "MULTI_LINE": "line ends within quotes always belong to their field",
+    "MULTILINE": "line ends within quotes always belong to their field",
+    "ESCAPE_UNENCLOSED_FIELD": "ESCAPE holds inside and outside of quotes: say that, or NONE",
+    "IGNORELEADINGWHITESPACE": "blanks are trimmed on both sides or on none",
+    "IGNORETRAILINGWHITESPACE": "blanks are trimmed on both sides or on none",
+    "MODE": "PERMISSIVE would load NULL in the place of what cannot be read",
+    "TEXT": "a line as a row with the one column value is no format here; in the other dialects "
+    "TEXT is tab-separated",
+}
+"""Options and values that other systems have and calque refuses, each with its reason."""
+
 Convert = Callable[[Any], Any]
 Options = Mapping[str, tuple[str, Convert]]
 
@@ -194,6 +214,33 @@ def lower(value: Any) -> str:
     return str(value).lower()
 
 
+def only(*granted: str) -> Convert:
+    """An option whose other values would have no effect here; :data:`REFUSED` says why."""
+
+    def convert(value: Any) -> str:
+        if str(value).upper() not in granted:
+            raise ValueError(f"it can only be {' or '.join(granted)}")
+        return str(value).upper()
+
+    return convert
+
+
+def empty_field(value: Any) -> bool:
+    """``EMPTY_FIELD_AS``: NULL, or the empty STRING; columns have no defaults to fill in."""
+    word = str(value).upper()
+    if word not in ("NULL", "STRING"):
+        raise ValueError("it is NULL or STRING")
+    return word == "NULL"
+
+
+def mode(value: Any) -> ErrorPolicy:
+    """Databricks' ``mode``; PERMISSIVE would load NULL in the place of what cannot be read."""
+    known = {"FAILFAST": ErrorPolicy(), "DROPMALFORMED": ErrorPolicy(ErrorMode.CONTINUE)}
+    if str(value).upper() not in known:
+        raise ValueError(f"it is FAILFAST or DROPMALFORMED; {REFUSED['MODE']}")
+    return known[str(value).upper()]
+
+
 COPY: Options = {
     "FILES": ("files", names),
     "PATTERN": ("pattern", text),
@@ -217,6 +264,10 @@ COPY: Options = {
     "LABEL": ("label", text),
     "MIN_AGE": ("min_age", float),
     "DRY_RUN": ("dry_run", boolean),
+    # What other systems need to be told and calque does anyway.
+    "LOAD_MODE": (NOTHING, only("FULL_INGEST", "ADD_FILES_COPY")),
+    "TRUNCATECOLUMNS": (NOTHING, only("FALSE")),
+    "ENFORCE_LENGTH": (NOTHING, only("TRUE")),
 }
 
 DATABRICKS_COPY: Options = {
@@ -251,7 +302,15 @@ _CSV: Options = {
     "THOUSANDS_SEPARATOR": ("thousands_separator", character),
     "TRUE_VALUES": ("true_values", names),
     "FALSE_VALUES": ("false_values", names),
+    "EMPTY_FIELD_AS": ("empty_field_as_null", empty_field),
+    "ESCAPE_UNENCLOSED_FIELD": (NOTHING, only("NONE")),
+    "TIME_FORMAT": (NOTHING, only("AUTO")),
+    "NAN_DISPLAY": (NOTHING, only("NAN")),
+    "BINARY_FORMAT": (NOTHING, only("UTF8", "UTF-8")),
+    "MULTI_LINE": (NOTHING, only("TRUE")),
     # Databricks
+    "MULTILINE": (NOTHING, only("TRUE")),
+    "SKIPROWS": ("skip_header", number),
     "HEADER": ("parse_header", boolean),
     "SEP": ("field_delimiter", delimiter),
     "DELIMITER": ("field_delimiter", delimiter),
@@ -344,9 +403,11 @@ def build_format(
         return None
     if kind.upper() not in FORMATS:
         raise StatementInvalid(f"there is no format {kind}", hint=f"Formats: {', '.join(FORMATS)}.")
+    if databricks and kind.upper() == "TEXT":
+        raise StatementInvalid(f"FILEFORMAT = TEXT cannot be read: {REFUSED['TEXT']}")
     made, known, defaults = FORMATS[kind.upper()]
     values: dict[str, Any] = dict(defaults)
-    for name, value in pairs.items():
+    for name, value in _trimmed(pairs).items():
         if databricks and name.upper() in DONE_ANYWAY:
             _grant(name, value)
             continue
@@ -358,10 +419,8 @@ def build_format(
                 hint=f"Did you mean {close[0]}?" if close else f"Options: {', '.join(known)}.",
             )
         target, convert = option
-        try:
-            values[target] = convert(value)
-        except (ValueError, TypeError) as error:
-            raise StatementInvalid(f"{name} cannot be {value!r}: {error}") from error
+        values[target] = converted(name, value, convert)
+    values.pop(NOTHING, None)
     built: FormatOptions = made(**values)
     return built
 
@@ -376,6 +435,33 @@ def said_of_format(kind: str | None, pairs: Mapping[str, Any]) -> frozenset[str]
         return None
     _, known, defaults = FORMATS[kind.upper()]
     return frozenset(defaults) | {known[name.upper()][0] for name in pairs}
+
+
+def converted(name: str, value: Any, convert: Convert) -> Any:
+    """The value of an option; StatementInvalid says what it may be, and why not what it is."""
+    try:
+        return convert(value)
+    except (ValueError, TypeError) as error:
+        raise StatementInvalid(
+            f"{name} cannot be {value!r}: {error}", hint=REFUSED.get(name.upper())
+        ) from error
+
+
+def _trimmed(pairs: Mapping[str, Any]) -> dict[str, Any]:
+    """Databricks' two options for blanks as the one that there is."""
+    sides = {"IGNORELEADINGWHITESPACE", "IGNORETRAILINGWHITESPACE"}
+    given = {
+        name.upper(): converted(name, pairs[name], boolean)
+        for name in pairs
+        if name.upper() in sides
+    }
+    rest = {name: value for name, value in pairs.items() if name.upper() not in sides}
+    if not any(given.values()):
+        return rest
+    if given.keys() != sides or not all(given.values()):
+        name = sorted(given)[0]
+        raise StatementInvalid(f"{', '.join(sorted(given))}: {REFUSED[name]}")
+    return {**rest, "TRIM_SPACE": True}
 
 
 def _grant(name: str, value: Any) -> None:

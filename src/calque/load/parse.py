@@ -15,9 +15,10 @@ Databricks::
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot.dialects.dialect import Dialect
@@ -25,7 +26,16 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from calque.errors import InvalidInput, StatementInvalid
-from calque.load.options import COPY, DATABRICKS_COPY, Options, build_format
+from calque.load.options import (
+    COPY,
+    DATABRICKS_COPY,
+    FORMATS,
+    NOTHING,
+    Options,
+    build_format,
+    mode,
+    text,
+)
 from calque.load.selection import read_select
 from calque.load.stage import glob_regex
 from calque.load.statement import LoadRequest, Validation
@@ -38,9 +48,15 @@ _NAMES = (TokenType.STRING, TokenType.IDENTIFIER)
 """Tokens that were quoted: never a keyword, whatever they spell."""
 
 
-def parse(text: str) -> LoadRequest:
-    """The request a statement asks for; StatementInvalid says where it cannot be read, and why."""
-    return _Reader(text).statement()
+Formats = Mapping[str, Mapping[str, object]]
+
+
+def parse(text: str, formats: Formats = MappingProxyType({})) -> LoadRequest:
+    """The request a statement asks for; StatementInvalid says where it cannot be read, and why.
+
+    ``formats``: those of calque.toml, which ``FILE_FORMAT = 'name'`` may name.
+    """
+    return _Reader(text, formats).statement()
 
 
 def parse_truncate(text: str) -> str | None:
@@ -73,10 +89,13 @@ class _Found:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, formats: Formats = MappingProxyType({})) -> None:
         self.text = text
-        # Backquotes are names in Databricks alone; everything else reads alike.
-        self.dialect = "databricks" if "`" in _QUOTED.sub("", text) else "snowflake"
+        self.formats = formats
+        # Backquotes are names in Databricks alone, and it alone says FILEFORMAT.
+        plain = _QUOTED.sub("", text)
+        is_databricks = "`" in plain or re.search(r"\bFILEFORMAT\b", plain, re.I)
+        self.dialect = "databricks" if is_databricks else "snowflake"
         try:
             self.tokens = list(Dialect.get_or_raise(self.dialect).tokenize(text))
         except SqlglotError as error:
@@ -102,6 +121,7 @@ class _Reader:
         self, into: str, columns: tuple[str, ...], source: _Source, found: _Found
     ) -> LoadRequest:
         options = dict(found.request)
+        options.pop(NOTHING, None)
         if found.databricks and options.get("pattern") is not None:
             options["pattern"] = glob_regex(options["pattern"])
         try:
@@ -194,22 +214,60 @@ class _Reader:
         if name == "VALIDATE":
             found.request["validation"] = self._validate()
         elif name == "FORMAT_OPTIONS":
-            found.format_pairs.update(self.pairs())
+            self._format_options(found, begin)
         elif name == "COPY_OPTIONS":
             for key, value in self.pairs().items():
                 self._copy_option(found, key, value, DATABRICKS_COPY, begin)
         elif name == "FILE_FORMAT":
             self.accept("=")
-            pairs = self.pairs()
-            found.format_kind = str(pairs.pop("TYPE", "") or pairs.pop("FORMAT_NAME", "")) or None
+            self._once(found.format_kind is not None, name, begin)
+            pairs = self._named() if not self.here("(") else self.pairs()
+            if "FORMAT_NAME" in pairs:
+                pairs = {**self._of_name(str(pairs.pop("FORMAT_NAME"))), **pairs}
+            found.format_kind = str(pairs.pop("TYPE", "")) or None
             found.format_pairs.update(pairs)
         elif name == "FILEFORMAT":
             self.accept("=")
+            self._once(found.format_kind is not None, name, begin)
             found.format_kind = self.take("a format").text
             found.databricks = True
         else:
             self._expect_equals(name)
             self._copy_option(found, name, self.value(), COPY, begin)
+
+    def _format_options(self, found: _Found, begin: int) -> None:
+        """Options of the format; two of them say what is done with bad records."""
+        pairs = self.pairs()
+        request = {"MODE": ("on_error", mode), "RESCUEDDATACOLUMN": ("rescue_column", text)}
+        for name in request.keys() & pairs.keys():
+            self._copy_option(found, name, pairs.pop(name), request, begin)
+        for name in pairs.keys() & found.format_pairs.keys():
+            self._once(True, name, begin)
+        found.format_pairs.update(pairs)
+
+    def _named(self) -> Pairs:
+        """``FILE_FORMAT = 'name'``."""
+        return self._of_name(self.take("a format: (TYPE = …) or the name of one").text)
+
+    def _of_name(self, name: str) -> Pairs:
+        """A format of calque.toml, or one of the built-in kinds."""
+        if name in self.formats:
+            told = {key.upper(): value for key, value in self.formats[name].items()}
+            return {key: tuple(v) if isinstance(v, list) else v for key, v in told.items()}
+        if name.upper() in FORMATS:
+            return {"TYPE": name}
+        close = get_close_matches(name, self.formats, n=1)
+        raise StatementInvalid(
+            f"there is no file format {name!r} in the configuration",
+            hint=f"Did you mean {close[0]!r}?"
+            if close
+            else f"Describe it under [formats.{name}] in calque.toml: type = 'csv' …",
+        )
+
+    def _once(self, again: bool, name: str, begin: int) -> None:
+        if again:
+            self.at = begin  # so that the error points at the second one
+            raise self.error(f"{name} is said twice")
 
     def _expect_equals(self, name: str) -> None:
         if not self.accept("="):
@@ -228,6 +286,7 @@ class _Reader:
             hint = f" Did you mean {close[0]}?" if close else ""
             raise self.error(f"{name} is no option of COPY INTO.{hint}")
         target, convert = option
+        self._once(target in found.request and target != NOTHING, name, begin)
         try:
             found.request[target] = convert(value)
         except (ValueError, TypeError) as error:
@@ -260,6 +319,9 @@ class _Reader:
             name = self.take("an option or a closing parenthesis")
             if not self.accept("="):
                 raise self.error(f"{name.text} needs a value: {name.text} = …")
+            if spelled(name) in found:
+                self.at -= 2
+                raise self.error(f"{name.text} is said twice")
             found[spelled(name)] = self.value()
             self.accept(",")
         return found

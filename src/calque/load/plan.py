@@ -180,11 +180,12 @@ def _complete(request: LoadRequest, target: TargetSchema) -> Transformation | No
     elif named and all(name in target.schema.names for name in named):
         columns = named
     else:
-        columns = tuple(target.schema.names[:count])
+        columns = tuple(target.schema.names)
     if len(columns) != count:
         raise StatementInvalid(
             f"the SELECT has {count} expressions for {len(columns)} columns",
-            hint=f"The table's columns: {', '.join(target.schema.names)}.",
+            hint=f"The table's columns: {', '.join(target.schema.names)}. To fill some of them "
+            "list them after the table's name, or name each expression by AS.",
         )
     return replace(chosen, columns=columns)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
-from calque.load.options import COPY, FORMATS, Options
+from calque.load.options import COPY, FORMATS, NOTHING, Options
 from calque.load.statement import LoadRequest, Validation
-from calque.load.work import FormatOptions, MetadataColumn
+from calque.load.work import FormatOptions, MetadataColumn, Transformation
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z", re.ASCII)
 _READ_OTHERWISE = re.compile(r"(?i)none\Z|auto\Z|0x([0-9a-f]{2})+\Z")
@@ -48,12 +48,20 @@ def _source(request: LoadRequest) -> str:
     if chosen is None:
         return _text(request.stage)
     named = len(chosen.columns) == len(chosen.expressions)
+    told = [_with_paths(expression, chosen) for expression in chosen.expressions]
     expressions = [
         f"{expression} AS {_name(chosen.columns[index])}" if named else expression
-        for index, expression in enumerate(chosen.expressions)
+        for index, expression in enumerate(told)
     ]
-    where = f" WHERE {chosen.where}" if chosen.where is not None else ""
+    where = f" WHERE {_with_paths(chosen.where, chosen)}" if chosen.where is not None else ""
     return f"(SELECT {', '.join(expressions)} FROM {_text(request.stage)}{where})"
+
+
+def _with_paths(expression: str, chosen: Transformation) -> str:
+    """``$1`` and paths as they are written in a statement, without the backquotes."""
+    for path in map(str, chosen.paths):
+        expression = expression.replace(f"`{path.replace('`', '``')}`", path)
+    return re.sub(r"`(\$\d+)`", r"\1", expression)
 
 
 def _format(format: FormatOptions) -> str:
@@ -67,6 +75,8 @@ def _options(request: LoadRequest | FormatOptions, known: Options) -> Iterator[s
     usual = {one.name: _default(one) for one in fields(request)}
     seen: set[str] = set()
     for option, (target, _) in known.items():
+        if target == NOTHING:
+            continue
         value = getattr(request, target)
         if target not in seen and value != usual[target]:
             yield f"{option} = {_value(target, value)}"

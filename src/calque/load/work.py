@@ -28,6 +28,7 @@ from typing import Literal, Protocol, get_args
 import pyarrow as pa
 
 from calque.errors import InvalidInput
+from calque.load.field_path import FieldPath
 from calque.load.manifest import StagedFile, TaskResult
 from calque.values import MIB
 
@@ -218,14 +219,16 @@ class MetadataColumn:
 class Transformation:
     """``SELECT …`` over the staged rows, as Spark SQL: one expression for each target column.
 
-    In the expressions ``$1`` is spelled ``_c1``; file columns keep their names; metadata columns
-    are ``_metadata_<kind>`` (``_metadata_file``, ``_metadata_row_number`` …).
+    In the expressions ``$1`` and paths such as ``$1:a.b`` are names in backquotes; file columns
+    keep their names; metadata columns are ``_metadata_<kind>`` (``_metadata_file`` …).
     """
 
     expressions: tuple[str, ...]
     columns: tuple[str, ...]
     """The target columns the expressions fill, in order."""
     where: str | None = None
+    paths: tuple[FieldPath, ...] = ()
+    """Every path that the expressions name."""
 
 
 ColumnMatch = Literal["position", "name", "name_insensitive"]
@@ -255,6 +258,8 @@ class Piece:
     file: StagedFile
     offset: int = 0
     length: int | None = None
+    begin: int | None = None
+    """Where its first record begins; None: behind the first line that ends in it."""
 
     @property
     def bytes(self) -> int:
@@ -370,8 +375,11 @@ class Engine(Protocol):
         source_options: Mapping[str, object] | None = None,
         *,
         skip_bad: bool = False,
+        transformation: Transformation | None = None,
     ) -> pa.Schema:
         """The schema that holds the rows of all these files; every column nullable.
+
+        With a ``transformation``: that of the rows it makes, by the names of its columns.
 
         ``source_options`` as in :attr:`WritePlan.source_options`; ``skip_bad``: files that cannot
         be read are passed over, as long as one can.

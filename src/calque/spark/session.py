@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calque.errors import Unsupported
+from calque.errors import Unavailable, Unsupported
 from calque.spark import aot, gateway
+from calque.spark.errors import mapped
 from calque.spark.java import find_jvm
 
 if TYPE_CHECKING:
@@ -54,11 +55,13 @@ def session(given: SparkSession | None = None, options: SparkOptions | None = No
     with the process.
     """
     if given is not None:
+        context(given)
         return given
     context(options=options)
     from pyspark.sql import SparkSession
 
-    made: SparkSession = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    with mapped():
+        made: SparkSession = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     return made
 
 
@@ -68,13 +71,30 @@ def context(given: SparkSession | None = None, options: SparkOptions | None = No
     The SQL half of a session takes as long to start as the rest of Spark.
     """
     if given is not None:
-        return given.sparkContext
+        return _of_session(given)
     spark_home = gateway.spark_home()
     named = os.environ.get("SPARK_HOME")
     if named and Path(named).resolve() != spark_home:
         # The user's own Spark distribution: its scripts know its class path and its settings.
         return _build(options or SparkOptions())
     return _active() or _start(options or SparkOptions())
+
+
+def _of_session(given: SparkSession) -> SparkContext:
+    """The context of the caller's session, if it lives."""
+    if type(given).__module__.startswith("pyspark.sql.connect"):
+        raise Unsupported(
+            "a Spark Connect session cannot run tasks",
+            hint="Give a classic session, or the URL of the cluster's master.",
+        )
+    with mapped():
+        found = given.sparkContext
+        if found._jsc is None or found._jsc.sc().isStopped():
+            raise Unavailable(
+                "the Spark session that was given is stopped",
+                hint="Give one that runs, or leave spark= out to have one started.",
+            )
+    return found
 
 
 def prepare() -> Path | None:
@@ -163,7 +183,8 @@ def _build(options: SparkOptions) -> SparkContext:
     from pyspark import SparkConf, SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return SparkContext.getOrCreate(SparkConf().setAll(list(_settings(options).items())))
+    with mapped():
+        return SparkContext.getOrCreate(SparkConf().setAll(list(_settings(options).items())))
 
 
 def _settings(options: SparkOptions) -> dict[str, str]:

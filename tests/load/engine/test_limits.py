@@ -15,7 +15,7 @@ from tests.load.loader import Place
 from tests.load.world import ids, write_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
-SELECT = Transformation(("CAST(_c1 AS BIGINT)", "upper(_c2)"), ("id", "name"))
+SELECT = Transformation(("CAST(`$1` AS BIGINT)", "upper(`$2`)"), ("id", "name"))
 
 
 def options_of(place: Place, ends: str, request: pytest.FixtureRequest, transform: bool) -> Any:

@@ -58,7 +58,7 @@ def test_cut_equals_uncut(world: World, cutting: Engine) -> None:
 
 
 def test_cut_inside_quotes(world: World, cutting: Engine) -> None:
-    """Where a cut falls inside a quoted field the file is read whole: nothing lost or doubled."""
+    """Where cuts fall inside of quoted fields: nothing lost or doubled, and the hash is right."""
     text = (b"12," + b"a" * 500 + b"\n") * 4000
     data = b"0,x\n" + (b'1,"' + text + b'"\n') * 6
     file = world.put("quoted.csv", data)
@@ -66,6 +66,31 @@ def test_cut_inside_quotes(world: World, cutting: Engine) -> None:
     told = outcomes(results)["quoted.csv"]
     assert (told.status, told.rows_loaded, told.error_count) == (Status.LOADED, 7, 0)
     assert [row["b"] for row in world.rows(results) if row["a"]] == [text.decode()] * 6
+    assert told.content_hash == content_hash([data])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_only_torn_pieces_are_read_again(world: World, seed: int) -> None:
+    """Text with line ends and quotes in most fields: as if read whole, in pieces to the end."""
+    chosen = random.Random(seed)
+    lines = []
+    for number in range(9_000):
+        words = chosen.choices(["1,2\n", 'a""b', "\r\n", "x" * 250, '"",""', "7\n8,9\n"], k=60)
+        field = "".join(words) if chosen.random() < 0.9 else "plain"
+        lines.append(f'{number},"{field}"\n')
+    lines.insert(7_000, 'oops,"y\n1,2"\n')
+    data = "".join(lines).encode()
+    file = world.put("text.csv", data)
+    plan = world.plan([file], on_error=CONTINUE)
+    tasks = cut(plan, 2, SIZE)
+    assert len(tasks) > 2
+    whole = outcomes(list(LocalEngine(1).run(plan)))["text.csv"]
+    results = list(LocalEngine(2, task_bytes=SIZE).run(plan))
+    told = outcomes(results)["text.csv"]
+    assert (told.rows_loaded, told.error_count) == (9_000, 1)
+    assert (list(told.errors), told.content_hash) == (list(whole.errors), whole.content_hash)
+    assert sorted(row["a"] for row in world.rows(results)) == list(range(9_000))
+    assert len(data_files(results)) == len(tasks), "no task has read the file as a whole"
 
 
 def test_cut_inside_the_last_record(world: World) -> None:

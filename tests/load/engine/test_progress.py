@@ -74,7 +74,7 @@ def test_pieces_of_one_file_are_one_file(world: World, spark: Any) -> None:
 def test_a_select_tells_tasks_and_then_rows(world: World, spark: Any) -> None:
     """Of a transformation rows are known at the end; nothing goes down on the way."""
     told: list[Advance] = []
-    chosen = Transformation(("CAST(_c1 AS BIGINT)", "_c2"), ("a", "b"))
+    chosen = Transformation(("CAST(`$1` AS BIGINT)", "`$2`"), ("a", "b"))
     list(SparkEngine(spark).run(plan_of(world, transformation=chosen), told.append))
     assert rising(told)
     assert told[-1] == WHOLE

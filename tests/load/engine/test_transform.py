@@ -32,8 +32,8 @@ def test_positions_and_metadata(world: World, engine: SparkEngine) -> None:
     """Columns by number, expressions over them, and the file and row they came from."""
     files = [world.put("1.csv", b"x,1\ny,2\n"), world.put("2.csv", b"z,3\n")]
     chosen = select(
-        "CAST(_c2 AS BIGINT) * 10",
-        "concat(upper(_c1), ' ', _metadata_name, ' ', _metadata_row_number)",
+        "CAST(`$2` AS BIGINT) * 10",
+        "concat(upper(`$1`), ' ', _metadata_name, ' ', _metadata_row_number)",
     )
     results = list(engine.run(world.plan(files, transformation=chosen)))
     found = sorted((row["a"], row["b"]) for row in world.rows(results))
@@ -74,7 +74,7 @@ def test_parquet_is_not_copied(world: World, engine: SparkEngine) -> None:
 def test_bad_rows(world: World, engine: SparkEngine) -> None:
     """A result that does not fit its column is an error of its row; bad records are counted."""
     file = world.put("1.csv", b"1,x\n2,y,z\n3,w\n")
-    chosen = select("CASE WHEN _c1 = '3' THEN 'three' ELSE _c1 END", "_c2")
+    chosen = select("CASE WHEN `$1` = '3' THEN 'three' ELSE `$1` END", "`$2`")
     results = list(engine.run(world.plan([file], transformation=chosen, on_error=CONTINUE)))
     told = outcomes(results)["1.csv"]
     assert (told.status, told.rows_loaded, told.error_count) == (Status.PARTIALLY_LOADED, 1, 2)
@@ -91,7 +91,7 @@ def test_a_file_that_fails_midway(world: World, engine: SparkEngine) -> None:
 
     packed = gzip.compress(b"".join(b"%d,x%d\n" % (n, n * 7919) for n in range(200_000)))
     files = [world.put("1.csv.gz", packed[:-2000]), world.put("2.csv", b"1,x\n")]
-    chosen = select("CAST(_c1 AS BIGINT)", "_c2")
+    chosen = select("CAST(`$1` AS BIGINT)", "`$2`")
     results = list(engine.run(world.plan(files, transformation=chosen, on_error=CONTINUE)))
     assert world.rows(results) == [{"a": 1, "b": "x"}]
     assert outcomes(results)["1.csv.gz"].status is Status.FAILED
@@ -101,19 +101,19 @@ def test_wrong_expressions(world: World, engine: SparkEngine) -> None:
     """An unknown column is a wrong statement; a failing expression is bad data."""
     file = world.put("1.csv", b"q,x\n")
     with pytest.raises(StatementInvalid, match="nowhere"):
-        list(engine.run(world.plan([file], transformation=select("nowhere", "_c2"))))
+        list(engine.run(world.plan([file], transformation=select("nowhere", "`$2`"))))
     with pytest.raises(DataError, match="CAST_INVALID_INPUT"):
-        list(engine.run(world.plan([file], transformation=select("CAST(_c1 AS INT)", "_c2"))))
+        list(engine.run(world.plan([file], transformation=select("CAST(`$1` AS INT)", "`$2`"))))
 
 
 def test_a_failing_expression_has_a_place(world: World, engine: SparkEngine) -> None:
     """File, record and expression of the row on which the SELECT failed are named."""
     good = b"".join(b"%d,x\n" % n for n in range(5000))
     files = [world.put("1.csv", good), world.put("2.csv", good + b"oops,y\n" + good)]
-    chosen = select("CAST(_c1 AS BIGINT) + 1", "upper(_c2)", where="_c2 <> ''")
+    chosen = select("CAST(`$1` AS BIGINT) + 1", "upper(`$2`)", where="`$2` <> ''")
     with pytest.raises(FileRefused) as caught:
         list(engine.run(world.plan(files, transformation=chosen, on_error=CONTINUE)))
-    assert "record 5001: the expression CAST(_c1 AS BIGINT) + 1 failed" in caught.value.message
+    assert "record 5001: the expression CAST(`$1` AS BIGINT) + 1 failed" in caught.value.message
     found = caught.value.row_error
     assert (found.file, found.record, found.column) == (files[1].location, 5001, "a")
     assert found.code == "EXPRESSION"
@@ -123,7 +123,7 @@ def test_a_failing_expression_has_a_place(world: World, engine: SparkEngine) -> 
 def test_a_failing_condition_has_a_place(world: World, engine: SparkEngine) -> None:
     """The WHERE of a SELECT is named as well."""
     file = world.put("1.csv", b"1,x\n0,y\n")
-    chosen = select("_c1", "_c2", where="1 / CAST(_c1 AS INT) > 0")
+    chosen = select("`$1`", "`$2`", where="1 / CAST(`$1` AS INT) > 0")
     with pytest.raises(FileRefused, match=r"record 2: the expression WHERE 1 / .*DIVIDE_BY_ZERO"):
         list(engine.run(world.plan([file], transformation=chosen)))
 
@@ -135,13 +135,13 @@ def test_a_failure_that_hides(
     monkeypatch.setattr("calque.load.engines.transform_locate.PATIENCE", -1.0)
     file = world.put("1.csv", b"q,x\n")
     with pytest.raises(DataError, match=r"CAST_INVALID_INPUT.* \(in .*/1\.csv\)"):
-        list(engine.run(world.plan([file], transformation=select("CAST(_c1 AS INT)", "_c2"))))
+        list(engine.run(world.plan([file], transformation=select("CAST(`$1` AS INT)", "`$2`"))))
 
 
 def test_sample(world: World, engine: SparkEngine) -> None:
     """VALIDATION_MODE = RETURN_n_ROWS shows what the SELECT gives, as the table would have it."""
     file = world.put("1.csv", b"1,x\n2,y\n3,z\n")
-    plan = world.plan([file], transformation=select("CAST(_c1 AS INT)", "_c2"))
+    plan = world.plan([file], transformation=select("CAST(`$1` AS INT)", "`$2`"))
     sample = engine.sample(plan, 2)
     assert sample.num_rows == 2
     assert sample.schema == pa.schema(list(AB))

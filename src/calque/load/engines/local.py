@@ -17,7 +17,14 @@ from calque.load.engines.run import run_plan
 from calque.load.infer import infer_schema
 from calque.load.manifest import StagedFile, TaskResult
 from calque.load.task import TaskOutput, run_task
-from calque.load.work import Advance, FormatOptions, OnAdvance, WritePlan, WriteTask
+from calque.load.work import (
+    Advance,
+    FormatOptions,
+    OnAdvance,
+    Transformation,
+    WritePlan,
+    WriteTask,
+)
 from calque.values import MIB
 
 IN_PROCESS = 32 * MIB
@@ -55,7 +62,9 @@ class LocalEngine:
         source_options: Mapping[str, object] | None = None,
         *,
         skip_bad: bool = False,
+        transformation: Transformation | None = None,
     ) -> pa.Schema:
+        assert transformation is None, "SQL is Spark's"
         return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What every engine does around its tasks: cut the plan, join pieces, read torn files whole."""
+"""What every engine does around its tasks: cut the plan, join pieces, read torn ones again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calque.load.cut import cut
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
 from calque.load.task import TaskOutput
-from calque.load.work import Piece, WritePlan, WriteTask
+from calque.load.work import WritePlan, WriteTask
 
 RunTasks = Callable[[WritePlan, Sequence[WriteTask]], Iterator[TaskOutput]]
 
@@ -19,17 +19,15 @@ def run_plan(
     plan: WritePlan, cores: int, run_tasks: RunTasks, task_bytes: int | None = None
 ) -> Iterator[TaskResult]:
     """Results as tasks end. ``run_tasks`` gives each task's output exactly once."""
-    tasks = cut(plan, cores, task_bytes)
-    counts = Counter(piece.file.location for task in tasks for piece in task.pieces)
-    joiner = Joiner(plan, counts)
+    tasks: Sequence[WriteTask] = cut(plan, cores, task_bytes)
+    pieces = {(piece.file.location, piece.offset): piece for t in tasks for piece in t.pieces}
+    joiner = Joiner(plan, Counter(location for location, _ in pieces))
     bare = replace(plan, tasks=())
-    for output in run_tasks(bare, tasks):
-        yield joiner.add(output)
-    if not joiner.torn:
-        return
-    torn = set(joiner.torn)
-    files = [file for file in plan.files if file.location in torn]
-    again = [WriteTask(len(tasks) + n, (Piece(file),)) for n, file in enumerate(files)]
-    whole = Joiner(plan, {})
-    for output in run_tasks(bare, again):
-        yield whole.add(output)
+    used = 0
+    while tasks:
+        for output in run_tasks(bare, tasks):
+            yield joiner.add(output)
+        used += len(tasks)
+        torn, joiner.torn = joiner.torn, []
+        again = [replace(pieces[one.location, one.offset], begin=one.begin) for one in torn]
+        tasks = [WriteTask(used + number, (piece,)) for number, piece in enumerate(again)]

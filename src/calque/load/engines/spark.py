@@ -19,7 +19,14 @@ from calque.load.engines.spark_errors import mapped
 from calque.load.infer import infer_schema
 from calque.load.manifest import StagedFile, TaskResult
 from calque.load.task import TaskOutput, run_task
-from calque.load.work import Advance, FormatOptions, OnAdvance, WritePlan, WriteTask
+from calque.load.work import (
+    Advance,
+    FormatOptions,
+    OnAdvance,
+    Transformation,
+    WritePlan,
+    WriteTask,
+)
 from calque.spark.session import SparkOptions, context, session
 from calque.spark.tasks import Watch, cores_of, run_tasks
 
@@ -51,7 +58,7 @@ class SparkEngine:
         def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
             return self._on_executors(bare, tasks, advance)
 
-        return run_plan(plan, cores_of(self._context()), run, self._task_bytes)
+        return run_plan(plan, self._cores(), run, self._task_bytes)
 
     def infer(
         self,
@@ -60,8 +67,14 @@ class SparkEngine:
         source_options: Mapping[str, object] | None = None,
         *,
         skip_bad: bool = False,
+        transformation: Transformation | None = None,
     ) -> pa.Schema:
-        return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
+        if transformation is None:
+            return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
+        from calque.load.engines.transform import schema_of_select
+
+        raw = infer_schema(files, format, source_options, skip_bad=skip_bad, raw=True).schema
+        return schema_of_select(self._session(), transformation, raw, format)
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         if plan.transformation is None:
@@ -84,6 +97,10 @@ class SparkEngine:
         if isinstance(given, SparkOptions):
             return context(options=given)
         return context(given)
+
+    def _cores(self) -> int:
+        with mapped():
+            return cores_of(self._context())
 
     def _on_executors(
         self, plan: WritePlan, tasks: Sequence[WriteTask], advance: OnAdvance | None

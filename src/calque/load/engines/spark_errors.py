@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque import errors
-from calque.errors import CalqueError, DataError, Unavailable, Unexpected
+from calque.errors import CalqueError, ConfigInvalid, DataError, StatementInvalid, Unavailable
+from calque.spark.errors import in_our_words, is_of_spark
 
-_RAISED = re.compile(r"calque\.errors\.(\w+): (.*)")
-_CONDITION = re.compile(r"\[([A-Z_]+(?:\.[A-Z_]+)*)\] (.*)")
+_RAISED = re.compile(r"calque\.(?:[a-z_]+\.)*(\w+): (.*)")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] (.*)")
+_STATE = re.compile(r"SQLSTATE: (\w{5})")
+_TASK = re.compile(r"Task (\d+) in stage")
+_LACKING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _BAD_EXPRESSION = (
     "CAST_INVALID_INPUT",
     "DIVIDE_BY_ZERO",
@@ -18,10 +22,9 @@ _BAD_EXPRESSION = (
     "CAST_OVERFLOW",
     "NUMERIC_VALUE_OUT_OF_RANGE",
     "INVALID_ARRAY_INDEX",
+    "INVALID_FORMAT.MISMATCH_INPUT",
 )
-
-
-_TASK = re.compile(r"Task (\d+) in stage")
+_BAD_SELECT = ("PARSE_SYNTAX_ERROR", "UNRESOLVED", "DATATYPE_MISMATCH", "AMBIGUOUS_REFERENCE")
 
 
 class ExpressionFailed(DataError):
@@ -36,13 +39,13 @@ class ExpressionFailed(DataError):
 
 @contextmanager
 def mapped() -> Iterator[None]:
-    """Raise what a job raised as an error of calque."""
+    """Raise what Spark raised as an error of calque."""
     try:
         yield
     except CalqueError:
         raise
     except Exception as error:
-        if not type(error).__module__.startswith(("pyspark", "py4j")):
+        if not is_of_spark(error):
             raise
         raise translate(error) from error
 
@@ -54,25 +57,53 @@ def translate(error: Exception) -> CalqueError:
     kind = getattr(errors, raised.group(1), None) if raised else None
     if raised and isinstance(kind, type) and issubclass(kind, CalqueError):
         return kind(raised.group(2).strip(), hint="It was raised inside a Spark task.")
+    worker = _of_worker(text)
+    if worker is not None:
+        return worker
     condition = _CONDITION.search(text)
     if condition is not None:
-        task = _TASK.search(text)
-        return _of_condition(
-            condition.group(1), condition.group(2), int(task.group(1)) if task else None
+        found = _of_condition(condition.group(1), condition.group(2), text)
+        if found is not None:
+            return found
+    return in_our_words(error)
+
+
+def _of_worker(text: str) -> CalqueError | None:
+    """What went wrong with the processes that run tasks, whatever they ran."""
+    lacking = _LACKING.search(text)
+    if lacking is not None:
+        return ConfigInvalid(
+            f"the Python of the Spark executors has no {lacking.group(1).partition('.')[0]!r}",
+            hint="Install calque there, in the version of the driver, or name a Python that has "
+            "it: PYSPARK_PYTHON.",
         )
-    if type(error).__name__ in ("Py4JNetworkError", "Py4JError"):
-        return Unavailable("the Spark driver's JVM does not answer: it may have been killed")
-    return Unexpected(f"Spark failed: {text.strip().partition(chr(10))[0]}")
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return ConfigInvalid(
+            "the Spark executors run another Python than the driver",
+            hint="Name one by PYSPARK_PYTHON that is the same in both places.",
+        )
+    if "Python worker exited unexpectedly" in text or "ExecutorLostFailure" in text:
+        return Unavailable(
+            "a worker process of Spark was killed in the middle of a task, as often as Spark tries",
+            hint="Often memory has run out: give executors more, or fewer tasks at a time. "
+            "Nothing was loaded.",
+        )
+    return None
 
 
-def _of_condition(name: str, message: str, task: int | None) -> CalqueError:
-    if name.startswith(_BAD_EXPRESSION):
+def _of_condition(name: str, message: str, text: str) -> CalqueError | None:
+    state = _STATE.search(text)
+    told = _STATE.sub("", message).strip()
+    # Class 22 of SQL states are values that an expression cannot take.
+    if name.startswith(_BAD_EXPRESSION) or (state and state.group(1).startswith("22")):
         failed = ExpressionFailed(
-            f"an expression of the SELECT failed: {message} [{name}]",
+            f"an expression of the SELECT failed: {told} [{name}]",
             hint="Nothing was loaded. try_cast and try_divide give NULL instead of failing.",
         )
-        failed.reason, failed.task = f"{message} [{name}]", task
+        task = _TASK.search(text)
+        failed.reason, failed.task = f"{told} [{name}]", int(task.group(1)) if task else None
         return failed
-    if name.startswith(("PARSE_SYNTAX_ERROR", "UNRESOLVED", "DATATYPE_MISMATCH")):
-        return errors.StatementInvalid(f"Spark cannot read the SELECT: {message} [{name}]")
-    return Unexpected(f"Spark failed: {message} [{name}]")
+    # Class 42 are expressions that no row could make right.
+    if name.startswith(_BAD_SELECT) or (state and state.group(1).startswith("42")):
+        return StatementInvalid(f"Spark cannot read the SELECT: {told} [{name}]")
+    return None

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,14 +28,24 @@ from calque.errors import StatementInvalid
 from calque.load.cut import cut
 from calque.load.engines.spark_errors import ExpressionFailed, mapped
 from calque.load.engines.transform_locate import located
-from calque.load.engines.transform_read import OUTCOME
+from calque.load.engines.transform_paths import columns_of
+from calque.load.engines.transform_read import OUTCOME, source_schema, spelled_columns
 from calque.load.engines.transform_source import NAME, Order, TransformSource, outputs
 from calque.load.engines.transform_write import FILE, ROW, WriteRows
+from calque.load.formats.unify import settled
 from calque.load.infer import infer_schema
 from calque.load.joining import Joiner
 from calque.load.manifest import TaskResult
-from calque.load.work import Advance, ErrorMode, OnAdvance, Transformation, WritePlan
-from calque.spark.tasks import cores_of, job_group, tasks_done, watched
+from calque.load.work import (
+    Advance,
+    ErrorMode,
+    FormatOptions,
+    OnAdvance,
+    Transformation,
+    WritePlan,
+)
+from calque.spark.strict import frame_of, run_within, strict_session
+from calque.spark.tasks import cores_of, job_group, tasks_done
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,13 +55,12 @@ def run_transformation(
     spark: SparkSession, plan: WritePlan, advance: OnAdvance | None = None
 ) -> Iterator[TaskResult]:
     """Read, transform, write; one result for each task."""
-    with _ordered(spark, plan) as (order, folder):
+    with _ordered(spark, plan) as (strict, order, folder):
         try:
             with mapped():
-                rows = _selected(spark, plan, folder)
-                _write(spark, rows, order, folder, advance)
-        except ExpressionFailed as error:
-            raise located(spark, order, error) from error
+                _write(strict, order, folder, advance)
+        except ExpressionFailed as failed:
+            raise run_within(strict, partial(located, strict, order, failed)) from failed
         joiner = Joiner(plan, {})
         made = outputs(folder)
         results = [joiner.add(output) for output in made]
@@ -59,42 +69,64 @@ def run_transformation(
     yield from results
 
 
-def _write(
-    spark: SparkSession, rows: DataFrame, order: Order, folder: str, advance: OnAdvance | None
-) -> None:
+def _write(spark: SparkSession, order: Order, folder: str, advance: OnAdvance | None) -> None:
     """Run the job. While it runs Spark tells how many tasks have ended, and no more than that."""
-    writer = rows.write.format(NAME).option("order", folder).mode("append")
-    if advance is None:
-        writer.save()
-        return
     group = f"calque-{uuid.uuid4().hex}"
     files = sum(len(task.pieces) for task in order.tasks)
     size = sum(task.bytes for task in order.tasks)
 
     def look() -> None:
         done, total = tasks_done(spark.sparkContext, group)
-        if done:
+        if done and advance is not None:
             advance(Advance(files * done // total, 0, size * done // total))
 
     def save() -> None:
-        # Spark looks for data sources in the session of the thread; this makes it ours.
-        spark.createDataFrame([], "nothing INT")
-        writer.save()
+        rows = _selected(spark, order, folder)
+        rows.write.format(NAME).option("order", folder).mode("append").save()
 
     with job_group(spark.sparkContext, group):
-        watched(save, look)
+        run_within(spark, save, look)
 
 
 def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa.Table:
     """The first rows of the SELECT, cast to the table; nothing is written."""
-    with _ordered(spark, plan) as (_, folder), mapped():
-        found = _selected(spark, plan, folder).where(f"{OUTCOME} IS NULL").limit(rows).toArrow()
+    with _ordered(spark, plan) as (strict, order, folder), mapped():
+
+        def look() -> pa.Table:
+            chosen = _selected(strict, order, folder).where(f"{OUTCOME} IS NULL")
+            return chosen.limit(rows).toArrow()
+
+        found = run_within(strict, look)
     return WriteRows(replace(plan, tasks=())).cast_table(found)
 
 
+def schema_of_select(
+    spark: SparkSession, chosen: Transformation, raw: pa.Schema, format: FormatOptions
+) -> pa.Schema:
+    """The columns of what a SELECT makes of files with these columns; no file is read."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    columns = columns_of(chosen, spelled_columns(raw, format), format)
+    empty = source_schema(columns.raw, format).empty_table()
+    with mapped():
+        strict = strict_session(spark)
+
+        def look() -> pa.Schema:
+            rows = frame_of(strict, empty).selectExpr(*columns.expressions)
+            rows = rows.selectExpr(*chosen.expressions)
+            named = rows.toDF(*(f"v{index}" for index in range(len(rows.columns))))
+            return to_arrow_schema(named.schema, timezone="UTC")
+
+        found = run_within(strict, look)
+    fields = zip(chosen.columns, found, strict=True)
+    return pa.schema([pa.field(name, settled(one.type)) for name, one in fields])
+
+
 @contextmanager
-def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[tuple[Order, str]]:
-    """The work, and the folder where it is written down for the data source."""
+def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[tuple[SparkSession, Order, str]]:
+    """A session for it, the work, and the folder where it is written down for the data source."""
+    chosen = plan.transformation
+    assert chosen is not None, "only a plan that transforms comes here"
     raw = infer_schema(
         list(plan.files),
         plan.format,
@@ -102,15 +134,19 @@ def _ordered(spark: SparkSession, plan: WritePlan) -> Iterator[tuple[Order, str]
         raw=True,
         skip_bad=plan.on_error.mode is not ErrorMode.ABORT,
     ).schema
-    order = Order(replace(plan, tasks=()), cut(plan, cores_of(spark.sparkContext)), raw)
-    spark.dataSource.register(TransformSource)
+    columns = columns_of(chosen, spelled_columns(raw, plan.format), plan.format)
+    with mapped():
+        tasks = cut(plan, cores_of(spark.sparkContext))
+        strict = strict_session(spark)
+        strict.dataSource.register(TransformSource)
+    order = Order(replace(plan, tasks=()), tasks, columns)
     with tempfile.TemporaryDirectory(prefix="calque-") as folder:
         (Path(folder) / "order").write_bytes(pickle.dumps(order))
-        yield order, folder
+        yield strict, order, folder
 
 
-def _selected(spark: SparkSession, plan: WritePlan, folder: str) -> DataFrame:
-    transformation = plan.transformation
+def _selected(spark: SparkSession, order: Order, folder: str) -> DataFrame:
+    transformation = order.plan.transformation
     assert transformation is not None
     if len(transformation.expressions) != len(transformation.columns):
         raise StatementInvalid(
@@ -118,6 +154,7 @@ def _selected(spark: SparkSession, plan: WritePlan, folder: str) -> DataFrame:
             f"{len(transformation.columns)} columns"
         )
     rows = spark.read.format(NAME).option("order", folder).load()
+    rows = rows.selectExpr(*order.columns.expressions)
     if transformation.where is not None:
         rows = rows.where(f"{OUTCOME} IS NOT NULL OR ({transformation.where})")
     return rows.selectExpr(*_expressions(transformation))

@@ -21,6 +21,7 @@ from calque.load.engines.transform_source import Order
 from calque.load.formats.reject import Code, FileRefused, cut
 from calque.load.manifest import RowError
 from calque.load.work import Transformation
+from calque.spark.strict import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +117,8 @@ class _Finder:
         return self.order.plan.transformation
 
     def _failure(self, batch: pa.RecordBatch, chosen: Transformation) -> ExpressionFailed | None:
-        rows = self.spark.createDataFrame(pa.Table.from_batches([batch]))
+        rows = frame_of(self.spark, pa.Table.from_batches([batch]))
+        rows = rows.selectExpr(*self.order.columns.expressions)
         if chosen.where is not None:
             rows = rows.where(chosen.where)
         try:

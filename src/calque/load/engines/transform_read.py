@@ -17,24 +17,41 @@ from calque.load.formats.source import Source
 from calque.load.manifest import FileOutcome, StagedFile, Status
 from calque.load.metadata_columns import TYPES, metadata_values
 from calque.load.task import Operators, PieceOutcome
-from calque.load.work import ColumnMatch, CsvFormat, MetadataKind, Piece, WritePlan, WriteTask
+from calque.load.work import (
+    ColumnMatch,
+    CsvFormat,
+    FormatOptions,
+    MetadataKind,
+    Piece,
+    WritePlan,
+    WriteTask,
+)
 
 OUTCOME = "__calque_outcome"
 
 
-def aliases(raw: pa.Schema) -> list[tuple[str, int]]:
-    """``_c1``, ``_c2`` … for columns that have names of their own."""
-    return [
-        (f"_c{index + 1}", index)
-        for index in range(len(raw.names))
-        if f"_c{index + 1}" not in raw.names
-    ]
+def spelled_columns(found: pa.Schema, format: FormatOptions) -> pa.Schema:
+    """The files' columns as a SELECT names them: without a header ``_c0`` is the first."""
+    if not is_headless(format):
+        return found
+    return pa.schema([field.with_name(f"_c{index}") for index, field in enumerate(found)])
 
 
-def source_schema(raw: pa.Schema) -> pa.Schema:
-    """What expressions may name: the file's columns, their numbers, metadata."""
+def is_headless(format: FormatOptions) -> bool:
+    """Columns have places and no names."""
+    return isinstance(format, CsvFormat) and not format.parse_header
+
+
+def _places(raw: pa.Schema, format: FormatOptions) -> list[str]:
+    """``$1``, ``$2`` … of delimited text; records of other formats have names."""
+    width = len(raw.names) if isinstance(format, CsvFormat) else 0
+    return [f"${index + 1}" for index in range(width)]
+
+
+def source_schema(raw: pa.Schema, format: FormatOptions) -> pa.Schema:
+    """What expressions may name: the file's columns, their places, metadata."""
     fields = [*raw]
-    fields += [pa.field(name, raw.field(index).type) for name, index in aliases(raw)]
+    fields += [raw.field(index).with_name(name) for index, name in enumerate(_places(raw, format))]
     fields += [pa.field(f"_metadata_{kind.value}", type) for kind, type in TYPES.items()]
     return pa.schema([*fields, pa.field(OUTCOME, pa.binary())])
 
@@ -77,9 +94,12 @@ class ReadTask:
         outcome = replace(outcome, bytes=source.bytes_read, content_hash=content)
         yield self._behind(PieceOutcome(outcome))
 
+    @property
+    def _schema(self) -> pa.Schema:
+        return source_schema(self.raw, self.plan.format)
+
     def _spec(self) -> ReadSpec:
-        headless = isinstance(self.plan.format, CsvFormat) and not self.plan.format.parse_header
-        match: ColumnMatch = "position" if headless else "name_insensitive"
+        match: ColumnMatch = "position" if is_headless(self.plan.format) else "name_insensitive"
         return ReadSpec(
             format=self.plan.format,
             schema=self.raw,
@@ -89,13 +109,13 @@ class ReadTask:
 
     def _rows(self, parsed: Parsed, file: StagedFile) -> pa.RecordBatch:
         columns = list(parsed.rows.columns)
-        columns += [columns[index] for _, index in aliases(self.raw)]
+        columns += columns[: len(_places(self.raw, self.plan.format))]
         columns += [metadata_values(kind, parsed, file, self.plan.load_id) for kind in MetadataKind]
         columns.append(pa.nulls(parsed.rows.num_rows, pa.binary()))
-        return pa.RecordBatch.from_arrays(columns, schema=source_schema(self.raw))
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _behind(self, outcome: PieceOutcome) -> pa.RecordBatch:
-        schema = source_schema(self.raw)
+        schema = self._schema
         columns = [pa.nulls(1, field.type) for field in schema]
         columns[schema.get_field_index("_metadata_file")] = pa.array([outcome.outcome.location])
         columns[-1] = pa.array([pickle.dumps(outcome)], pa.binary())

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from calque.load.engines.transform_paths import Columns
 from calque.load.engines.transform_read import ReadTask, source_schema
 from calque.load.engines.transform_write import WriteRows
 from calque.load.task import TaskOutput
@@ -33,7 +34,11 @@ class Order:
 
     plan: WritePlan
     tasks: tuple[WriteTask, ...]
-    raw: pa.Schema
+    columns: Columns
+
+    @property
+    def raw(self) -> pa.Schema:
+        return self.columns.raw
 
 
 @dataclass
@@ -51,7 +56,8 @@ class TransformSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(source_schema(self._order().raw))
+        order = self._order()
+        return from_arrow_schema(source_schema(order.raw, order.plan.format))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return TaskReader(self._order())

@@ -81,7 +81,10 @@ class CsvReader:
         head.drop_mark()
         names = self._header(head, dialect)
         self.extent.lines = 0
-        _drop_line(feed, dialect)  # a later piece begins one byte early, inside a record
+        if self._source.begin is not None:
+            feed.drop_to(self._source.begin)
+        else:
+            _drop_line(feed, dialect)  # a later piece begins one byte early, inside a record
         return feed, dialect, names
 
     def _feed(self) -> Feed:

@@ -44,6 +44,14 @@ class Feed:
         self.data = self.data[length:]
         self.base += length
 
+    def drop_to(self, position: int) -> None:
+        """Forget everything before a position of the stream."""
+        while self.base < position:
+            self.fill(1)
+            if not self.data:
+                return
+            self.drop(min(len(self.data), position - self.base))
+
     def drop_mark(self) -> None:
         """Forget a byte order mark at the beginning of the stream."""
         self.fill(len(codecs.BOM_UTF8))

@@ -32,6 +32,7 @@ class Source:
         self.file: StagedFile = piece.file
         self.size = piece.file.identity.size
         self.start = piece.offset
+        self.begin = piece.begin
         self.end = self.size if piece.length is None else piece.offset + piece.length
         self._hash = ContentHash()
         self._hashed = self.start

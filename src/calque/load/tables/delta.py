@@ -28,6 +28,7 @@ from calque.load.manifest import DataFile
 from calque.load.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
 from calque.load.tables.delta_log import read_commits
 from calque.load.tables.errors import DELTA, map_error, mapped
+from calque.load.tables.log_mirror import LogMirror, published
 from calque.load.tables.stats import delta_stats
 from calque.load.tables.storage import delta_options
 from calque.load.work import TargetSchema
@@ -60,11 +61,14 @@ class DeltaLake:
         self.place = TableRoot.at(location, self.options)
         folder = self.place.operator.location(self.place.full("_delta_log"))
         self.root = _resolved(folder.removesuffix("/_delta_log"))
+        self._log = LogMirror.of(self.place)
         self.display = display or location
 
     @property
     def uri(self) -> str:
         """The location in the words of deltalake."""
+        if self._log is not None:
+            return self._log.folder
         for scheme in ("fs://", "file://"):
             if self.root.startswith(scheme):
                 return self.root.removeprefix(scheme)
@@ -73,13 +77,15 @@ class DeltaLake:
     def open(self) -> DeltaSnapshot:
         with mapped(DELTA, self.display):
             storage = self._storage()
+            if self._log is not None:
+                self._log.pull()
             table = DeltaTable(self.uri, storage_options=storage)
-        snapshot = DeltaSnapshot(table, self.display, storage, self.place)
+        snapshot = DeltaSnapshot(table, self.display, storage, self.place, self._log)
         snapshot.refuse_unsupported()
         return snapshot
 
     def _storage(self) -> dict[str, str] | None:
-        return delta_options(self.place.operator, self.options)
+        return None if self._log else delta_options(self.place.operator, self.options)
 
     def draft(
         self,
@@ -99,14 +105,16 @@ class DeltaLake:
             )
             entry = self._relocated((Path(aside) / FIRST_ENTRY).read_text())
         return Draft(
-            DeltaSnapshot(table, self.display, None, self.place), lambda: self._publish(entry)
+            DeltaSnapshot(table, self.display, None, self.place, self._log),
+            lambda: self._publish(entry),
         )
 
     def _relocated(self, entry: str) -> bytes:
         """The entry as if the table had been made where it will be."""
+        location = self.uri if self._log is None else self.root
         actions = [json.loads(line) for line in entry.splitlines()]
         for action in actions:
-            action.get("commitInfo", {}).get("operationParameters", {})["location"] = self.uri
+            action.get("commitInfo", {}).get("operationParameters", {})["location"] = location
         lines = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in actions]
         return "\n".join(lines).encode()
 
@@ -145,8 +153,10 @@ class DeltaSnapshot:
         display: str,
         storage: dict[str, str] | None,
         place: TableRoot,
+        log: LogMirror | None = None,
     ) -> None:
         self._table = table
+        self._log = log
         self._display = display
         self._storage = storage
         self._place = place
@@ -223,7 +233,7 @@ class DeltaSnapshot:
                 Transaction(app_id(change.load_id), NUMBERS[change.mark], int(time.time() * 1000))
             ],
         )
-        with mapped(DELTA, self._display):
+        with mapped(DELTA, self._display), published(self._log):
             self._table.create_write_transaction(
                 self._actions(change),
                 "overwrite" if change.truncate else "append",
@@ -333,9 +343,10 @@ class DeltaSnapshot:
             return
         fields: list[Field] = list(Schema.from_arrow(pa.schema(new)).fields)
         try:
-            self._table.alter.add_columns(
-                fields, commit_properties=CommitProperties(max_commit_retries=0)
-            )
+            with published(self._log):
+                self._table.alter.add_columns(
+                    fields, commit_properties=CommitProperties(max_commit_retries=0)
+                )
         except Exception as error:
             ours = map_error(error, DELTA, self._display)
             if isinstance(ours, ConditionNotMatch):

@@ -2,19 +2,21 @@
 
 The project is the option ``project`` (a folder, ``grpc://host:port`` or ``grpcs://host:port``), or
 CALQUE_PROJECT; the access, the passphrase and the file of authorities ``ca`` come as options or
-from CALQUE_ACCESS, CALQUE_PASSPHRASE and CALQUE_CA.
+from CALQUE_ACCESS, CALQUE_PASSPHRASE and CALQUE_CA. A location names its project beside the bucket,
+``calque://bucket;project=%2Fdata/key``, and opens it wherever that is read.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from calque.errors import InvalidInput
 from calque.operator.layers.chain import Chain
 from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.store.open_project import ACCESS, open_project
-from calque.store.service.service import StoreService
+from calque.store.service.service import PROJECT_OF, StoreService
 
 SECRETS: frozenset[str] = frozenset({"access", "passphrase"})
 PROJECT = "CALQUE_PROJECT"
@@ -28,7 +30,8 @@ def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> Store
             "a calque URI names a bucket",
             hint="For example calque://photos/2026; `calque store buckets` lists them.",
         )
-    where = _text(options, "project") or os.environ.get(PROJECT)
+    bucket, _, named = uri.host.partition(PROJECT_OF)
+    where = unquote(named) or _text(options, "project") or os.environ.get(PROJECT)
     if not where:
         raise InvalidInput(
             "calque:// needs to know the project",
@@ -41,7 +44,7 @@ def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> Store
         create=False,
         ca=_text(options, "ca"),
     )
-    return StoreService(project, where, uri.host, uri.path.strip("/"), chain)
+    return StoreService(project, where, bucket, uri.path.strip("/"), chain)
 
 
 def _text(options: Mapping[str, object], name: str) -> str | None:

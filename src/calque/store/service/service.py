@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from calque.errors import IsSameFile, Unsupported
 from calque.operator import paths
@@ -24,6 +25,9 @@ from calque.store.uplink.rewrap import Conditions, Transfer
 from calque.values import Metadata, ObjectIdentity
 
 T = TypeVar("T")
+
+PROJECT_OF = ";project="
+"""What follows the bucket in a location, before the project, which is percent-encoded."""
 
 CAPABILITY = Capability(
     write_with_if_not_exists=True,
@@ -46,7 +50,7 @@ class StoreService:
 
     def __init__(self, project: Project, where: str, bucket: str, root: str, chain: Chain) -> None:
         self._project = project
-        self._where = where if "://" in where else os.path.abspath(where)
+        self._where = where if "://" in where or where.startswith("@") else os.path.abspath(where)
         self._bucket = bucket
         self._root = root
         self._chain = chain
@@ -67,8 +71,11 @@ class StoreService:
         return StoreService(self._project, self._where, self._bucket, self._root, chain)
 
     def location(self, path: str) -> str:
-        """Names the project too: two projects may have the same bucket and key."""
-        return f"calque://{self._bucket}/{self._key(path)}?project={self._where}"
+        """Names the project too: two projects may have the same bucket and key.
+
+        It stands beside the bucket, so that locations sort as keys do and share their prefixes.
+        """
+        return f"calque://{self._bucket}{PROJECT_OF}{quote(self._where, safe='')}/{self._key(path)}"
 
     def identity(self, path: str) -> ObjectIdentity:
         return ObjectIdentity(self.location(path))
