@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -136,7 +137,7 @@ def _name_paths(tree: exp.Expression, *, any_bracket: bool) -> tuple[FieldPath, 
     return tuple(path for name, path in named.items() if name in used)
 
 
-def _steps(node: exp.JSONExtract | exp.GetExtract | exp.Bracket) -> tuple[str | int, ...] | None:
+def _steps(node: Any) -> tuple[str | int, ...] | None:
     """Names and numbers of a path; None for an index that is itself an expression."""
     if isinstance(node, exp.JSONExtract):
         if not isinstance(node.expression, exp.JSONPath):
