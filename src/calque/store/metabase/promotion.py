@@ -16,12 +16,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, LargeBinary, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    LargeBinary,
+    any_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 
 from calque.store.metabase.lookup import Found
 from calque.store.metabase.object_keys import key_is, key_parameter
 from calque.store.metabase.schema import freed_segments, objects, segment_copies, segments
-from calque.store.metabase.statement import Statement, rewriting
+from calque.store.metabase.statement import POSTGRES, Statement, rewriting
 from calque.store.metabase.transaction import Parameters, Transaction
 
 _copies = segment_copies.c
@@ -33,6 +43,12 @@ OLDEST_COPY = Statement(
     .where(_copies.ancestor_stream_id == bindparam("ancestor"))
     .order_by(objects.c.created_at, _copies.stream_id)
     .limit(1),
+)
+COPIED_STREAMS = Statement(
+    "those of many streams that have copies",
+    postgres=select(_copies.ancestor_stream_id)
+    .distinct()
+    .where(_copies.ancestor_stream_id == any_(bindparam("streams", type_=ARRAY(LargeBinary)))),
 )
 INHERITED = (
     "repaired_at",
@@ -113,17 +129,24 @@ def remove_all(transaction: Transaction, going: Sequence[Found]) -> list[FreedSe
     copies = [each for each in going if each.ancestor is not None]
     originals = [each for each in going if each.ancestor is None]
     transaction.batch([step for each in copies for step in _taking_copy(each)])
-    heirs = transaction.batch(
-        [(OLDEST_COPY, {"ancestor": each.object.stream_id}) for each in originals]
-    )
+    heirs = _heirs(transaction, [each.object.stream_id for each in originals])
     answers = transaction.batch(
         [
             step
-            for each, rows in zip(originals, heirs, strict=True)
-            for step in _taking_original(each, rows[0][0] if rows else None, transaction.now)
+            for each in originals
+            for step in _taking_original(each, heirs.get(each.object.stream_id), transaction.now)
         ]
     )
     return [FreedSegment(*row) for rows in answers for row in rows]
+
+
+def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, bytes]:
+    """The oldest copy of each of ``streams`` that has any."""
+    if transaction.dialect == POSTGRES and len(streams) > 1:
+        rows = transaction.rows(COPIED_STREAMS, {"streams": list(streams)})
+        streams = [row[0] for row in rows]
+    answers = transaction.batch([(OLDEST_COPY, {"ancestor": stream}) for stream in streams])
+    return {stream: rows[0][0] for stream, rows in zip(streams, answers, strict=True) if rows}
 
 
 Step = tuple[Statement, Parameters]
