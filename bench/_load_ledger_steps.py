@@ -20,13 +20,15 @@ from calque.ledger.finish import LoadedFile, Manifest, prepare
 from calque.ledger.identity import micros
 from calque.ledger.schema import files
 from calque.ledger.tables import register_table
-from calque.load.compare import Comparison
-from calque.load.manifest import ColumnStats, DataFile, StagedFile, Status
-from calque.load.protocol import recover
-from calque.load.report import ResultRows
-from calque.load.stage import Stage
-from calque.load.statement import LoadRequest
-from calque.load.tables import Change, Lake, Mark, open_table
+from calque.loader.commit.protocol import recover
+from calque.loader.commit.tables import Change, Lake, Mark, open_table
+from calque.loader.model.data_file import ColumnStats, DataFile
+from calque.loader.model.outcome import Status
+from calque.loader.model.staged_file import StagedFile
+from calque.loader.plan.compare import Comparison
+from calque.loader.plan.stage import Stage
+from calque.loader.report import ResultRows
+from calque.loader.request.request import LoadRequest
 from calque.values import SourceIdentity
 
 KEY = TableKey("delta", "file:///bench", "id")

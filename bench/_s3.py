@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.servers.seaweedfs import S3Server, seaweedfs
+
 from calque.operator import Operator
-from calque.testing.seaweedfs import S3Server, seaweedfs
 
 BUCKET = "bench"
 CONCURRENT = 16

@@ -14,11 +14,16 @@ from typing import Any
 
 import psycopg
 
-from calque.store.metabase.begin_object import INSERT_OBJECT
-from calque.store.metabase.commit_segment import INSERT_SEGMENT
-from calque.store.metabase.statement import SQLITE
-from calque.store.metabase.store_copy import INSERT_COPY
-from calque.store.metabase.values import ObjectRecord, SegmentRecord, new_stream_id, now_us
+from calque.store.metabase.copies.store_copy import INSERT_COPY
+from calque.store.metabase.engine.statement import SQLITE
+from calque.store.metabase.model.records import (
+    ObjectRecord,
+    SegmentRecord,
+    new_stream_id,
+    now_us,
+)
+from calque.store.metabase.objects.begin_object import INSERT_OBJECT
+from calque.store.metabase.objects.commit_segment import INSERT_SEGMENT
 
 # SQLite takes one writer at a time: waiting here is faster than in its busy handler.
 _ONE_WRITER = threading.Lock()

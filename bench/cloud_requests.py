@@ -22,11 +22,11 @@ from azure.core import MatchConditions
 from azure.storage.blob import BlobServiceClient, generate_blob_sas
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
+from tests.servers.azurite import Azurite
 
 from bench.table import Row, show
 from calque.errors import Unavailable
 from calque.operator import Operator
-from calque.testing.azurite import Azurite
 
 ROUNDS = 5
 FAKE = """

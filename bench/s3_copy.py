@@ -13,13 +13,13 @@ from collections.abc import Callable
 from functools import partial
 
 import boto3
+from tests.servers.proxy import Fault, FaultProxy
+from tests.servers.seaweedfs import S3Server
 
 from bench import _s3
 from bench.table import Row, seconds, show
 from calque.operator import Operator
 from calque.operator.options import CopyOptions
-from calque.testing.proxy import Fault, FaultProxy
-from calque.testing.seaweedfs import S3Server
 from calque.values import MIB
 
 _CHUNK = 8 * MIB

@@ -18,25 +18,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from sqlalchemy import insert, text
+from tests.servers.postgres import running_postgres
 
 from bench.bare_commits import BareCommits
 from bench.table import Row, seconds, show
-from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.begin_object import BeginObject, begin_object
-from calque.store.metabase.commit_object import CommitObject, commit_object
-from calque.store.metabase.commit_segment import CommitSegment, commit_segment
-from calque.store.metabase.create_bucket import CreateBucket, create_bucket
-from calque.store.metabase.database import Database
-from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.finish_copy import FinishCopy, finish_copy
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.nodes import Nodes
-from calque.store.metabase.operations import Operation
-from calque.store.metabase.projects import create_project
-from calque.store.metabase.schema import segments
-from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.values import (
+from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
+from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.accounts.projects import create_project
+from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.copies.finish_copy import FinishCopy, finish_copy
+from calque.store.metabase.copies.operations import Operation
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import (
     NO_METADATA,
     Encryption,
     ObjectLocation,
@@ -47,7 +42,12 @@ from calque.store.metabase.values import (
     SegmentRecord,
     now_us,
 )
-from calque.testing.postgres import running_postgres
+from calque.store.metabase.model.schema import segments
+from calque.store.metabase.objects.begin_object import BeginObject, begin_object
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
+from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
+from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
+from calque.store.metabase.objects.list_segments import ListSegments, list_segments
 
 NODE = b"n" * 32
 MIB = 1024 * 1024

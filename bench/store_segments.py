@@ -15,13 +15,13 @@ from sqlalchemy import text
 
 from bench.store_meta import Store, stores
 from bench.table import Row, seconds, show
-from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.finish_move import FinishMove, finish_move
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.operations import Operation
-from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.values import Position, SegmentKey, now_us
+from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.copies.finish_move import FinishMove, finish_move
+from calque.store.metabase.copies.operations import Operation
+from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import Position, SegmentKey, now_us
+from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
+from calque.store.metabase.objects.list_segments import ListSegments, list_segments
 
 COUNTS = (100, 1_000, 10_000)
 TURNS = 3

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calque._version import __version__
 
 if TYPE_CHECKING:
-    from calque.load.api import load, sql
+    from calque.loader.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
     from calque.store.open_project import open_project
 
@@ -32,13 +32,13 @@ _HOMES = {
     "Copier": "calque.operator",
     "Operator": "calque.operator",
     "open_project": "calque.store.open_project",
-    "sql": "calque.load.api",
+    "sql": "calque.loader.api",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "load":  # a package that can be called
-        return import_module("calque.load")
+        return import_module("calque.loader")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.testing.moto import moto
-from calque.testing.seaweedfs import S3Server
 from tests.cli.conftest import Calque
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.moto import moto
+from tests.servers.seaweedfs import S3Server
 
 CONFIG = """
 [remotes.one]

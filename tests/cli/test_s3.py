@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from calque.operator import Operator
-from calque.testing.proxy import Fault, FaultProxy, Reply
-from calque.testing.seaweedfs import S3Server, seaweedfs
 from tests.cli.conftest import Calque, Spawn
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.proxy import Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server, seaweedfs
 
 MIB = 1024 * 1024
 OPTIONS = ("-o", f"threshold={6 * MIB}", "-o", f"part_size={5 * MIB}", "-o", "key_order=false")

@@ -9,7 +9,7 @@ import pytest
 
 from calque.ledger import Ledger, TableKey, TableRow, open_ledger
 from calque.ledger.tables import register_table
-from calque.testing.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer
 
 KEY = TableKey("delta", "file:///lake/t", "id-1")
 

@@ -15,8 +15,8 @@ from botocore.config import Config
 from calque.errors import InvalidInput, IsADirectory, Unsupported
 from calque.operator import Operator, PresignedRequest
 from calque.operator.services.s3.signing import Keys, Signer
-from calque.testing.seaweedfs import S3Server, seaweedfs
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.seaweedfs import S3Server, seaweedfs
 
 ODD = "a b/ü+%&=?#~.txt"
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from calque.store.metabase.database import Database
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.fsck import fsck
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.schema import metadata
-from calque.store.metabase.values import DeletedPieces, Redundancy
+from calque.store.metabase.model.records import DeletedPieces, Redundancy
+from calque.store.metabase.model.schema import metadata
 from calque.store.metainfo import Endpoint, MetainfoClient, SatelliteSettings, serve_metainfo
-from calque.testing.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer, running_postgres
 from tests.store.uplinkish import Client
 from tests.store.world import Clock, World
 

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import update
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
-from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.lookup import record_by_stream
-from calque.store.metabase.schema import objects
-from calque.store.metabase.transaction import Transaction
-from calque.store.metabase.values import ObjectLocation, Position
-from calque.store.metabase.verify import MAX_OPERATION_KEYS
+from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model.checks import MAX_OPERATION_KEYS
+from calque.store.metabase.model.records import ObjectLocation, Position
+from calque.store.metabase.model.schema import objects
+from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
+from calque.store.metabase.objects.lookup import record_by_stream
 from tests.store.world import HOUR_US, LAYOUTS, MULTIPART, ONE_REMOTE, THREE_REMOTE, Layout, World
 
 

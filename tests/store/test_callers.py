@@ -12,13 +12,13 @@ import pytest
 from google.protobuf.message import Message
 
 from calque.errors import Aborted, CalqueError, TimedOut, Unavailable
-from calque.store.metabase.callers import calling, require_caller
-from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.locks import lock_keys
-from calque.store.metabase.transaction import Transaction
+from calque.store.metabase.engine.callers import calling, require_caller
+from calque.store.metabase.engine.locks import lock_keys
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
 from calque.store.metainfo import Metainfo, MetainfoClient, serve_metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.testing.cutting import CuttingProxy
+from tests.servers.cutting import CuttingProxy
 from tests.store.conftest import SatelliteUnderTest
 from tests.store.uplinkish import Client
 from tests.store.world import World

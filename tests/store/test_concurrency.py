@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from calque.errors import AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted
-from calque.store.metabase.conditions import Conditions
-from calque.store.metabase.projects import set_limits
+from calque.store.metabase.accounts.projects import set_limits
+from calque.store.metabase.model.conditions import Conditions
 from tests.store.world import MAX_COPIES, THREE_REMOTE, World, in_parallel
 
 

@@ -14,16 +14,16 @@ import pytest
 from sqlalchemy import text
 
 from calque.errors import IntegrityError, NotFound, Unavailable
-from calque.store.metabase import connections
-from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.database import Database
-from calque.store.metabase.engines import POOL_SIZE
+from calque.store.metabase.accounts.quota import PROJECT_LIMITS
+from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.engine import connections
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.libpq import one_trip
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.engine.pools import POOL_SIZE
+from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.fsck import fsck
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.quota import PROJECT_LIMITS
-from calque.store.metabase.transaction import Transaction
-from calque.store.metabase.trip import one_trip
-from calque.testing.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer
 from tests.store.world import Clock, World, in_parallel
 
 OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"

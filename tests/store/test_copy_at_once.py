@@ -13,15 +13,20 @@ import pytest
 from sqlalchemy import text
 
 from calque.errors import ResourceExhausted
-from calque.store.metabase import finish_copy
-from calque.store.metabase.conditions import Conditions
-from calque.store.metabase.copy_at_once import copy_at_once, copy_in
-from calque.store.metabase.finish_copy import FinishCopy
-from calque.store.metabase.locks import key_hash
-from calque.store.metabase.projects import set_limits
-from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.statement import POSTGRES
-from calque.store.metabase.values import NO_METADATA, ObjectRecord, SegmentKey, WrappedMetadata
+from calque.store.metabase.accounts.projects import set_limits
+from calque.store.metabase.copies import finish_copy
+from calque.store.metabase.copies.copy_at_once import copy_at_once, copy_in
+from calque.store.metabase.copies.finish_copy import FinishCopy
+from calque.store.metabase.engine.locks import key_hash
+from calque.store.metabase.engine.statement import POSTGRES
+from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import (
+    NO_METADATA,
+    ObjectRecord,
+    SegmentKey,
+    WrappedMetadata,
+)
 from tests.store.world import (
     EMPTY,
     HOUR_US,

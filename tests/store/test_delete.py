@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import update
 
 from calque.errors import ConditionNotMatch, FailedPrecondition, NotFound
-from calque.store.metabase.delete_batch import DeleteBucket, delete_bucket
-from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.schema import objects, segments
-from calque.store.metabase.values import SegmentRecord
+from calque.store.metabase.model.records import SegmentRecord
+from calque.store.metabase.model.schema import objects, segments
+from calque.store.metabase.objects.delete_batch import DeleteBucket, delete_bucket
+from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
+from calque.store.metabase.objects.list_segments import ListSegments, list_segments
 from tests.store.world import EMPTY, ONE_REMOTE, SCHEME, THREE_REMOTE, WITH_TAIL, Layout, World
 
 SIZES = {"no segment": EMPTY, "one segment": ONE_REMOTE, "three segments": THREE_REMOTE}

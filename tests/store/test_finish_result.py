@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import text, update
 
 from calque.errors import FailedPrecondition, ResourceExhausted
-from calque.store.metabase.get_object import get_object
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.schema import segments
-from calque.store.metabase.values import ObjectRecord, Position, SegmentRecord
+from calque.store.metabase.model.records import ObjectRecord, Position, SegmentRecord
+from calque.store.metabase.model.schema import segments
+from calque.store.metabase.objects.get_object import get_object
+from calque.store.metabase.objects.list_segments import ListSegments, list_segments
 from tests.store.world import (
     EMPTY,
     HOUR_US,

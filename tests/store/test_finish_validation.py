@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound, PermissionDenied
-from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.delete_batch import (
+from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.copies.operations import Operation
+from calque.store.metabase.model.checks import MAX_METADATA
+from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import NO_METADATA, SegmentKey, WrappedMetadata
+from calque.store.metabase.objects.delete_batch import (
     BucketDeleted,
     DeleteBucket,
     delete_bucket,
     delete_expired,
 )
-from calque.store.metabase.get_object import get_object
-from calque.store.metabase.list_objects import ListObjects, list_objects
-from calque.store.metabase.operations import Operation
-from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.values import NO_METADATA, SegmentKey, WrappedMetadata
-from calque.store.metabase.verify import MAX_METADATA
+from calque.store.metabase.objects.get_object import get_object
+from calque.store.metabase.objects.list_objects import ListObjects, list_objects
 from tests.store.world import HOUR_US, THREE_REMOTE, World
 
 

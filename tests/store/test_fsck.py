@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, update
 
-from calque.store.metabase.database import Database
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.fsck import fsck
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.schema import (
+from calque.store.metabase.model.records import ObjectRecord
+from calque.store.metabase.model.schema import (
     buckets,
     objects,
     operation_keys,
@@ -20,7 +21,6 @@ from calque.store.metabase.schema import (
     segment_copies,
     segments,
 )
-from calque.store.metabase.values import ObjectRecord
 from tests.store.world import HOUR_US, THREE_REMOTE, Clock, World
 
 Damage = Callable[[ObjectRecord, ObjectRecord], object]

@@ -21,13 +21,13 @@ from hypothesis.stateful import (
 )
 
 from calque.errors import FailedPrecondition, NotFound
-from calque.store.metabase.database import Database
-from calque.store.metabase.delete_batch import delete_expired
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.fsck import fsck
-from calque.store.metabase.list_objects import ListObjects, list_objects
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.schema import metadata
-from calque.store.metabase.values import ObjectLocation
+from calque.store.metabase.model.records import ObjectLocation
+from calque.store.metabase.model.schema import metadata
+from calque.store.metabase.objects.delete_batch import delete_expired
+from calque.store.metabase.objects.list_objects import ListObjects, list_objects
 from tests.store.world import (
     EMPTY,
     HOUR_US,

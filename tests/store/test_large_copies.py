@@ -8,19 +8,19 @@ import pytest
 from sqlalchemy import insert
 
 from calque.errors import FailedPrecondition, InvalidInput
-from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.commit_object import CommitObject, commit_object
-from calque.store.metabase.finish_copy import FinishCopy
-from calque.store.metabase.operations import (
+from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.copies.finish_copy import FinishCopy
+from calque.store.metabase.copies.operations import (
     Operation,
     operation_progress,
     store_keys,
     sweep_operations,
 )
-from calque.store.metabase.schema import segments
-from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.values import NO_METADATA, Position, SegmentKey
-from calque.store.metabase.verify import MAX_KEYS_PER_CALL
+from calque.store.metabase.model.checks import MAX_KEYS_PER_CALL
+from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import NO_METADATA, Position, SegmentKey
+from calque.store.metabase.model.schema import segments
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
 from tests.store.world import HOUR_US, REMOTE, Layout, World
 
 FIVE = Layout.of(*[REMOTE] * 5)

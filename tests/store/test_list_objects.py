@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select
 
 from calque.errors import InvalidInput, NotFound
-from calque.store.metabase.commit_object import CommitObject, commit_object
-from calque.store.metabase.create_bucket import CreateBucket, create_bucket
-from calque.store.metabase.database import Database
-from calque.store.metabase.delete_batch import DeleteBucket, delete_bucket
-from calque.store.metabase.get_bucket import ListBuckets, get_bucket, list_buckets
-from calque.store.metabase.list_objects import (
+from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
+from calque.store.metabase.accounts.get_bucket import ListBuckets, get_bucket, list_buckets
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.model.records import ObjectLocation
+from calque.store.metabase.model.schema import PENDING, objects
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
+from calque.store.metabase.objects.delete_batch import DeleteBucket, delete_bucket
+from calque.store.metabase.objects.list_objects import (
     LEVEL_FROM,
     ListObjects,
     _after_prefix,
     list_objects,
 )
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.schema import PENDING, objects
-from calque.store.metabase.values import ObjectLocation
 from tests.store.world import EMPTY, HOUR_US, Clock, World
 
 

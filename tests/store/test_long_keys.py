@@ -8,18 +8,18 @@ import pytest
 from sqlalchemy import text
 
 from calque.errors import AlreadyExists, InvalidInput
-from calque.store.metabase.conditions import Conditions
-from calque.store.metabase.database import Database
-from calque.store.metabase.get_object import get_object
-from calque.store.metabase.list_objects import ListObjects, list_objects
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.object_keys import HEAD_SIZE
-from calque.store.metabase.schema import PENDING
-from calque.store.metabase.values import ObjectLocation
-from calque.store.metabase.verify import MAX_KEY_SIZE
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.model.checks import MAX_KEY_SIZE
+from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.object_keys import HEAD_SIZE
+from calque.store.metabase.model.records import ObjectLocation
+from calque.store.metabase.model.schema import PENDING
+from calque.store.metabase.objects.get_object import get_object
+from calque.store.metabase.objects.list_objects import ListObjects, list_objects
 from calque.store.uplink.access import EncryptionAccess
 from calque.store.uplink.keys import SecretKey
-from calque.testing.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer
 from tests.store.world import Clock, World
 
 # Random, so that no compression makes room for them.

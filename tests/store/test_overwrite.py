@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, PermissionDenied
-from calque.store.metabase.commit_object import CommitObject, commit_object
-from calque.store.metabase.conditions import Conditions
-from calque.store.metabase.schema import PENDING
-from calque.store.metabase.values import Position
+from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.records import Position
+from calque.store.metabase.model.schema import PENDING
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
 from tests.store.world import REMOTE, THREE_REMOTE, WITH_TAIL, World
 
 

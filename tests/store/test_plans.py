@@ -12,15 +12,10 @@ from sqlalchemy import Connection, text
 from sqlalchemy.types import ARRAY, BigInteger, Boolean, Integer, LargeBinary, Text
 
 import calque.store.metainfo.endpoint.endpoint  # noqa: F401 - imports every statement there is
-from calque.store.metabase import (  # noqa: F401 - and these
-    fsck,
-    operations,
-    physical_segments,
-)
-from calque.store.metabase.database import Database
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.statement import POSTGRES, SQLITE, Statement
-from calque.testing.postgres import PostgresServer
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.engine.statement import POSTGRES, SQLITE, Statement
+from tests.servers.postgres import PostgresServer
 from tests.store.joins import UNIQUE_INDEXES, Plan, UniqueIndexes, quadratic_joins
 from tests.store.world import THREE_REMOTE, Clock, World
 

@@ -7,10 +7,14 @@ import random
 import pytest
 
 from calque.errors import ResourceExhausted
-from calque.store.metabase import quota
-from calque.store.metabase.database import Database
-from calque.store.metabase.projects import create_project, project_usage_of, set_limits
-from calque.store.metabase.quota import Usage
+from calque.store.metabase.accounts import quota
+from calque.store.metabase.accounts.projects import (
+    create_project,
+    project_usage_of,
+    set_limits,
+)
+from calque.store.metabase.accounts.quota import Usage
+from calque.store.metabase.engine.database import Database
 
 
 def charge(database: Database, project_id: bytes, more: Usage) -> bool:

@@ -18,14 +18,14 @@ import pytest
 from sqlalchemy import event
 
 from calque.errors import NotFound, ResourceExhausted
-from calque.store.metabase import shared_commits
-from calque.store.metabase.create_bucket import INSERT_BUCKET
-from calque.store.metabase.database import Database
-from calque.store.metabase.faults import Disturbed
-from calque.store.metabase.lookup import BUCKET_EXISTS
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.shared_commits import MAX_SHARED, SharedCommits
-from calque.store.metabase.transaction import Transaction
+from calque.store.metabase.accounts.create_bucket import INSERT_BUCKET
+from calque.store.metabase.engine import group_commit as shared_commits
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.errors import Disturbed
+from calque.store.metabase.engine.group_commit import MAX_SHARED, SharedCommits
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.objects.lookup import BUCKET_EXISTS
 
 PROJECT = b"p" * 16
 Work = Callable[[Transaction], Any]

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from calque.errors import InvalidInput
-from calque.store.metabase.delete_batch import BatchResult, delete_expired, delete_zombies
-from calque.store.metabase.values import Position
+from calque.store.metabase.model.records import Position
+from calque.store.metabase.objects.delete_batch import (
+    BatchResult,
+    delete_expired,
+    delete_zombies,
+)
 from tests.store.world import HOUR_US, REMOTE, THREE_REMOTE, World
 
 DAY_US = 24 * HOUR_US

@@ -15,16 +15,16 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
-from calque.store.metabase.begin_object import BeginObject, begin_object
-from calque.store.metabase.commit_object import CommitObject, commit_object
-from calque.store.metabase.commit_segment import CommitSegment, commit_segment
-from calque.store.metabase.conditions import Conditions
-from calque.store.metabase.delete_object import AbortObject, abort_object
-from calque.store.metabase.get_object import get_object
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.projects import create_project, set_limits
-from calque.store.metabase.update_metadata import UpdateMetadata, update_metadata
-from calque.store.metabase.values import Encryption, ObjectLocation, Position
+from calque.store.metabase.accounts.projects import create_project, set_limits
+from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.records import Encryption, ObjectLocation, Position
+from calque.store.metabase.objects.begin_object import BeginObject, begin_object
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
+from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
+from calque.store.metabase.objects.delete_object import AbortObject, abort_object
+from calque.store.metabase.objects.get_object import get_object
+from calque.store.metabase.objects.list_segments import ListSegments, list_segments
+from calque.store.metabase.objects.update_metadata import UpdateMetadata, update_metadata
 from tests.store.world import (
     ENCRYPTION,
     HOUR_US,

@@ -13,27 +13,19 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from calque.store.metabase import verify
-from calque.store.metabase.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.begin_object import BeginObject, begin_object
-from calque.store.metabase.commit_object import CommitObject, commit_object
-from calque.store.metabase.commit_segment import CommitSegment, commit_segment
-from calque.store.metabase.conditions import NO_CONDITIONS, Conditions
-from calque.store.metabase.create_bucket import CreateBucket, create_bucket
-from calque.store.metabase.database import Database
-from calque.store.metabase.delete_batch import BatchResult, DeleteBucket, delete_bucket
-from calque.store.metabase.delete_object import DeleteObject, delete_object
-from calque.store.metabase.finish_copy import FinishCopy, finish_copy
-from calque.store.metabase.finish_move import FinishMove, finish_move
-from calque.store.metabase.freed_segments import settle_freed
-from calque.store.metabase.list_segments import ListSegments, list_segments
-from calque.store.metabase.nodes import Nodes
-from calque.store.metabase.operations import Operation
-from calque.store.metabase.projects import create_project
-from calque.store.metabase.promotion import FreedSegment
-from calque.store.metabase.schema import metadata
-from calque.store.metabase.segment_keys import PackedKeys
-from calque.store.metabase.values import (
+from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
+from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.accounts.projects import create_project
+from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
+from calque.store.metabase.copies.finish_copy import FinishCopy, finish_copy
+from calque.store.metabase.copies.finish_move import FinishMove, finish_move
+from calque.store.metabase.copies.operations import Operation
+from calque.store.metabase.copies.promotion import FreedSegment
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
+from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import (
     NO_METADATA,
     Encryption,
     ObjectLocation,
@@ -43,6 +35,18 @@ from calque.store.metabase.values import (
     SegmentKey,
     WrappedMetadata,
 )
+from calque.store.metabase.model.schema import metadata
+from calque.store.metabase.objects.begin_object import BeginObject, begin_object
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
+from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
+from calque.store.metabase.objects.delete_batch import (
+    BatchResult,
+    DeleteBucket,
+    delete_bucket,
+)
+from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
+from calque.store.metabase.objects.freed_segments import settle_freed
+from calque.store.metabase.objects.list_segments import ListSegments, list_segments
 
 REMOTE = "remote"
 INLINE = "inline"

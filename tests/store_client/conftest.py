@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from calque.store.nodes.erasure import Redundancy
-from calque.testing.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer, running_postgres
 from tests.store_client.world import World
 
 ONE = Redundancy(share_size=100)

@@ -19,11 +19,11 @@ from calque.errors import AlreadyExists, FailedPrecondition, InvalidInput, NotFo
 from calque.store.backup import copy_store
 from calque.store.embedded import EmbeddedStore
 from calque.store.fsck import check_store
-from calque.store.metabase import hold_pieces as holds
-from calque.store.metabase.hold_pieces import hold_pieces
+from calque.store.metabase.objects import hold_pieces as holds
+from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.open_project import open_project
 from calque.store.sweep import sweep_store
-from calque.testing.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
 

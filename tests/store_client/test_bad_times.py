@@ -14,7 +14,7 @@ from sqlalchemy import insert, update
 from calque.errors import InvalidInput, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.fsck import check_store
-from calque.store.metabase.schema import freed_segments, objects, segments
+from calque.store.metabase.model.schema import freed_segments, objects, segments
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import expiry_path, piece_path

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, ResourceExhausted
 from calque.store.nodes.erasure import Redundancy
 from calque.store.sweep import sweep_store
-from calque.testing.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SIZES, World
 
 KEYS = ["a", "b", "dir/a", "dir/b"]

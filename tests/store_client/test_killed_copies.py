@@ -13,7 +13,7 @@ import pytest
 from calque.errors import NotFound
 from calque.store.embedded import EmbeddedStore
 from calque.store.fsck import check_store
-from calque.store.metabase.values import now_us
+from calque.store.metabase.model.records import now_us
 from calque.store.open_project import open_project
 from calque.store.serve import serve_store
 from calque.store.sweep import sweep_store

@@ -13,10 +13,10 @@ from sqlalchemy import create_engine, text
 
 from calque.errors import ConfigInvalid, FailedPrecondition
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.metabase.database import Database
-from calque.store.metabase.migrate import migrate
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
 from calque.store.open_project import open_project
-from calque.testing.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer
 
 
 def cli(*arguments: str, umask: int = -1) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from calque.store.metainfo import Metainfo, MetainfoClient, serve_metainfo
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.project import Project
 from calque.store.uplink.session import Session
-from calque.testing.cutting import CuttingProxy
+from tests.servers.cutting import CuttingProxy
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import select, update
 
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.metabase.nodes import Nodes
-from calque.store.metabase.schema import segments
-from calque.store.metabase.values import Redundancy as StoredRedundancy
+from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.model.records import Redundancy as StoredRedundancy
+from calque.store.metabase.model.schema import segments
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.pieces import piece_id, piece_path
 from calque.store.nodes.units import Stripes, sealed_units, shares_of

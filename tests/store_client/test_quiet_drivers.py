@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from calque.testing.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer
 
 SCRIPT = """
 import sys

@@ -22,7 +22,7 @@ from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
 from calque.store.sweep import sweep_store
-from calque.testing.seaweedfs import S3Server, seaweedfs
+from tests.servers.seaweedfs import S3Server, seaweedfs
 from tests.store_client.conftest import ONE, TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, Clock, World
 

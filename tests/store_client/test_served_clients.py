@@ -14,8 +14,8 @@ import pytest
 from calque.errors import Unavailable
 from calque.store import serve
 from calque.store.embedded import EmbeddedStore
-from calque.store.metabase.delete_batch import BATCH
-from calque.store.metabase.values import now_us
+from calque.store.metabase.model.records import now_us
+from calque.store.metabase.objects.delete_batch import BATCH
 from calque.store.metainfo import liveness
 from calque.store.metainfo.server import DEFAULT_THREADS
 from calque.store.nodes.relay import PieceRelay
@@ -23,7 +23,7 @@ from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
 from calque.store.sweep import sweep_store
-from calque.testing.cutting import CuttingProxy
+from tests.servers.cutting import CuttingProxy
 
 
 @pytest.fixture

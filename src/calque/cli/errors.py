@@ -10,7 +10,7 @@ from calque.cli.load import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, table
 from calque.config import load_settings
 from calque.ledger.history import errors_of, load_called
-from calque.load.api import ledger_of
+from calque.loader.api import ledger_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

@@ -15,10 +15,10 @@ from calque.ledger import Ledger, TableRow
 from calque.ledger.files import forget as forget_records
 from calque.ledger.history import records_of
 from calque.ledger.tables import find_table, register_table
-from calque.load.api import ledger_of
-from calque.load.expire import expire as expire_all
-from calque.load.rebuild import rebuild as rebuild_records
-from calque.load.tables import Lake, open_table
+from calque.loader.after.expire import expire as expire_all
+from calque.loader.api import ledger_of
+from calque.loader.commit.rebuild import rebuild as rebuild_records
+from calque.loader.commit.tables import Lake, open_table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown", no_args_is_help=True)
 

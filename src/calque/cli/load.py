@@ -12,12 +12,15 @@ import typer
 from calque.cli.loading import finish, finish_aborted, load_bar, stop_by_sigterm
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
-from calque.cli.watching import Watch
+from calque.cli.watch import Watch
 from calque.config import load_settings
 from calque.errors import CalqueError, InvalidInput, NotFound, StatementInvalid
-from calque.load.api import Loader
-from calque.load.failed_files import FailedFiles
-from calque.load.options import (
+from calque.loader.api import Loader
+from calque.loader.model.file_formats import FormatOptions
+from calque.loader.model.plan import MetadataColumn
+from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.report import LoadAborted, Report
+from calque.loader.request.options import (
     build_format,
     match,
     metadata_kind,
@@ -25,10 +28,8 @@ from calque.load.options import (
     said_of_format,
     validation,
 )
-from calque.load.report import LoadAborted, Report
-from calque.load.schema_text import schema_of_text
-from calque.load.statement import LoadRequest
-from calque.load.work import FormatOptions, MetadataColumn
+from calque.loader.request.request import LoadRequest
+from calque.loader.request.schema_text import schema_of_text
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from calque.cli.output import FAILED, PARTLY, as_json, say, size, table
-from calque.load.flow import LoadProgress
-from calque.load.report import LoadAborted, Report
+from calque.loader.report import LoadAborted, Report
+from calque.loader.run_request import LoadProgress
 
 SHOWN = 200
 """Result rows shown to a person; programs get them all by --json."""

@@ -13,7 +13,7 @@ from calque.cli.places import Options, Place, Source, SourceOptions, Target, Tar
 from calque.cli.quantities import parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import InvalidInput
-from calque.operator.moving import delete_moved, rename_at_once
+from calque.operator.move import delete_moved, rename_at_once
 from calque.operator.options import CopyKeywords, CopyOptions
 from calque.operator.service import Renaming
 

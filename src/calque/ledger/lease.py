@@ -1,7 +1,7 @@
 """Leases: who runs a load, whether it still lives, and how another takes over.
 
 A lease is for liveness alone. Whoever believes that it holds one may be wrong; the commit to the
-table decides (see ``calque.load.protocol``).
+table decides (see ``calque.loader.commit.protocol``).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from calque.operator.options import (
     ReadOptions,
     WriteOptions,
 )
-from calque.operator.presigning import PresignedRequest
+from calque.operator.presign import PresignedRequest
 from calque.operator.service import CopyDriver, Leftover, Service
 
 __all__ = [

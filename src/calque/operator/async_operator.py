@@ -18,7 +18,7 @@ from calque.operator.chunks import Data
 from calque.operator.layers.chain import Layer
 from calque.operator.operator import Operator
 from calque.operator.options import CopyKeywords, CopyOptions, ReadConditions, WriteKeywords
-from calque.operator.presigning import PresignedRequest, PresignedVerb
+from calque.operator.presign import PresignedRequest, PresignedVerb
 from calque.operator.service import Leftover
 from calque.operator.threads import Threads
 from calque.values import Metadata

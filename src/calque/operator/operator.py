@@ -20,7 +20,7 @@ from calque.operator.copying import resume_copy, start_copy
 from calque.operator.directories import create_dir, remove_all
 from calque.operator.layers.chain import Chain, Layer
 from calque.operator.layers.default import default_layers
-from calque.operator.moving import move_object
+from calque.operator.move import move_object
 from calque.operator.options import (
     CopyKeywords,
     CopyOptions,
@@ -31,7 +31,7 @@ from calque.operator.options import (
     WriteOptions,
     options_of,
 )
-from calque.operator.presigning import PresignedRequest, PresignedVerb, presign
+from calque.operator.presign import PresignedRequest, PresignedVerb, presign
 from calque.operator.reading import open_reader, refuse_unless, steady, whole
 from calque.operator.registry import Opening
 from calque.operator.service import Leftover, Service, Versioned

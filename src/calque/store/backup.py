@@ -22,10 +22,10 @@ from calque.operator.services.fs.errors import about
 from calque.store.description import Description, NodeDescription, exclusive, write_json
 from calque.store.embedded import ACCESS_FILE, STORE_FILE, EmbeddedStore
 from calque.store.metabase.copy_metabase import copy_metabase
-from calque.store.metabase.database import Database
-from calque.store.metabase.hold_pieces import Hold, hold_pieces
-from calque.store.metabase.physical_segments import PhysicalRecord, physical_segments
-from calque.store.metabase.values import moment
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.model.records import moment
+from calque.store.metabase.objects.hold_pieces import Hold, hold_pieces
+from calque.store.metabase.objects.physical_segments import PhysicalRecord, physical_segments
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_id, piece_path

@@ -30,8 +30,8 @@ from calque.store.description import (
     write_json,
 )
 from calque.store.identify_nodes import identify_nodes
-from calque.store.metabase.values import DeletedPieces, now_us
-from calque.store.metabase.values import Redundancy as StoredRedundancy
+from calque.store.metabase.model.records import DeletedPieces, now_us
+from calque.store.metabase.model.records import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
 from calque.store.nodes.delete import Deletion
 from calque.store.nodes.erasure import Redundancy

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.fsck import Finding, fsck
-from calque.store.metabase.physical_segments import PhysicalRecord, physical_segments
-from calque.store.metabase.values import moment
+from calque.store.metabase.model.records import moment
+from calque.store.metabase.objects.physical_segments import PhysicalRecord, physical_segments
 from calque.store.nodes.check import COMMIT_WINDOW, PhysicalSegment, check_pieces
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import piece_id

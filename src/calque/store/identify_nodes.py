@@ -10,8 +10,8 @@ import logging
 from collections.abc import Iterable
 
 from calque.errors import CalqueError
-from calque.store.metabase.database import Database
-from calque.store.metabase.physical_segments import physical_segments
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.objects.physical_segments import physical_segments
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import PIECES, piece_of_path
 

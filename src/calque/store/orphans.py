@@ -13,8 +13,8 @@ from datetime import datetime
 
 from calque.errors import CalqueError
 from calque.store.embedded import EmbeddedStore
-from calque.store.metabase.physical_segments import physical_segments
-from calque.store.metabase.values import moment
+from calque.store.metabase.model.records import moment
+from calque.store.metabase.objects.physical_segments import physical_segments
 from calque.store.nodes.check import COMMIT_WINDOW
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_id

@@ -9,9 +9,9 @@ from datetime import datetime
 from enum import Enum
 
 from calque.store.embedded import EmbeddedStore
-from calque.store.metabase.delete_batch import delete_expired, delete_zombies
-from calque.store.metabase.operations import sweep_operations
-from calque.store.metabase.values import moment
+from calque.store.metabase.copies.operations import sweep_operations
+from calque.store.metabase.model.records import moment
+from calque.store.metabase.objects.delete_batch import delete_expired, delete_zombies
 from calque.store.metainfo.endpoint.freeing import never
 from calque.store.nodes.expire import collect_expired
 from calque.store.nodes.node import Node

@@ -15,10 +15,10 @@ import pytest
 from calque.errors import Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Layer, Retry, Timeout
-from calque.testing.azurite import Azurite
-from calque.testing.gcs_fake import GcsFake
-from calque.testing.seaweedfs import seaweedfs
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.azurite import Azurite
+from tests.servers.gcs_fake import GcsFake
+from tests.servers.seaweedfs import seaweedfs
 
 NAMES = ("s3", "gcs", "azblob")
 SOON = (Retry(attempts=3, first=0.001, longest=0.01), Timeout(step=20, slow=60))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from calque.testing.proxy import FaultProxy
 from tests.operator.services.clouds import NAMES, Cloud, running
+from tests.servers.proxy import FaultProxy
 
 
 @pytest.fixture(scope="session", params=NAMES)

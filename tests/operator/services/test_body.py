@@ -15,11 +15,11 @@ import pytest
 
 from calque.errors import CalqueError, ConditionNotMatch, IntegrityError, NotFound
 from calque.operator import Operator
-from calque.operator.services.digest import Digest
-from calque.testing.proxy import Fault, FaultProxy, Reply
+from calque.operator.http.digest import Digest
 from calque.values import MIB, Checksum
 from tests.operator.behaviour.case import content
 from tests.operator.services.clouds import NAMES, Cloud, answering, nowhere
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 DATA = content(700_000)
 

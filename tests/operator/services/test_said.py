@@ -2,7 +2,7 @@
 
 import pytest
 
-from calque.operator.services.said import first_line
+from calque.operator.http.redact import first_line
 
 
 @pytest.mark.parametrize(

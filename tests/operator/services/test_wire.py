@@ -10,11 +10,11 @@ from email.utils import formatdate
 import pytest
 
 from calque.errors import ConfigInvalid, InvalidInput, TimedOut, Unavailable
+from calque.operator.http.exchange import Wire, retry_after
 from calque.operator.layers.chain import Call
-from calque.operator.services.wire import Wire, retry_after
-from calque.testing.gcs_fake import GcsFake
-from calque.testing.process import free_ports
-from calque.testing.proxy import Fault, FaultProxy, Reply
+from tests.servers.gcs_fake import GcsFake
+from tests.servers.process import free_ports
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 TARGET = "/storage/v1/b/near/o"
 

@@ -6,13 +6,13 @@ from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import AlreadyExists
-from calque.store.metabase.database import Database
-from calque.store.metabase.faults import database_error
-from calque.store.metabase.hold_pieces import HOLD
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.quota import CLOSED, shard_count
-from calque.store.metabase.schema import metadata, project_usage, projects, settings
-from calque.store.metabase.statement import POSTGRES
+from calque.store.metabase.accounts.quota import CLOSED, shard_count
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.errors import database_error
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.engine.statement import POSTGRES
+from calque.store.metabase.model.schema import metadata, project_usage, projects, settings
+from calque.store.metabase.objects.hold_pieces import HOLD
 
 _ROWS = 1000
 

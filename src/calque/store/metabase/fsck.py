@@ -24,11 +24,15 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from calque.errors import IntegrityError
-from calque.store.metabase import pieces, verify
-from calque.store.metabase.database import Database
-from calque.store.metabase.nodes import ALL_NODES
-from calque.store.metabase.quota import Usage
-from calque.store.metabase.schema import (
+from calque.store.metabase.accounts.nodes import ALL_NODES
+from calque.store.metabase.accounts.quota import Usage
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.statement import Statement
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.model import packed_pieces as pieces
+from calque.store.metabase.model.records import ObjectRecord, SegmentRecord
+from calque.store.metabase.model.schema import (
     COLLECTING,
     COMMITTED,
     buckets,
@@ -41,9 +45,6 @@ from calque.store.metabase.schema import (
     segment_copies,
     segments,
 )
-from calque.store.metabase.statement import Statement
-from calque.store.metabase.transaction import Transaction
-from calque.store.metabase.values import ObjectRecord, SegmentRecord
 
 _WHY = "fsck compares everything with everything"
 

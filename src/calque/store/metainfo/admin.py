@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from calque.store.metabase import projects
-from calque.store.metabase.api_keys import store_api_key
-from calque.store.metabase.database import Database
+from calque.store.metabase.accounts import projects
+from calque.store.metabase.accounts.api_keys import store_api_key
+from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
+from calque.store.metabase.accounts.projects import ProjectRecord
+from calque.store.metabase.accounts.quota import Usage
+from calque.store.metabase.engine.database import Database
 from calque.store.metabase.fsck import Finding, fsck
-from calque.store.metabase.nodes import NodeRecord, Nodes
-from calque.store.metabase.projects import ProjectRecord
-from calque.store.metabase.quota import Usage
 from calque.store.metainfo.api_key import SECRET_SIZE, ApiKey
 
 

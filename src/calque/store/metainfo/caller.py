@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from calque.errors import PermissionDenied
-from calque.store.metabase.api_keys import any_revoked, api_key_secret
-from calque.store.metabase.database import Database
-from calque.store.metabase.values import ObjectLocation
+from calque.store.metabase.accounts.api_keys import any_revoked, api_key_secret
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.model.records import ObjectLocation
 from calque.store.metainfo.api_key import Action, ApiKey, Restriction
 
 TRUST_US = 1_000_000

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
-from calque.store.metabase.callers import calling, require_caller
+from calque.store.metabase.engine.callers import calling, require_caller
 from calque.store.metainfo.liveness import liveness
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
 from calque.store.metainfo.status import abort_with

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from calque.errors import ConfigInvalid
-from calque.store.metabase.values import Redundancy
+from calque.store.metabase.model.records import Redundancy
 from calque.values import MIB
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 
 from calque.errors import CalqueError, InvalidInput, NotFound, ResourceExhausted
-from calque.store.metabase.values import moment
+from calque.store.metabase.model.records import moment
 from calque.store.metainfo.pb.tokens_pb2 import PieceToken
 from calque.store.metainfo.status import abort_with
 from calque.store.nodes.node import Node

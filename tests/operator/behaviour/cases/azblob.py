@@ -9,8 +9,8 @@ import pytest
 
 from calque.errors import Unavailable
 from calque.operator import Operator
-from calque.testing.azurite import Azurite
 from tests.operator.behaviour.case import Case
+from tests.servers.azurite import Azurite
 
 THRESHOLD, PART = 256 * 1024, 64 * 1024
 

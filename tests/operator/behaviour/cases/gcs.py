@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque.operator import Operator
-from calque.testing.gcs_fake import GcsFake
 from calque.values import MIB
 from tests.operator.behaviour.case import Case
+from tests.servers.gcs_fake import GcsFake
 
 
 @contextmanager

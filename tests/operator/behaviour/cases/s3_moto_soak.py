@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque.operator import Operator
-from calque.testing.moto import moto
 from calque.values import MIB
 from tests.operator.behaviour.case import Case
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.moto import moto
 
 THRESHOLD, PART = 6 * MIB, 5 * MIB
 

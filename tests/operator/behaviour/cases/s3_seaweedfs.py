@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from calque.operator import Operator
-from calque.testing.seaweedfs import S3Server, seaweedfs
 from calque.values import MIB
 from tests.operator.behaviour.case import Case
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.seaweedfs import S3Server, seaweedfs
 
 THRESHOLD, PART = 6 * MIB, 5 * MIB
 

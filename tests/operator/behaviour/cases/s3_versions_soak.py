@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from calque.testing.seaweedfs import seaweedfs
 from tests.operator.behaviour.case import Case
 from tests.operator.behaviour.cases.s3_seaweedfs import PART, THRESHOLD, opener
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.seaweedfs import seaweedfs
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from azure.storage.blob import BlobServiceClient, ContainerClient
 from calque.errors import Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Layer, Retry
-from calque.testing.azurite import Azurite
-from calque.testing.proxy import FaultProxy
 from calque.values import KIB
+from tests.servers.azurite import Azurite
+from tests.servers.proxy import FaultProxy
 
 THRESHOLD, PART = 64 * KIB, 16 * KIB
 SOON = (Retry(first=0.001, longest=0.01),)

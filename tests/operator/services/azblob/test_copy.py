@@ -18,9 +18,9 @@ from calque.errors import (
 )
 from calque.operator import Operator
 from calque.operator.layers import ConcurrencyLimit
-from calque.testing.proxy import Exchange, Fault, FaultProxy, Reply
 from tests.operator.recorder import Hook, Recorder
 from tests.operator.services.azblob.conftest import PART, SOON, THRESHOLD, Account
+from tests.servers.proxy import Exchange, Fault, FaultProxy, Reply
 
 SMALL, LARGE = b"small" * 10, bytes(range(256)) * (THRESHOLD // 256) + b"and a tail"
 TAGS = {"team": "data + more", "stage": "x"}

@@ -7,7 +7,7 @@ import pytest
 
 from calque.operator import Operator
 from calque.operator.services.azblob.config import OPTIONS
-from calque.testing.azurite import Azurite
+from tests.servers.azurite import Azurite
 
 PAGE = (Path(__file__).parents[4] / "docs" / "azure.md").read_text()
 

@@ -14,12 +14,12 @@ from calque.errors import (
     Unexpected,
 )
 from calque.operator import Operator
+from calque.operator.http.exchange import Answer
 from calque.operator.services.azblob.errors import CODES, STATUSES, refusal
-from calque.operator.services.wire import Answer
-from calque.testing.azurite import Azurite
-from calque.testing.process import free_ports
-from calque.testing.proxy import Fault, FaultProxy, Reply
 from tests.operator.services.azblob.conftest import THRESHOLD, Account
+from tests.servers.azurite import Azurite
+from tests.servers.process import free_ports
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 
 @pytest.mark.parametrize("code", [code.value for code in StorageErrorCode])

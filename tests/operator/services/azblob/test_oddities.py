@@ -10,10 +10,10 @@ from azure.storage.blob import BlobBlock
 from calque.errors import ConditionNotMatch, InvalidInput, PermissionDenied
 from calque.operator import Operator
 from calque.operator.services.azblob.blocks import Block, fresh
-from calque.testing.proxy import Fault, FaultProxy, Reply
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.azblob.conftest import THRESHOLD, Account
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 SIZES = [10, 3 * THRESHOLD]
 

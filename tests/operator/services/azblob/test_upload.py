@@ -7,10 +7,10 @@ import pytest
 
 from calque.errors import ConditionNotMatch, Unavailable
 from calque.operator import Operator
-from calque.operator.services.azblob import upload
-from calque.testing.proxy import Fault, FaultProxy, Reply
+from calque.operator.services.azblob import write as upload
 from calque.values import KIB
 from tests.operator.services.azblob.conftest import Account
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 PIECE = 32 * KIB
 DATA = bytes(range(256)) * 500 + b"tail"

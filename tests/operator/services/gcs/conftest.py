@@ -6,8 +6,8 @@ import pytest
 
 from calque.operator import Operator
 from calque.operator.layers import Retry
-from calque.testing.gcs_fake import GcsFake
-from calque.testing.proxy import FaultProxy
+from tests.servers.gcs_fake import GcsFake
+from tests.servers.proxy import FaultProxy
 
 SOON = (Retry(first=0.001, longest=0.01),)
 """Repeats what may be repeated, almost at once."""

@@ -17,9 +17,9 @@ from calque.errors import (
 )
 from calque.operator import Operator
 from calque.operator.layers import Chain, ConcurrencyLimit
-from calque.testing.gcs_fake import GcsFake
-from calque.testing.proxy import Fault, FaultProxy, Reply
 from calque.values import MIB
+from tests.servers.gcs_fake import GcsFake
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 DATA = b"0123456789abcdef" * (3 * MIB // 16) + b"tail"
 

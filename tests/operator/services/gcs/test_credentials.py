@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from calque.errors import PermissionDenied
 from calque.operator import Operator
-from calque.testing.gcs_fake import GcsFake
+from tests.servers.gcs_fake import GcsFake
 
 
 def key_file(folder: Path, token_uri: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from calque.operator.services.gcs.config import OPTIONS
-from calque.testing.gcs_fake import GcsFake
+from tests.servers.gcs_fake import GcsFake
 
 PAGE = (Path(__file__).parents[4] / "docs" / "gcs.md").read_text()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from calque.operator import Operator
-from calque.testing.gcs_emulator import gcs_emulator
+from tests.servers.gcs_emulator import gcs_emulator
 
 
 @pytest.fixture(scope="module")

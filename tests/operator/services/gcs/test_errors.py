@@ -14,11 +14,11 @@ from calque.errors import (
     Unexpected,
 )
 from calque.operator import Operator
+from calque.operator.http.exchange import Answer
 from calque.operator.services.gcs.errors import REASONS, STATUSES, refusal
-from calque.operator.services.wire import Answer
-from calque.testing import gcs_fake
-from calque.testing.gcs_fake import GcsFake
-from calque.testing.process import free_ports
+from tests.servers import gcs_fake
+from tests.servers.gcs_fake import GcsFake
+from tests.servers.process import free_ports
 
 # Every reason that Google's page on JSON API errors names.
 DOCUMENTED = [

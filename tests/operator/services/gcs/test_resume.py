@@ -8,8 +8,8 @@ import pytest
 
 from calque.errors import CheckpointInvalid, ConditionNotMatch
 from calque.operator import Checkpoint, Operator
-from calque.testing.gcs_fake import GcsFake
 from calque.values import MIB
+from tests.servers.gcs_fake import GcsFake
 
 DATA = b"fedcba9876543210" * (4 * MIB // 16)
 

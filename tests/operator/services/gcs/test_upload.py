@@ -7,13 +7,13 @@ import pytest
 
 from calque.errors import CalqueError, ConditionNotMatch, PermissionDenied
 from calque.operator import Operator
-from calque.operator.services.gcs import upload
-from calque.testing.gcs_fake import GcsFake
-from calque.testing.gcs_fake.replies import Reply as FakeReply
-from calque.testing.gcs_fake.replies import Request
-from calque.testing.gcs_fake.uploads import Uploads
-from calque.testing.proxy import Fault, FaultProxy, Reply
+from calque.operator.services.gcs import write as upload
 from calque.values import KIB
+from tests.servers.gcs_fake import GcsFake
+from tests.servers.gcs_fake.replies import Reply as FakeReply
+from tests.servers.gcs_fake.replies import Request
+from tests.servers.gcs_fake.uploads import Uploads
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 PIECE = 256 * KIB
 DATA = bytes(range(256)) * (3 * KIB) + b"tail"

@@ -9,11 +9,11 @@ import pytest
 
 from calque.operator import Operator
 from calque.operator.layers import Retry, Timeout
-from calque.testing.moto import moto
-from calque.testing.proxy import FaultProxy
-from calque.testing.seaweedfs import S3Server, seaweedfs
 from calque.values import MIB
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.moto import moto
+from tests.servers.proxy import FaultProxy
+from tests.servers.seaweedfs import S3Server, seaweedfs
 
 BUCKET = "calque-tests"
 PART = 5 * MIB

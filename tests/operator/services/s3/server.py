@@ -5,7 +5,7 @@ from __future__ import annotations
 from calque.operator.layers.chain import Chain
 from calque.operator.services.s3.client import Client, Link, Request
 from calque.operator.services.s3.config import S3Config
-from calque.testing.seaweedfs import S3Server
+from tests.servers.seaweedfs import S3Server
 
 
 def client_of(server: S3Server, bucket: str, **options: object) -> Client:

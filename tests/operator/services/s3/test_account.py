@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from calque.errors import ConfigInvalid, InvalidInput, PermissionDenied, Unsupported
-from calque.operator.services.s3.account import Account
 from calque.operator.services.s3.config import S3Config
+from calque.operator.services.s3.credentials import Account
 from calque.operator.uri import ServiceUri
 
 

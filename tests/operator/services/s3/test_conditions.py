@@ -6,11 +6,11 @@ import pytest
 
 from calque.errors import ConditionNotMatch, Unsupported
 from calque.operator.options import Streaming
-from calque.testing.proxy import Exchange, Fault, FaultProxy
-from calque.testing.seaweedfs import S3Server
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import Open
+from tests.servers.proxy import Exchange, Fault, FaultProxy
+from tests.servers.seaweedfs import S3Server
 
 SIZES = pytest.mark.parametrize("size", [1000, 11 * MIB], ids=["one request", "parts"])
 

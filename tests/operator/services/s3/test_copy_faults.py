@@ -17,9 +17,9 @@ from calque.errors import (
 from calque.operator import Operator
 from calque.operator.layers import Retry
 from calque.operator.services.s3.uploads import Uploads
-from calque.testing.proxy import Exchange, Fault, FaultProxy, Reply
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import PART, Open
+from tests.servers.proxy import Exchange, Fault, FaultProxy, Reply
 
 SMALL, LARGE = 1000, 3 * PART + 17
 BUSY = Reply(503, {}, b"<Error><Code>SlowDown</Code><Message>slower</Message></Error>")

@@ -23,14 +23,14 @@ from calque.errors import (
     Unexpected,
 )
 from calque.operator import Operator
-from calque.operator.services.s3.account import BOTOCORE_ERRORS
-from calque.operator.services.s3.account import mapped as mapped_botocore
+from calque.operator.services.s3.credentials import BOTOCORE_ERRORS
+from calque.operator.services.s3.credentials import mapped as mapped_botocore
 from calque.operator.services.s3.errors import CODES, mapped, refusal_of
-from calque.testing.process import free_ports
-from calque.testing.proxy import Fault, FaultProxy, Reply
-from calque.testing.seaweedfs import S3Server
 from tests.operator.services.clouds import answering, nowhere
 from tests.operator.services.s3.conftest import Open
+from tests.servers.process import free_ports
+from tests.servers.proxy import Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server
 
 DOCUMENTED = """
     AccessDenied AccountProblem AllAccessDisabled AmbiguousGrantByEmailAddress

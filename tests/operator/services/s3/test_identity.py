@@ -8,10 +8,10 @@ import pytest
 
 from calque.errors import CheckpointInvalid, IsSameFile, Unsupported
 from calque.operator import Operator
-from calque.testing.proxy import Exchange, Fault, FaultProxy, Reply
-from calque.testing.seaweedfs import S3Server
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import PART, Open
+from tests.servers.proxy import Exchange, Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 
 from calque.errors import CheckpointInvalid
 from calque.operator import Operator
-from calque.testing.proxy import Exchange, Fault, FaultProxy
-from calque.testing.seaweedfs import S3Server
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import PART, Open
+from tests.servers.proxy import Exchange, Fault, FaultProxy
+from tests.servers.seaweedfs import S3Server
 
 COPY = """
 import os, sys

@@ -12,11 +12,11 @@ from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.replies import leaves
 from calque.operator.services.s3.uploads import Uploads
-from calque.testing.proxy import Fault, FaultProxy, Reply
-from calque.testing.seaweedfs import S3Server
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import BUCKET, PART, Open
 from tests.operator.services.s3.server import client_of
+from tests.servers.proxy import Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 
 from calque.errors import ConditionNotMatch, NotFound
 from calque.operator import Operator
-from calque.testing.proxy import FaultProxy
-from calque.testing.seaweedfs import S3Server
 from tests.operator.recorder import Recorder
 from tests.operator.services.s3.conftest import Open
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.proxy import FaultProxy
+from tests.servers.seaweedfs import S3Server
 
 
 def test_one_request_a_copy(op: Operator) -> None:

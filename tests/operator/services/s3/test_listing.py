@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from calque.errors import Unexpected
 from calque.operator import Operator
-from calque.operator.services.s3.listing import read_page
-from calque.testing.proxy import FaultProxy
-from calque.testing.seaweedfs import S3Server
+from calque.operator.services.s3.list import read_page
 from tests.operator.services.s3.conftest import Open
+from tests.servers.proxy import FaultProxy
+from tests.servers.seaweedfs import S3Server
 
 keys = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from calque.operator import Operator
-from calque.testing.proxy import FaultProxy
-from calque.testing.seaweedfs import S3Server
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import Open
+from tests.servers.proxy import FaultProxy
+from tests.servers.seaweedfs import S3Server
 
 BOTH_PATHS = pytest.mark.parametrize("size", [1000, 11 * MIB], ids=["one request", "parts"])
 

@@ -9,9 +9,9 @@ import pytest
 from calque.errors import PermissionDenied
 from calque.operator import Operator
 from calque.operator.service import Probe
-from calque.testing.proxy import Exchange, Fault, FaultProxy, Reply
-from calque.testing.seaweedfs import S3Server
 from tests.operator.services.s3.conftest import Open
+from tests.servers.proxy import Exchange, Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server
 
 
 def _found(op: Operator) -> Mapping[str, Probe]:

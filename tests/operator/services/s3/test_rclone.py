@@ -11,12 +11,12 @@ from calque.operator import Operator
 from calque.operator.service import WriteAgain
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.uploads import Uploads
-from calque.testing.rclone import rclone
-from calque.testing.seaweedfs import S3Server
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import QUICK
 from tests.operator.services.s3.server import client_of
+from tests.servers.rclone import rclone
+from tests.servers.seaweedfs import S3Server
 
 
 @pytest.fixture(scope="module")

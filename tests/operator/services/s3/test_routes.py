@@ -20,12 +20,12 @@ from cryptography.x509.oid import NameOID
 
 from calque.errors import ConfigInvalid, NotFound, Unavailable
 from calque.operator import Operator
-from calque.testing.gcs_fake import GcsFake
-from calque.testing.proxy import Fault, FaultProxy, Reply
-from calque.testing.seaweedfs import S3Server
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import Open
+from tests.servers.gcs_fake import GcsFake
+from tests.servers.proxy import Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server
 
 
 @pytest.fixture(scope="module")

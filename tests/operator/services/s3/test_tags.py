@@ -6,9 +6,9 @@ import pytest
 
 from calque.errors import CalqueError, PermissionDenied, Unsupported
 from calque.operator import Operator
-from calque.testing.proxy import Fault, FaultProxy, Reply
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import PART, Open
+from tests.servers.proxy import Fault, FaultProxy, Reply
 
 DENIED = Reply(403, {}, b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
 NO_TAGS = Reply(501, {}, b"<Error><Code>NotImplemented</Code><Message>no</Message></Error>")

@@ -17,12 +17,12 @@ from calque.errors import (
 )
 from calque.operator import Operator
 from calque.operator.options import ReadOptions
-from calque.testing.proxy import Fault, FaultProxy, Reply
-from calque.testing.seaweedfs import S3Server
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import Open
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.proxy import Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server
 
 BROKEN = Reply(500, {}, b"<Error><Code>InternalError</Code><Message>oops</Message></Error>")
 

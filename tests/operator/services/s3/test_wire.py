@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from calque.operator.services.s3.pool import Pool
-from calque.operator.services.s3.wire import Reply, Route, WireError
+from calque.operator.http.connection import Reply, Route, WireError
+from calque.operator.http.pool import Pool
 
 GET = b"GET / HTTP/1.1\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

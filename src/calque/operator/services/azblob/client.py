@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
+from calque.operator.http.exchange import Answer, Body, Wire
 from calque.operator.layers.chain import Call
 from calque.operator.services.azblob.config import AzblobConfig
 from calque.operator.services.azblob.credentials import Credentials
 from calque.operator.services.azblob.errors import refusal
-from calque.operator.services.wire import Answer, Body, Wire
 
 API_VERSION = "2026-06-06"
 

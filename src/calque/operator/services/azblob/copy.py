@@ -26,6 +26,7 @@ from calque.errors import (
 from calque.operator.drivers.blocks import BlocksDriver
 from calque.operator.drivers.one_shot import OneShotDriver
 from calque.operator.drivers.verbs import CommitConflict, Part
+from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
@@ -34,8 +35,7 @@ from calque.operator.services.azblob.blocks import Block
 from calque.operator.services.azblob.errors import not_met
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.staging import Staging
-from calque.operator.services.azblob.upload import condition_headers
-from calque.operator.services.wire import Answer
+from calque.operator.services.azblob.write import condition_headers
 from calque.values import ByteRange, Metadata, PartPlan
 
 PENDING_SECONDS = 24 * 3600.0

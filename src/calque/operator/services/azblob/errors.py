@@ -22,8 +22,8 @@ from calque.errors import (
     Unexpected,
     Unsupported,
 )
-from calque.operator.services.said import first_line
-from calque.operator.services.wire import Answer, retry_after
+from calque.operator.http.exchange import Answer, retry_after
+from calque.operator.http.redact import first_line
 
 Kind = type[CalqueError]
 

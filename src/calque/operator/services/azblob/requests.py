@@ -13,11 +13,11 @@ from calque.errors import (
     Unexpected,
 )
 from calque.operator import paths
+from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.azblob import resource
 from calque.operator.services.azblob.client import AzblobClient
 from calque.operator.services.azblob.resource import BlockList
-from calque.operator.services.wire import Answer
 from calque.values import Metadata
 
 

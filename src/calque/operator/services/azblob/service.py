@@ -9,19 +9,20 @@ from typing import Any
 
 from calque.errors import InvalidInput, NotFound, PermissionDenied, Unsupported
 from calque.operator.capability import Capability
+from calque.operator.http.paging import Turning, borders
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
-from calque.operator.services.azblob import blocks, reading, resource
+from calque.operator.services.azblob import blocks, resource
 from calque.operator.services.azblob import copy as azblob_copy
+from calque.operator.services.azblob import read as reading
 from calque.operator.services.azblob.client import AzblobClient
 from calque.operator.services.azblob.config import AzblobConfig
 from calque.operator.services.azblob.errors import ContainerMissing
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.resource import Page
 from calque.operator.services.azblob.staging import Staging
-from calque.operator.services.azblob.upload import Upload
-from calque.operator.services.pages import Turning, borders
+from calque.operator.services.azblob.write import Upload
 from calque.values import Metadata, ObjectIdentity
 from calque.values.identity import normalised_endpoint
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.drivers.verbs import CommitConflict, Part
+from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
 from calque.operator.services.azblob import resource
 from calque.operator.services.azblob.blocks import Block
 from calque.operator.services.azblob.errors import CODES, code_of, not_met, refusal
 from calque.operator.services.azblob.requests import Requests
-from calque.operator.services.wire import Answer
 from calque.values import Metadata
 
 _LONG_AGO = "Thu, 01 Jan 1970 00:00:00 GMT"

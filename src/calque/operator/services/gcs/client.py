@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from calque.errors import Unexpected
+from calque.operator.http.exchange import Answer, Body, Wire
 from calque.operator.layers.chain import Call
 from calque.operator.services.gcs.config import GcsConfig
 from calque.operator.services.gcs.credentials import Credentials
 from calque.operator.services.gcs.errors import refusal
-from calque.operator.services.wire import Answer, Body, Wire
 
 Query = Mapping[str, str | int | None]
 

@@ -22,6 +22,7 @@ from calque.errors import (
 )
 from calque.operator.drivers.rewrite import RewriteDriver
 from calque.operator.drivers.verbs import Rewritten
+from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
@@ -30,7 +31,6 @@ from calque.operator.services.gcs.client import document, object_path
 from calque.operator.services.gcs.errors import BucketMissing, is_missing_bucket, not_met, refusal
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import body_of, metadata_of
-from calque.operator.services.wire import Answer
 from calque.values import MIB, Metadata
 
 

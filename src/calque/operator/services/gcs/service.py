@@ -10,18 +10,18 @@ from urllib.parse import quote
 
 from calque.errors import NotFound, Unexpected, Unsupported
 from calque.operator.capability import Capability
+from calque.operator.http.paging import Turning, borders
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.gcs import copy as gcs_copy
-from calque.operator.services.gcs import reading
+from calque.operator.services.gcs import read as reading
 from calque.operator.services.gcs.client import GcsClient
 from calque.operator.services.gcs.config import GcsConfig
 from calque.operator.services.gcs.errors import BucketMissing
 from calque.operator.services.gcs.requests import Requests
 from calque.operator.services.gcs.resource import LISTED, metadata_of
-from calque.operator.services.gcs.upload import Upload
-from calque.operator.services.pages import Turning, borders
+from calque.operator.services.gcs.write import Upload
 from calque.values import Metadata, ObjectIdentity
 from calque.values.identity import normalised_endpoint
 

@@ -20,14 +20,14 @@ from calque.errors import (
     Unavailable,
     Unexpected,
 )
+from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.pool import Pool
 from calque.operator.layers.chain import Call, Chain
-from calque.operator.services.s3.account import Account
 from calque.operator.services.s3.address import Endpoint, encode_query
 from calque.operator.services.s3.config import S3Config
+from calque.operator.services.s3.credentials import Account
 from calque.operator.services.s3.errors import Refusal, mapped, refusal_of
-from calque.operator.services.s3.pool import Pool
 from calque.operator.services.s3.signing import EMPTY_SHA256, UNSIGNED, Signer
-from calque.operator.services.s3.wire import Connection, Reply, Route, WireError
 
 _SLOW_SECONDS = 900.0
 """A commit of many parts may be silent for minutes."""

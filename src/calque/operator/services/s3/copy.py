@@ -34,9 +34,13 @@ from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.address import copy_source
-from calque.operator.services.s3.carried import described, tags_header, target_conditions
 from calque.operator.services.s3.client import PAYING, Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
+from calque.operator.services.s3.object_headers import (
+    described,
+    tags_header,
+    target_conditions,
+)
 from calque.operator.services.s3.replies import (
     bare_etag,
     checksum_in,
@@ -45,9 +49,9 @@ from calque.operator.services.s3.replies import (
     quoted_etag,
     version_of,
 )
-from calque.operator.services.s3.stating import head, tags_to_carry
+from calque.operator.services.s3.stat import head, tags_to_carry
 from calque.operator.services.s3.uploads import Uploads
-from calque.operator.services.s3.writing import Write, put_tags, uncommittable
+from calque.operator.services.s3.write import Write, put_tags, uncommittable
 from calque.values import MIB, ByteRange, Metadata, PartPlan
 
 _CONFLICTS = 6

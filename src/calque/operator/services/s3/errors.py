@@ -21,8 +21,8 @@ from calque.errors import (
     Unexpected,
     Unsupported,
 )
+from calque.operator.http.redact import first_line
 from calque.operator.services.s3.replies import leaves
-from calque.operator.services.said import first_line
 
 _CODES: Mapping[type[CalqueError], str] = {
     NotFound: """

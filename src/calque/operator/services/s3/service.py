@@ -13,19 +13,20 @@ from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Probe, Service
-from calque.operator.services.s3 import reading, stating
+from calque.operator.services.s3 import read as reading
+from calque.operator.services.s3 import stat as stating
 from calque.operator.services.s3.address import checked_key
 from calque.operator.services.s3.client import Client, Link, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
 from calque.operator.services.s3.handover import Handover, handover
-from calque.operator.services.s3.listing import list_keys
-from calque.operator.services.s3.presigning import presigned
-from calque.operator.services.s3.probing import Prober
+from calque.operator.services.s3.list import list_keys
+from calque.operator.services.s3.presign import presigned
+from calque.operator.services.s3.probe import Prober
 from calque.operator.services.s3.replies import quoted_etag
 from calque.operator.services.s3.uploads import Begun, Uploads
 from calque.operator.services.s3.versions import list_versions
-from calque.operator.services.s3.writing import Write
+from calque.operator.services.s3.write import Write
 from calque.values import Metadata, ObjectIdentity
 
 

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from calque.errors import CalqueError, NotFound, PermissionDenied, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
-from calque.operator.services.pages import Turning
+from calque.operator.http.paging import Turning
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.replies import (

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from calque.store.metabase import get_bucket as metabase
-from calque.store.metabase import verify
-from calque.store.metabase.api_keys import revoke_tail
-from calque.store.metabase.create_bucket import CreateBucket, create_bucket
-from calque.store.metabase.delete_batch import BucketDeleted, DeleteBucket, delete_bucket
-from calque.store.metabase.projects import get_project
+from calque.store.metabase.accounts import get_bucket as metabase
+from calque.store.metabase.accounts.api_keys import revoke_tail
+from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
+from calque.store.metabase.accounts.projects import get_project
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.objects.delete_batch import (
+    BucketDeleted,
+    DeleteBucket,
+    delete_bucket,
+)
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.caller import Caller
 from calque.store.metainfo.endpoint import messages

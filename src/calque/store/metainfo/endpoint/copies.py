@@ -6,18 +6,18 @@ import os
 from typing import Any
 
 from calque.errors import InvalidInput, PermissionDenied
-from calque.store.metabase import verify
-from calque.store.metabase.begin_copy import BeginCopy, CopyPage, begin_copy
-from calque.store.metabase.finish_copy import FinishCopy, finish_copy
-from calque.store.metabase.finish_move import FinishMove, finish_move
-from calque.store.metabase.operations import (
+from calque.store.metabase.copies.begin_copy import BeginCopy, CopyPage, begin_copy
+from calque.store.metabase.copies.finish_copy import FinishCopy, finish_copy
+from calque.store.metabase.copies.finish_move import FinishMove, finish_move
+from calque.store.metabase.copies.operations import (
     OPERATION_ID_SIZE,
     Operation,
     OperationProgress,
     operation_progress,
     store_keys,
 )
-from calque.store.metabase.segment_keys import PackedKeys
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.caller import Caller
 from calque.store.metainfo.endpoint import messages

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from google.protobuf.message import Message
 
 from calque.errors import CalqueError, InvalidInput, ResourceExhausted, Unexpected
-from calque.store.metabase.database import Database
-from calque.store.metabase.migrate import migrate
-from calque.store.metabase.values import DeletedPieces, now_us
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
+from calque.store.metabase.model.records import DeletedPieces, now_us
 from calque.store.metainfo.admin import Admin
 from calque.store.metainfo.endpoint import buckets, copies, objects, segments
 from calque.store.metainfo.endpoint.freeing import DeletePieces, keep_pieces, never

@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable, Sequence
 
 from calque.errors import CalqueError, IntegrityError
-from calque.store.metabase.callers import calling
-from calque.store.metabase.database import Database
-from calque.store.metabase.freed_segments import freed_pages, settle_freed
-from calque.store.metabase.hold_pieces import HeldPieces
-from calque.store.metabase.nodes import Nodes
-from calque.store.metabase.promotion import FreedSegment
-from calque.store.metabase.values import DeletedPieces
+from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.copies.promotion import FreedSegment
+from calque.store.metabase.engine.callers import calling
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.model.records import DeletedPieces
+from calque.store.metabase.objects.freed_segments import freed_pages, settle_freed
+from calque.store.metabase.objects.hold_pieces import HeldPieces
 
 DeletePieces = Callable[[Sequence[DeletedPieces]], Sequence[DeletedPieces]]
 """Deletes pieces on their nodes; gives back those that are left, to be tried again later."""

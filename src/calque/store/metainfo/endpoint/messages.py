@@ -8,11 +8,11 @@ from typing import cast
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from calque.errors import InvalidInput
-from calque.store.metabase import verify
-from calque.store.metabase.conditions import Conditions
-from calque.store.metabase.create_bucket import BucketRecord
-from calque.store.metabase.nodes import NodeRecord, Nodes
-from calque.store.metabase.values import (
+from calque.store.metabase.accounts.create_bucket import BucketRecord
+from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.records import (
     Encryption,
     ObjectRecord,
     Position,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from calque.errors import InvalidInput
-from calque.store.metabase import list_objects as listing
-from calque.store.metabase.begin_object import BeginObject, begin_object
-from calque.store.metabase.commit_object import CommitObject, commit_object
-from calque.store.metabase.conditions import Conditions
-from calque.store.metabase.delete_object import (
+from calque.store.metabase.accounts.get_bucket import get_bucket
+from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.records import ObjectRecord
+from calque.store.metabase.model.schema import COMMITTED, PENDING
+from calque.store.metabase.objects import list_objects as listing
+from calque.store.metabase.objects.begin_object import BeginObject, begin_object
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
+from calque.store.metabase.objects.delete_object import (
     AbortObject,
     DeleteObject,
     abort_object,
     delete_object,
 )
-from calque.store.metabase.get_bucket import get_bucket
-from calque.store.metabase.get_object import get_object
-from calque.store.metabase.schema import COMMITTED, PENDING
-from calque.store.metabase.update_metadata import UpdateMetadata, update_metadata
-from calque.store.metabase.values import ObjectRecord
+from calque.store.metabase.objects.get_object import get_object
+from calque.store.metabase.objects.update_metadata import UpdateMetadata, update_metadata
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.caller import Caller
 from calque.store.metainfo.endpoint import messages

@@ -9,8 +9,8 @@ than a segment may have.
 from __future__ import annotations
 
 from calque.errors import PermissionDenied
-from calque.store.metabase.projects import get_project
-from calque.store.metabase.values import Encryption, Redundancy
+from calque.store.metabase.accounts.projects import get_project
+from calque.store.metabase.model.records import Encryption, Redundancy
 from calque.store.metainfo.caller import Caller
 from calque.store.metainfo.endpoint.satellite import Satellite
 from calque.store.metainfo.pb import tokens_pb2 as tokens

@@ -11,9 +11,9 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
-from calque.store.metabase import list_segments as listing
-from calque.store.metabase.commit_segment import CommitSegment, commit_segment
-from calque.store.metabase.values import ROOT_PIECE_ID_SIZE, Position, Redundancy
+from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, Position, Redundancy
+from calque.store.metabase.objects import list_segments as listing
+from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.caller import Caller
 from calque.store.metainfo.endpoint import messages

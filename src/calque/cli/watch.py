@@ -1,0 +1,106 @@
+"""``calque load --watch``: load again and again what arrives, whatever happens to files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import typer
+
+from calque.cli.loading import exit_code, show_report
+from calque.cli.output import say
+from calque.errors import (
+    CalqueError,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    Unsupported,
+)
+from calque.loader.api import Loader
+from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.report import LoadAborted, Report
+from calque.loader.request.request import LoadRequest
+
+LONGEST = 300.0
+"""Seconds between two looks at most, however often a look failed."""
+
+Load = Callable[[LoadRequest, FailedFiles], Report]
+
+WRONG_USAGE = (InvalidInput, NotFound, PermissionDenied, Unsupported)
+"""What ends a watch whose first look it spoils; later it may pass."""
+
+
+class Watch:
+    """One watch. Bad files are told once and left alone until they change; the others go in."""
+
+    def __init__(self, loader: Loader, request: LoadRequest, every: float, *, json: bool) -> None:
+        self._loader = loader
+        self._request = request
+        self._every = every
+        self._json = json
+        self._failed = FailedFiles()
+        self._began = False
+        self._troubles = 0
+        self._told: object = None
+        self._worst = 0
+
+    def run(self, load: Load) -> None:
+        """Until it is stopped; ends with the worst exit code of its loads."""
+        say(f"watching {self._request.stage}; stop with Ctrl-C")
+        try:
+            while True:
+                begun = time.monotonic()
+                if self._look(load):
+                    time.sleep(max(0.0, self._pause() - (time.monotonic() - begun)))
+        except KeyboardInterrupt:
+            say("stopped watching")
+            raise typer.Exit(self._worst) from None
+
+    def _pause(self) -> float:
+        longer = min(self._every * 2.0 ** min(self._troubles, 20), LONGEST)
+        return max(self._every, longer)
+
+    def _look(self, load: Load) -> bool:
+        """One cycle; False if another is due at once, for the files beside a bad one."""
+        try:
+            report = load(self._request, self._failed)
+        except LoadAborted as error:
+            return self._after_abort(error)
+        except Exception as error:
+            self._after_trouble(error)
+            return True
+        self._began, self._troubles = True, 0
+        self._failed.note(report)
+        self._show(report)
+        return True
+
+    def _after_abort(self, error: LoadAborted) -> bool:
+        blamed = self._failed.note(error.report, error)
+        if not blamed:  # no file can be named: it may pass
+            self._after_trouble(error)
+            return True
+        self._began, self._troubles, self._worst = True, 0, max(self._worst, 1)
+        say(f"failed: {error}; left alone until it changes")
+        return False
+
+    def _after_trouble(self, error: Exception) -> None:
+        """Tell it once, wait longer each time, and start afresh whatever engine was at work."""
+        ours = isinstance(error, CalqueError)
+        if not self._began and (isinstance(error, WRONG_USAGE) or not ours):
+            raise error
+        told = str(error) if ours else f"{type(error).__name__}: {error}"
+        if told != self._told:
+            say(f"{told}; trying again")
+        self._told = told
+        self._troubles += 1
+        self._loader.let_go_of_engines()
+
+    def _show(self, report: Report) -> None:
+        """What happened, not what was skipped; the same troubles not again and again."""
+        report.only_news = True
+        news = frozenset((row.location, row.status) for row in report.rows())
+        if report.files_loaded or news != self._told:
+            if news:
+                show_report(report, json=self._json)
+            self._worst = max(self._worst, exit_code(report))
+        self._told = news

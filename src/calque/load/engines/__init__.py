@@ -1,5 +1,0 @@
-"""Where a plan runs: plain local processes, or Spark. Both run the same tasks."""
-
-from calque.load.engines.choose import engine_for
-
-__all__ = ["engine_for"]

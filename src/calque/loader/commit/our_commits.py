@@ -1,0 +1,163 @@
+"""Our own commits in a table's log, whichever ledger their loads were run with.
+
+Any number of ledgers may serve one table: each is a cache of what its log tells. Before anything is
+compared, a ledger takes in what others have committed since it last looked; and before anything is
+committed, what they have committed since then is held against the load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from calque.errors import NotFound, Unsupported
+from calque.ledger import Ledger, TableRow
+from calque.ledger.finish import ADOPTED, Manifest, adopt, loads_of_ledger
+from calque.loader.commit.sidecars import Sidecars
+from calque.loader.commit.tables import Committed, Lake, Mark, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the sidecars of a table tell: its loads, oldest first, and those without an outcome."""
+
+    commits: list[Committed]
+    open: list[str]
+
+
+def list_sidecars(lake: Lake, snapshot: Snapshot) -> Listing:
+    """Every load that left a sidecar: committed if that was noted, or the table has its marker."""
+    found = Listing([], [])
+    for load_id, version in Sidecars(lake.place).loads():
+        if version is None:
+            version = _committed_at(snapshot, load_id)
+        if version is None:
+            found.open.append(load_id)
+        else:
+            found.commits.append(Committed(load_id, version))
+    found.commits.sort(key=lambda one: (one.version, one.load_id))
+    return found
+
+
+def _committed_at(snapshot: Snapshot, load_id: str) -> int | None:
+    try:
+        marker = snapshot.marker(load_id, 0)
+    except Unsupported:
+        return None  # no marker, and the table's past is cut: not known to be committed
+    if marker is None or marker.mark is not Mark.COMMITTED:
+        return None
+    return marker.version if marker.version is not None else snapshot.version
+
+
+def commits_since(lake: Lake, snapshot: Snapshot, since: int) -> list[Committed]:
+    """Our commits above a version, by the log; by the sidecars where it no longer reaches back."""
+    told = snapshot.commits(since)
+    if told is not None:
+        return told
+    return [one for one in list_sidecars(lake, snapshot).commits if one.version > since]
+
+
+def unknown_commits(
+    ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot, since: int
+) -> list[Committed]:
+    """Those that the ledger has not taken in."""
+    told = commits_since(lake, snapshot, since)
+    known = loads_of_ledger(ledger, [name for one in told for name in _names(one, table)])
+    return [
+        one
+        for one in told
+        if all(known.get(name, (None,))[0] != table.number for name in _names(one, table))
+    ]
+
+
+def _names(one: Committed, table: TableRow) -> tuple[str, str]:
+    """How a ledger may call it: the id is another table's if two ledgers gave the same."""
+    return one.load_id, f"{one.load_id}~t{table.number}"
+
+
+def catch_up(
+    ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot, since: int
+) -> list[str]:
+    """Take in what was committed above a version with other ledgers; the ids of those loads.
+
+    Their sources are purged by the ledgers that know of it.
+    """
+    found = unknown_commits(ledger, lake, table, snapshot, since)
+    restored = snapshot.restored(since) if found else []
+    return take_in(ledger, lake, table, snapshot, found, restored, purge=False)
+
+
+def take_in(
+    ledger: Ledger,
+    lake: Lake,
+    table: TableRow,
+    snapshot: Snapshot,
+    commits: Sequence[Committed],
+    restored: Sequence[tuple[int, int]],
+    *,
+    purge: bool,
+    look_only: bool = False,
+) -> list[str]:
+    """Record committed loads as their sidecars tell them, but none that a restore took back."""
+    kept = set(snapshot.markers())
+    sidecars = Sidecars(lake.place)
+    adopted = []
+    for one, listed in _read(lake, table, ledger.tenant, commits):
+        if any(low < one.version <= high for low, high in restored):
+            continue
+        if one.load_id in kept and not look_only:
+            # Its marker may go once it is recorded here, and its own loader may not have noted it.
+            sidecars.finish(one.load_id, one.version)
+        manifest = listed if purge else replace(listed, purge=False)
+        if adopt(ledger, table, one.load_id, one.version, manifest):
+            adopted.append(one.load_id)
+    return adopted
+
+
+def find_rival(
+    ledger: Ledger,
+    lake: Lake,
+    table: TableRow,
+    snapshot: Snapshot,
+    since: int,
+    manifest: Manifest,
+) -> str | None:
+    """A load of another ledger above a version with which this one cannot be committed as well.
+
+    Loads of the same ledger have shared out their files by claims.
+    """
+    told = commits_since(lake, snapshot, since)
+    known = loads_of_ledger(ledger, [one.load_id for one in told])
+    others = [one for one in told if not _is_own(known.get(one.load_id), table)]
+    for one, listed in _read(lake, table, ledger.tenant, others):
+        if _collide(manifest, listed):
+            return one.load_id
+    return None
+
+
+def _is_own(known: tuple[int, str] | None, table: TableRow) -> bool:
+    return known is not None and known[0] == table.number and known[1] != ADOPTED
+
+
+def _collide(mine: Manifest, other: Manifest) -> bool:
+    if mine.label is not None and mine.label == other.label:
+        return True
+    if any("remove" in action for action in mine.actions) and (other.moved or other.truncate):
+        return True  # the rows to be replaced may stand elsewhere now, or nowhere
+    if mine.forced:
+        return False
+    places = {one.identity.location for one in mine.sources}
+    return any(one.identity.location in places for one in other.sources)
+
+
+def _read(
+    lake: Lake, table: TableRow, tenant: str, commits: Sequence[Committed]
+) -> Iterator[tuple[Committed, Manifest]]:
+    sidecars = Sidecars(lake.place)
+    for one in commits:
+        try:
+            listed = sidecars.read(one.load_id, table.key.table_id, tenant)
+        except NotFound:
+            continue  # its time was over, and it was removed
+        if listed is not None:
+            yield one, listed

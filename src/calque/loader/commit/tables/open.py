@@ -1,0 +1,125 @@
+"""From a table's name to the table: a name of calque.toml, a path, or ``iceberg:`` and a path.
+
+- ``warehouse.sales``: ``[tables."warehouse.sales"]`` of calque.toml;
+- ``s3://lake/sales`` or ``./lake/sales``: a Delta table at that place;
+- ``iceberg:./lake/shop.sales``: table ``shop.sales`` (``default.…`` without a dot) in the folder
+  ``./lake``, whose catalog is the SQLite file ``catalog.db`` in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from calque.config import Settings, TableSettings
+from calque.errors import ConfigInvalid, InvalidInput, MissingExtra
+from calque.loader.commit.tables.base import Lake
+from calque.loader.request.service_options import service_options
+
+_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table as the user names it."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not self.text or "\0" in self.text:
+            raise InvalidInput("a table needs a name or a location")
+
+
+def open_table(name: str, settings: Settings) -> Lake:
+    """The table of this name; nothing is read or made yet."""
+    text = TableName(name).text
+    if text in settings.tables:
+        return _named(text, settings.tables[text], settings)
+    if text.startswith("iceberg:"):
+        return _embedded_iceberg(text)
+    text = text.removeprefix("delta:")
+    if _NAME.fullmatch(text) and not os.path.exists(text):
+        close = get_close_matches(text, settings.tables, n=1)
+        raise ConfigInvalid(
+            f"there is no table {text!r} in the configuration",
+            hint=f"Did you mean {close[0]!r}?"
+            if close
+            else f'Describe it under [tables."{text}"] in calque.toml, or give a path: ./{text}',
+        )
+    return _delta(text, text, {})
+
+
+def _named(name: str, table: TableSettings, settings: Settings) -> Lake:
+    section = f'[tables."{name}"]'
+    if table.format == "delta":
+        if table.location is None:
+            raise ConfigInvalid(f"{section} needs a location")
+        options = service_options(table.location, table.options, section)
+        return _delta(table.location, name, options)
+    if table.catalog is None:
+        if table.location is None:
+            raise ConfigInvalid(f"{section} needs a catalog or a location")
+        return _embedded_iceberg(f"iceberg:{table.location}", display=name)
+    properties = settings.catalogs.get(table.catalog)
+    if properties is None:
+        raise ConfigInvalid(f"{section} names a catalog that is not there: {table.catalog}")
+    return _catalogued(name, table.catalog, table, properties)
+
+
+def _delta(location: str, display: str, options: Mapping[str, object]) -> Lake:
+    try:
+        from calque.loader.commit.tables.delta import DeltaLake
+    except ImportError as error:
+        raise MissingExtra.of("delta", "a Delta table") from error
+    return DeltaLake(location, display=display, options=options)
+
+
+def _embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
+    folder, _, name = text.removeprefix("iceberg:").rstrip("/").rpartition("/")
+    path = Path(folder.removeprefix("file://") or ".").resolve()
+    if "://" in folder and not folder.startswith("file://"):
+        raise ConfigInvalid(
+            f"an embedded Iceberg catalog lives in a local folder, not at {folder}",
+            hint="Describe a catalog under [catalogs.NAME] and the table under [tables.NAME].",
+        )
+    identifier = _identifier(name)
+    try:
+        from calque.loader.commit.tables.iceberg import IcebergLake
+        from calque.loader.commit.tables.iceberg_catalog import embedded_catalog
+    except ImportError as error:
+        raise MissingExtra.of("iceberg", "an Iceberg table") from error
+    return IcebergLake(
+        embedded_catalog(path), identifier, database=f"iceberg:{path}", display=display or text
+    )
+
+
+def _catalogued(
+    name: str, catalog_name: str, table: TableSettings, properties: Mapping[str, str]
+) -> Lake:
+    try:
+        from calque.loader.commit.tables.errors import ICEBERG, mapped
+        from calque.loader.commit.tables.iceberg import IcebergLake
+        from calque.loader.commit.tables.iceberg_catalog import configured_catalog
+    except ImportError as error:
+        raise MissingExtra.of("iceberg", "an Iceberg table") from error
+    with mapped(ICEBERG, name):
+        catalog = configured_catalog(catalog_name, properties)
+    return IcebergLake(
+        catalog,
+        _identifier(table.identifier or name),
+        database=f"iceberg:{catalog_name}",
+        display=name,
+        location=table.location,
+        options=table.options,
+    )
+
+
+def _identifier(name: str) -> tuple[str, ...]:
+    parts = tuple(name.split("."))
+    if not all(parts):
+        raise InvalidInput(f"{name!r} is no table name", hint="Spell it namespace.table.")
+    return parts if len(parts) > 1 else ("default", *parts)

@@ -1,0 +1,54 @@
+"""The values that travel between the steps of a load: staged files in, data files and outcomes out.
+
+All of them pickle, since tasks return them to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from calque.loader.model.data_file import DataFile
+from calque.values.row_errors import RowError as RowError
+
+
+class Status(StrEnum):
+    """What became of a staged file in one statement."""
+
+    LOADED = "LOADED"
+    PARTIALLY_LOADED = "PARTIALLY_LOADED"
+    SKIPPED_LOADED = "SKIPPED_LOADED"
+    SKIPPED_UNCERTAIN = "SKIPPED_UNCERTAIN"
+    IN_PROGRESS = "IN_PROGRESS"
+    CHANGED = "CHANGED"
+    FAILED = "FAILED"
+    EMPTY = "EMPTY"
+    PLANNED = "PLANNED"
+    """Of a dry run: it would be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one staged file inside the tasks; the driver adds what only it knows."""
+
+    location: str
+    status: Status
+    rows_parsed: int = 0
+    rows_loaded: int = 0
+    error_count: int = 0
+    errors: Sequence[RowError] = ()
+    """At most the first thousand; ``error_count`` is always true."""
+    bytes: int = 0
+    seconds: float = 0.0
+    content_hash: str | None = None
+    message: str | None = None
+    """Why the file was skipped, changed or failed, where no single row is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one winning task attempt returns to the driver."""
+
+    data_files: tuple[DataFile, ...]
+    outcomes: tuple[FileOutcome, ...]

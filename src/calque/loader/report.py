@@ -1,0 +1,200 @@
+"""The report of a statement: a result row for every file, and the sums."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import IO, Any
+
+import pyarrow as pa
+
+from calque.errors import DataError
+from calque.ledger.finish import FileResult
+from calque.loader.model.outcome import Status
+from calque.loader.model.plan import WritePlan
+
+IN_MEMORY = 20_000
+_values = attrgetter(*FileResult.__slots__)
+
+NOT_LOADED = "not loaded: "
+NOT_READ = "not read: "
+"""Begin the message of a file that was given up with its load, for no fault of its own."""
+_LEFT = {Status.SKIPPED_LOADED, Status.SKIPPED_UNCERTAIN}
+GOOD = {Status.LOADED, Status.SKIPPED_LOADED, Status.EMPTY, Status.PLANNED}
+
+
+class ResultRows:
+    """Result rows in the order they came; beyond some thousands they wait in a temporary file."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        self._spilled: IO[bytes] | None = None
+        self.counts: Counter[str] = Counter()
+        self.rows_loaded = 0
+        self.errors = 0
+        self.bytes = 0
+
+    def add(self, row: FileResult) -> None:
+        """The row of a file that was worked on."""
+        self.rows_loaded += row.rows_loaded
+        self.errors += row.errors
+        if row.status in (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY):
+            self.bytes += row.bytes
+        self._keep(str(row.status), _values(row))
+
+    def skip(self, location: str, name: str, status: str, size: int, message: str | None) -> None:
+        """The row of a file that was left alone; there may be millions, so it costs little."""
+        self._keep(status, (location, name, status, 0, 0, 0, None, size, 0.0, message))
+
+    def _keep(self, status: str, row: tuple[Any, ...]) -> None:
+        self.counts[status] += 1
+        self._rows.append(row)
+        if len(self._rows) >= IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        if self._spilled is None:
+            # The file lives as long as the report, so no context can close it here.
+            self._spilled = tempfile.TemporaryFile()  # noqa: SIM115
+        self._spilled.seek(0, 2)
+        pickle.dump(self._rows, self._spilled)
+        self._rows = []
+
+    def __len__(self) -> int:
+        return self.counts.total()
+
+    def __iter__(self) -> Iterator[FileResult]:
+        if self._spilled is not None:
+            end = self._spilled.seek(0, 2)
+            at = 0
+            while at < end:
+                self._spilled.seek(at)
+                rows = pickle.load(self._spilled)
+                at = self._spilled.tell()
+                yield from (FileResult(*row) for row in rows)
+        yield from (FileResult(*row) for row in self._rows)
+
+    def close(self) -> None:
+        if self._spilled is not None:
+            self._spilled.close()
+            self._spilled = None
+
+
+@dataclass(slots=True)
+class Report:
+    """What a statement did. ``files`` has a row for every file that was looked at."""
+
+    table: str
+    files: ResultRows = field(default_factory=ResultRows)
+    load_ids: list[str] = field(default_factory=list)
+    table_version: int | None = None
+    engine: str | None = None
+    seconds: float = 0.0
+    ignored: int = 0
+    """Files passed over by their names: hidden, or still being written."""
+    forced: bool = False
+    dry_run: bool = False
+    replayed: bool = False
+    """The label was loaded before: nothing was done, this is the report of then."""
+    recovered: list[str] = field(default_factory=list)
+    purged: int = 0
+    """Sources that were removed after their load."""
+    archived: int = 0
+    """Sources that were moved to the archive after their load."""
+    plan: WritePlan | None = None
+    """What a dry run would do."""
+    sample: pa.Table | None = None
+    """The rows that VALIDATION_MODE = RETURN_n_ROWS asked for."""
+    notes: list[str] = field(default_factory=list)
+    only_failed: bool = False
+    only_news: bool = False
+    """Files that were skipped are no rows: a watch meets them in every cycle."""
+    matched: int = 0
+    """Files of the stage that were looked at, skipped ones too."""
+    row_errors: list[dict[str, Any]] = field(default_factory=list)
+    """The errors that VALIDATION_MODE asked for; those of a load stand in the ledger."""
+
+    @property
+    def rows_loaded(self) -> int:
+        return self.files.rows_loaded
+
+    @property
+    def errors(self) -> int:
+        return self.files.errors
+
+    @property
+    def bytes_loaded(self) -> int:
+        return self.files.bytes
+
+    def count(self, status: Status) -> int:
+        """How many files ended so."""
+        return self.files.counts[status]
+
+    @property
+    def files_loaded(self) -> int:
+        return sum(
+            self.count(one) for one in (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Every file is in the table, whole, now or since before; or would be."""
+        return all(status in GOOD for status in self.files.counts)
+
+    @property
+    def failed(self) -> bool:
+        """Nothing was loaded, and files failed."""
+        return not self.files_loaded and self.count(Status.FAILED) > 0
+
+    def rows(self) -> Iterator[FileResult]:
+        """The result rows; only those that did not go well where the statement asked so."""
+        for row in self.files:
+            if self.only_news and row.status in _LEFT:
+                continue
+            if not self.only_failed or row.status not in GOOD:
+                yield row
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "loads": self.load_ids,
+            "table_version": self.table_version,
+            "files_loaded": self.files_loaded,
+            "rows_loaded": self.rows_loaded,
+            "errors": self.errors,
+            "bytes_loaded": self.bytes_loaded,
+            "seconds": round(self.seconds, 3),
+            "engine": self.engine,
+            "statuses": dict(self.files.counts),
+            "ignored": self.ignored,
+            "forced": self.forced,
+            "dry_run": self.dry_run,
+            "replayed": self.replayed,
+            "recovered": self.recovered,
+            "purged": self.purged,
+            "archived": self.archived,
+            "notes": self.notes,
+            "plan": None if self.plan is None else _outline(self.plan),
+            "sample": None if self.sample is None else self.sample.to_pylist(),
+            "row_errors": self.row_errors,
+            "files": [row.to_json() for row in self.rows()],
+        }
+
+
+def _outline(plan: WritePlan) -> dict[str, Any]:
+    return {
+        "format": plan.format.kind,
+        "files": sum(1 for _ in plan.files),
+        "bytes": plan.bytes,
+        "tasks": len(plan.tasks),
+    }
+
+
+class LoadAborted(DataError):
+    """The statement was given up because of errors; ``report`` says which, file by file."""
+
+    report: Report | None = None

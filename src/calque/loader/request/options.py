@@ -1,0 +1,471 @@
+"""The options of COPY INTO: each name, the field it fills, and how its value is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from calque.errors import StatementInvalid
+from calque.loader.model.error_policy import ErrorMode, ErrorPolicy
+from calque.loader.model.file_formats import (
+    AvroFormat,
+    Compression,
+    CsvFormat,
+    FormatOptions,
+    JsonFormat,
+    OrcFormat,
+    ParquetFormat,
+    XmlFormat,
+)
+from calque.loader.model.plan import ColumnMatch, MetadataColumn, MetadataKind
+from calque.loader.request.request import Validation
+
+NOTHING = ""
+"""The field of an option that is granted and changes nothing."""
+
+REFUSED: Mapping[str, str] = {
+    "TRUNCATECOLUMNS": "columns of text have no length here: nothing is ever cut off",
+    "ENFORCE_LENGTH": "columns of text have no length here: nothing is ever cut off",
+    "TIME_FORMAT": "tables have no columns of times without a date; load text, or use a SELECT",
+    "NAN_DISPLAY": "NaN is spelled NaN; other spellings can be given by NULL_IF or in a SELECT",
+    "BINARY_FORMAT": "text becomes its own bytes; use UNHEX($1) or UNBASE64($1) in a SELECT",
+    "MULTI_LINE": "line ends within quotes always belong to their field",
+    "MULTILINE": "line ends within quotes always belong to their field",
+    "ESCAPE_UNENCLOSED_FIELD": "ESCAPE holds inside and outside of quotes: say that, or NONE",
+    "IGNORELEADINGWHITESPACE": "blanks are trimmed on both sides or on none",
+    "IGNORETRAILINGWHITESPACE": "blanks are trimmed on both sides or on none",
+    "MODE": "PERMISSIVE would load NULL in the place of what cannot be read",
+    "TEXT": "a line as a row with the one column value is no format here; in the other dialects "
+    "TEXT is tab-separated",
+}
+"""Options and values that other systems have and calque refuses, each with its reason."""
+
+Convert = Callable[[Any], Any]
+Options = Mapping[str, tuple[str, Convert]]
+
+
+def boolean(value: Any) -> bool:
+    """TRUE or FALSE, quoted or not."""
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word not in ("true", "false"):
+        raise ValueError("it is TRUE or FALSE")
+    return word == "true"
+
+
+def number(value: Any) -> int:
+    """A whole number, quoted or not."""
+    if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
+        raise ValueError("it is a whole number")
+    return int(value)
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """One name or a list of them."""
+    values = value if isinstance(value, tuple) else (value,)
+    return tuple(str(one) for one in values)
+
+
+def text(value: Any) -> str:
+    return str(value)
+
+
+def character(value: Any) -> str | None:
+    """A character or several; NONE means none; ``0x1F`` is the character of that code."""
+    word = str(value)
+    if word.upper() == "NONE" or word == "":
+        return None
+    if re.fullmatch(r"0x([0-9A-Fa-f]{2})+", word):
+        return bytes.fromhex(word[2:]).decode("latin-1")
+    return word
+
+
+def delimiter(value: Any) -> str:
+    found = character(value)
+    if found is None:
+        raise ValueError("a delimiter cannot be empty")
+    return found
+
+
+def record_delimiter(value: Any) -> str:
+    return "auto" if str(value).upper() in ("AUTO", "NONE", "") else delimiter(value)
+
+
+def strftime(value: Any) -> str | None:
+    """AUTO, a strptime format, or the YYYY-MM-DD HH24:MI:SS spelling."""
+    word = str(value)
+    if word.upper() in ("AUTO", ""):
+        return None
+    if "%" in word:
+        return word
+    word = word.replace('"', "")  # "T" stands for itself
+    if "MM" not in word and not re.search("[Hh]", word):
+        word = word.replace("mm", "MM")  # without hours there are no minutes: dd/mm/yyyy
+    for spelled, code in _DATE_WORDS:
+        word = re.sub(spelled, code, word)
+    unknown = re.search(r"[A-Za-z]{2,}", re.sub("%.", "%", word))
+    if unknown:
+        raise ValueError(f"{unknown[0]} is none of YYYY, MM, DD, HH24, MI, SS, FF")
+    return word
+
+
+_DATE_WORDS = (
+    ("(?:YYYY|yyyy)", "%Y"),
+    ("(?:MM(?!%))(?![a-z])", "%m"),
+    ("(?:DD|dd)", "%d"),
+    ("(?:HH24|HH)", "%H"),
+    ("(?:MI|mm)", "%M"),
+    ("(?:SS|ss)", "%S"),
+    (r"(?:\.FF[0-9]?|\.S+)", ".%f"),
+)
+
+
+def compression(value: Any) -> str:
+    word = str(value).lower()
+    if word not in get_args(Compression):
+        raise ValueError("it is AUTO, NONE, GZIP, ZSTD, BZ2 or XZ")
+    return word
+
+
+def on_error(value: Any) -> ErrorPolicy:
+    """ABORT_STATEMENT, ABORT, ABORT_n, CONTINUE, SKIP_FILE, SKIP_FILE_n, SKIP_FILE_n%."""
+    word = str(value).upper()
+    if word in ("ABORT", "ABORT_STATEMENT"):
+        return ErrorPolicy()
+    if word == "CONTINUE":
+        return ErrorPolicy(ErrorMode.CONTINUE)
+    if word == "SKIP_FILE":
+        return ErrorPolicy(ErrorMode.SKIP_FILE)
+    if found := re.fullmatch(r"ABORT_(\d+)", word):
+        return ErrorPolicy(ErrorMode.ABORT, int(found[1]))
+    if found := re.fullmatch(r"SKIP_FILE_(\d+)", word):
+        return ErrorPolicy(ErrorMode.SKIP_FILE, int(found[1]))
+    if found := re.fullmatch(r"SKIP_FILE_(\d+(?:\.\d+)?)%", word):
+        return ErrorPolicy(ErrorMode.SKIP_FILE, percent=float(found[1]))
+    raise ValueError(
+        "it is ABORT_STATEMENT, ABORT_n, CONTINUE, SKIP_FILE, SKIP_FILE_n or SKIP_FILE_n%"
+    )
+
+
+def match(value: Any) -> ColumnMatch:
+    known: dict[str, ColumnMatch] = {
+        "NONE": "position",
+        "CASE_SENSITIVE": "name",
+        "CASE_INSENSITIVE": "name_insensitive",
+    }
+    word = str(value).upper()
+    if word not in known:
+        raise ValueError("it is CASE_SENSITIVE, CASE_INSENSITIVE or NONE")
+    return known[word]
+
+
+def validation(value: Any) -> Validation:
+    word = str(value).upper()
+    if word in ("RETURN_ERRORS", "RETURN_ALL_ERRORS"):
+        return Validation()
+    if found := re.fullmatch(r"RETURN_(\d+)_ROWS", word):
+        return Validation(int(found[1]))
+    raise ValueError("it is RETURN_n_ROWS, RETURN_ERRORS or RETURN_ALL_ERRORS")
+
+
+METADATA_NAMES: Mapping[str, MetadataKind] = {
+    "METADATA$FILENAME": MetadataKind.FILE,
+    "METADATA$FILE_ROW_NUMBER": MetadataKind.ROW_NUMBER,
+    "METADATA$FILE_LAST_MODIFIED": MetadataKind.LAST_MODIFIED,
+    "METADATA$FILE_CONTENT_KEY": MetadataKind.ETAG,
+    "METADATA$START_SCAN_TIME": MetadataKind.LOAD_TIME,
+    "METADATA$LOAD_ID": MetadataKind.LOAD_ID,
+    "METADATA$FILE_SIZE": MetadataKind.SIZE,
+    "_METADATA.FILE_PATH": MetadataKind.FILE,
+    "_METADATA.FILE_NAME": MetadataKind.NAME,
+    "_METADATA.FILE_SIZE": MetadataKind.SIZE,
+    "_METADATA.FILE_MODIFICATION_TIME": MetadataKind.LAST_MODIFIED,
+    "_METADATA.ROW_INDEX": MetadataKind.ROW_NUMBER,
+}
+
+
+def metadata_kind(name: str) -> MetadataKind:
+    """``METADATA$FILENAME``, ``_metadata.file_path`` or our own ``file``."""
+    found = METADATA_NAMES.get(name.upper())
+    if found is not None:
+        return found
+    try:
+        return MetadataKind(name.lower())
+    except ValueError:
+        raise ValueError(
+            f"{name!r} is none of {', '.join(kind.value for kind in MetadataKind)}"
+        ) from None
+
+
+def metadata(value: Any) -> tuple[MetadataColumn, ...]:
+    """``(column = METADATA$FILENAME, …)``."""
+    if not isinstance(value, Mapping):
+        raise ValueError("spell it (column = METADATA$FILENAME, …)")
+    return tuple(MetadataColumn(name, metadata_kind(str(kind))) for name, kind in value.items())
+
+
+def lower(value: Any) -> str:
+    return str(value).lower()
+
+
+def only(*granted: str) -> Convert:
+    """An option whose other values would have no effect here; :data:`REFUSED` says why."""
+
+    def convert(value: Any) -> str:
+        if str(value).upper() not in granted:
+            raise ValueError(f"it can only be {' or '.join(granted)}")
+        return str(value).upper()
+
+    return convert
+
+
+def empty_field(value: Any) -> bool:
+    """``EMPTY_FIELD_AS``: NULL, or the empty STRING; columns have no defaults to fill in."""
+    word = str(value).upper()
+    if word not in ("NULL", "STRING"):
+        raise ValueError("it is NULL or STRING")
+    return word == "NULL"
+
+
+def mode(value: Any) -> ErrorPolicy:
+    """Databricks' ``mode``; PERMISSIVE would load NULL in the place of what cannot be read."""
+    known = {"FAILFAST": ErrorPolicy(), "DROPMALFORMED": ErrorPolicy(ErrorMode.CONTINUE)}
+    if str(value).upper() not in known:
+        raise ValueError(f"it is FAILFAST or DROPMALFORMED; {REFUSED['MODE']}")
+    return known[str(value).upper()]
+
+
+COPY: Options = {
+    "FILES": ("files", names),
+    "PATTERN": ("pattern", text),
+    "FORCE": ("force", boolean),
+    "PURGE": ("purge", boolean),
+    "ARCHIVE": ("archive", text),
+    "ON_ERROR": ("on_error", on_error),
+    "SIZE_LIMIT": ("size_limit", number),
+    "MAX_FILES": ("max_files", number),
+    "VALIDATION_MODE": ("validation", validation),
+    "RETURN_FAILED_ONLY": ("return_failed_only", boolean),
+    "MATCH_BY_COLUMN_NAME": ("match", match),
+    "LOAD_UNCERTAIN_FILES": ("load_uncertain_files", boolean),
+    "INCLUDE_METADATA": ("metadata_columns", metadata),
+    "ON_CHANGED": ("on_changed", lower),
+    "CREATE_TABLE": ("create", boolean),
+    "PARTITION_BY": ("partition_by", names),
+    "ENABLE_SCHEMA_EVOLUTION": ("evolve", boolean),
+    "EVOLVE_LIMIT": ("evolve_limit", number),
+    "RESCUE_COLUMN": ("rescue_column", text),
+    "LABEL": ("label", text),
+    "MIN_AGE": ("min_age", float),
+    "DRY_RUN": ("dry_run", boolean),
+    # What other systems need to be told and calque does anyway.
+    "LOAD_MODE": (NOTHING, only("FULL_INGEST", "ADD_FILES_COPY")),
+    "TRUNCATECOLUMNS": (NOTHING, only("FALSE")),
+    "ENFORCE_LENGTH": (NOTHING, only("TRUE")),
+}
+
+DATABRICKS_COPY: Options = {
+    "FORCE": ("force", boolean),
+    "MERGESCHEMA": ("evolve", boolean),
+}
+
+_CSV: Options = {
+    "COMPRESSION": ("compression", compression),
+    "FIELD_DELIMITER": ("field_delimiter", delimiter),
+    "RECORD_DELIMITER": ("record_delimiter", record_delimiter),
+    "FIELD_OPTIONALLY_ENCLOSED_BY": ("quote", character),
+    "QUOTE": ("quote", character),
+    "ESCAPE": ("escape", character),
+    "ESCAPE_STYLE": ("escape_style", lower),
+    "SKIP_HEADER": ("skip_header", number),
+    "PARSE_HEADER": ("parse_header", boolean),
+    "NULL_IF": ("null_if", names),
+    "NULL_DISPLAY": ("null_if", names),
+    "QUOTED_NULLS": ("quoted_nulls", boolean),
+    "EMPTY_FIELD_AS_NULL": ("empty_field_as_null", boolean),
+    "TRIM_SPACE": ("trim_space", boolean),
+    "COMMENT": ("comment", character),
+    "SKIP_BLANK_LINES": ("skip_blank_lines", boolean),
+    "ENCODING": ("encoding", text),
+    "REPLACE_INVALID_CHARACTERS": ("replace_invalid_characters", boolean),
+    "ERROR_ON_COLUMN_COUNT_MISMATCH": ("error_on_column_count_mismatch", boolean),
+    "DATE_FORMAT": ("date_format", strftime),
+    "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "TIME_ZONE": ("time_zone", text),
+    "DECIMAL_POINT": ("decimal_point", text),
+    "THOUSANDS_SEPARATOR": ("thousands_separator", character),
+    "TRUE_VALUES": ("true_values", names),
+    "FALSE_VALUES": ("false_values", names),
+    "EMPTY_FIELD_AS": ("empty_field_as_null", empty_field),
+    "ESCAPE_UNENCLOSED_FIELD": (NOTHING, only("NONE")),
+    "TIME_FORMAT": (NOTHING, only("AUTO")),
+    "NAN_DISPLAY": (NOTHING, only("NAN")),
+    "BINARY_FORMAT": (NOTHING, only("UTF8", "UTF-8")),
+    "MULTI_LINE": (NOTHING, only("TRUE")),
+    # Databricks
+    "MULTILINE": (NOTHING, only("TRUE")),
+    "SKIPROWS": ("skip_header", number),
+    "HEADER": ("parse_header", boolean),
+    "SEP": ("field_delimiter", delimiter),
+    "DELIMITER": ("field_delimiter", delimiter),
+    "LINESEP": ("record_delimiter", record_delimiter),
+    "NULLVALUE": ("null_if", names),
+    "DATEFORMAT": ("date_format", strftime),
+    "TIMESTAMPFORMAT": ("timestamp_format", strftime),
+}
+_JSON: Options = {
+    "COMPRESSION": ("compression", compression),
+    "STRIP_OUTER_ARRAY": ("strip_outer_array", boolean),
+    "MULTILINE": ("strip_outer_array", boolean),
+    "NULL_IF": ("null_if", names),
+    "STRIP_NULL_VALUES": ("strip_null_values", boolean),
+    "DATE_FORMAT": ("date_format", strftime),
+    "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "DATEFORMAT": ("date_format", strftime),
+    "TIMESTAMPFORMAT": ("timestamp_format", strftime),
+}
+
+
+def _missing(value: Any) -> str:
+    word = str(value).lower()
+    if word not in ("null", "error"):
+        raise ValueError("it is NULL or ERROR")
+    return word
+
+
+_COLUMNAR: Options = {
+    "MISSING_FIELD_AS": ("missing_field", _missing),
+    "TIME_ZONE": ("time_zone", text),
+}
+_XML: Options = {
+    "COMPRESSION": ("compression", compression),
+    "ROW_TAG": ("row_tag", text),
+    "ROWTAG": ("row_tag", text),
+    "ATTRIBUTE_PREFIX": ("attribute_prefix", text),
+    "ATTRIBUTEPREFIX": ("attribute_prefix", text),
+    "DATE_FORMAT": ("date_format", strftime),
+    "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "TIME_ZONE": ("time_zone", text),
+}
+
+_DUMP = {"quote": None, "null_if": ("\\N",), "skip_blank_lines": False}
+"""What the text dumps of databases have in common."""
+_DUMPS: Mapping[str, Mapping[str, Any]] = {
+    "MYSQL": {
+        **_DUMP,
+        "field_delimiter": "\t",
+        "record_delimiter": "\n",
+        "escape": "\\",
+        "escape_style": "mysql",
+    },
+    "POSTGRESQL": {
+        **_DUMP,
+        "field_delimiter": "\t",
+        "escape": "\\",
+        "escape_style": "postgresql",
+    },
+    "HIVE": {**_DUMP, "field_delimiter": "\x01", "escape_style": "hive"},
+}
+
+FORMATS: Mapping[str, tuple[type[Any], Options, Mapping[str, Any]]] = {
+    "CSV": (CsvFormat, _CSV, {}),
+    "TSV": (CsvFormat, _CSV, {"field_delimiter": "\t"}),
+    "TEXT": (CsvFormat, _CSV, {"field_delimiter": "\t"}),
+    **{name: (CsvFormat, _CSV, defaults) for name, defaults in _DUMPS.items()},
+    "JSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
+    "NDJSON": (JsonFormat, {**_JSON, **_COLUMNAR}, {}),
+    "PARQUET": (ParquetFormat, {**_COLUMNAR, "COPY_IF_FITS": ("copy_if_fits", boolean)}, {}),
+    "ORC": (OrcFormat, _COLUMNAR, {}),
+    "AVRO": (AvroFormat, _COLUMNAR, {}),
+    "XML": (XmlFormat, _XML, {}),
+}
+
+DONE_ANYWAY = {
+    "INFERSCHEMA": "types are the table's; those of a new table are inferred, or given by schema=",
+    "MERGESCHEMA": "a new table takes the columns of all the files that are looked at",
+}
+"""Databricks options that say what calque does anyway: TRUE is granted, FALSE refused."""
+
+
+def build_format(
+    kind: str | None, pairs: Mapping[str, Any], databricks: bool = False
+) -> FormatOptions | None:
+    """The format of a name and its options; None where nothing was said of it."""
+    if kind is None:
+        if pairs:
+            raise StatementInvalid("FILE_FORMAT needs a TYPE", hint="(TYPE = CSV …)")
+        return None
+    if kind.upper() not in FORMATS:
+        raise StatementInvalid(f"there is no format {kind}", hint=f"Formats: {', '.join(FORMATS)}.")
+    if databricks and kind.upper() == "TEXT":
+        raise StatementInvalid(f"FILEFORMAT = TEXT cannot be read: {REFUSED['TEXT']}")
+    made, known, defaults = FORMATS[kind.upper()]
+    values: dict[str, Any] = dict(defaults)
+    for name, value in _trimmed(pairs).items():
+        if databricks and name.upper() in DONE_ANYWAY:
+            _grant(name, value)
+            continue
+        option = known.get(name.upper())
+        if option is None:
+            close = get_close_matches(name.upper(), known, n=1)
+            raise StatementInvalid(
+                f"{name} is no option of format {kind.upper()}",
+                hint=f"Did you mean {close[0]}?" if close else f"Options: {', '.join(known)}.",
+            )
+        target, convert = option
+        values[target] = converted(name, value, convert)
+    values.pop(NOTHING, None)
+    built: FormatOptions = made(**values)
+    return built
+
+
+RECOGNISED = ("CSV", "TSV")
+"""Formats of which only what is said is settled; the rest is recognised, where no SQL is spoken."""
+
+
+def said_of_format(kind: str | None, pairs: Mapping[str, Any]) -> frozenset[str] | None:
+    """The fields of a CSV format that its options settle; None where nothing is recognised."""
+    if kind is None or kind.upper() not in RECOGNISED:
+        return None
+    _, known, defaults = FORMATS[kind.upper()]
+    return frozenset(defaults) | {known[name.upper()][0] for name in pairs}
+
+
+def converted(name: str, value: Any, convert: Convert) -> Any:
+    """The value of an option; StatementInvalid says what it may be, and why not what it is."""
+    try:
+        return convert(value)
+    except (ValueError, TypeError) as error:
+        raise StatementInvalid(
+            f"{name} cannot be {value!r}: {error}", hint=REFUSED.get(name.upper())
+        ) from error
+
+
+def _trimmed(pairs: Mapping[str, Any]) -> dict[str, Any]:
+    """Databricks' two options for blanks as the one that there is."""
+    sides = {"IGNORELEADINGWHITESPACE", "IGNORETRAILINGWHITESPACE"}
+    given = {
+        name.upper(): converted(name, pairs[name], boolean)
+        for name in pairs
+        if name.upper() in sides
+    }
+    rest = {name: value for name, value in pairs.items() if name.upper() not in sides}
+    if not any(given.values()):
+        return rest
+    if given.keys() != sides or not all(given.values()):
+        name = sorted(given)[0]
+        raise StatementInvalid(f"{', '.join(sorted(given))}: {REFUSED[name]}")
+    return {**rest, "TRIM_SPACE": True}
+
+
+def _grant(name: str, value: Any) -> None:
+    """Pass what is done in any case; refuse to be told not to."""
+    try:
+        wanted = boolean(value)
+    except ValueError as error:
+        raise StatementInvalid(f"{name} cannot be {value!r}: {error}") from error
+    if not wanted:
+        raise StatementInvalid(f"{name} cannot be turned off: {DONE_ANYWAY[name.upper()]}")

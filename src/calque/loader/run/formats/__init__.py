@@ -1,0 +1,16 @@
+"""How staged files are read: formats, compression, strict casts, exact positions.
+
+Data goes one way: :mod:`source` (pinned bytes, hashed) → :mod:`compression` → :mod:`feed` (UTF-8) →
+a reader (``csv_reader``, ``json_reader`` …) → :mod:`shape` (:mod:`cast`, :mod:`text_cast`) →
+:class:`~calque.loader.run.formats.reader.Parsed` rows and refused records.
+
+Invariants: every record of a file is either a row or one refused record; a refused record has a
+position; nothing is changed on the way, only taken or refused.
+"""
+
+from calque.loader.run.formats.reader import Parsed, Reader, ReadSpec
+from calque.loader.run.formats.registry import open_reader
+from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.staged_source import Source
+
+__all__ = ["Code", "FileRefused", "Parsed", "ReadSpec", "Reader", "Source", "open_reader"]

@@ -1,0 +1,137 @@
+"""A column with refused cells, and how single bad cells are found in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calque.loader.run.formats.reject import Code
+
+
+class Refusal(NamedTuple):
+    """One refused cell of a column."""
+
+    row: int
+    value: str | None
+    code: Code
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A cast column. Refused cells are null in ``values`` and listed, in row order."""
+
+    values: pa.Array
+    refused: tuple[Refusal, ...] = ()
+
+
+_DIGITS_ALIKE = bytes.maketrans(b"123456789.E", b"0000000000e")
+Cast = Callable[[pa.Array], pa.Array]
+
+
+def refuse(values: pa.Array, target: pa.DataType, code: Code, message: str) -> Cells:
+    """Every cell that is not null is refused for one reason."""
+    rows = [row for row in range(len(values)) if values[row].is_valid]
+    refused = tuple(Refusal(row, shown(values[row]), code, message) for row in rows)
+    return Cells(pa.nulls(len(values), target), refused)
+
+
+def salvage(values: pa.Array, target: pa.DataType, cast: Cast, code: Code, why: str) -> Cells:
+    """Cast what can be cast; find the rest by halving the column."""
+    rows = list(failing_rows(values, cast))
+    refused = tuple(Refusal(row, shown(values[row]), code, why) for row in rows)
+    return Cells(cast(without(values, rows)), refused)
+
+
+def failing_rows(values: pa.Array, cast: Cast, offset: int = 0) -> Iterator[int]:
+    """The rows, in order, that ``cast`` refuses."""
+    try:
+        cast(values)
+        return
+    except pa.ArrowInvalid:
+        if len(values) == 1:
+            yield offset
+            return
+    half = len(values) // 2
+    yield from failing_rows(values.slice(0, half), cast, offset)
+    yield from failing_rows(values.slice(half), cast, offset + half)
+
+
+def without(values: pa.Array, rows: list[int]) -> pa.Array:
+    """The column with the cells of these rows set to null."""
+    if not rows:
+        return values
+    return pc.if_else(all_but(rows, len(values)), values, pa.scalar(None, values.type))
+
+
+def all_but(rows: Iterable[int], count: int) -> pa.Array:
+    """A mask that is False at these rows."""
+    mask = bytearray(b"\1") * count
+    for row in rows:
+        mask[row] = 0
+    return pc.cast(pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(mask)]), pa.bool_())
+
+
+def where_false(mask: pa.Array) -> list[int]:
+    """The rows at which a mask is False; null counts as true."""
+    rows: list[int] = pc.indices_nonzero(pc.invert(pc.fill_null(mask, True))).to_pylist()
+    return rows
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece; one that is in one piece already is not copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def is_beyond(column: pa.ChunkedArray) -> bool:
+    """Whether pyarrow let a number through that its column cannot hold.
+
+    It makes infinity of a float that is too large, and checks the digits of a decimal before it
+    moves the point.
+    """
+    if pa.types.is_floating(column.type):
+        return bool(pc.any(pc.is_inf(column)).as_py())
+    if pa.types.is_struct(column.type):
+        return any(is_beyond(part) for part in column.flatten())
+    if pa.types.is_list(column.type):
+        return is_beyond(pa.chunked_array([pc.list_flatten(column)]))
+    if not pa.types.is_decimal(column.type):
+        return False
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return True
+    return False
+
+
+def has_decimals(kind: pa.DataType) -> bool:
+    """Whether a type is a decimal, or holds one."""
+    if pa.types.is_nested(kind):
+        return any(has_decimals(kind.field(index).type) for index in range(kind.num_fields))
+    return bool(pa.types.is_decimal(kind))
+
+
+def misleading(data: bytes) -> Iterator[int]:
+    """Where numbers stand that pyarrow, as decimals, may get wrong without a word.
+
+    It reads beyond its own memory on 1e-999999999, and wraps around where digits are more than 38.
+    """
+    alike = data.translate(_DIGITS_ALIKE)
+    for mark in (b"0" * 39, b"0e-"):
+        at = alike.find(mark)
+        while at >= 0:
+            yield at
+            at = alike.find(mark, at + len(mark))
+
+
+def shown(cell: pa.Scalar) -> str | None:
+    """A cell as text, whole: a report cuts it, the rescue column does not."""
+    try:
+        value = cell.as_py()
+    except (ValueError, OverflowError):  # a moment that Python has no words for
+        value = cell.cast(pa.string()).as_py()
+    return None if value is None else str(value)

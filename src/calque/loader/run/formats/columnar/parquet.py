@@ -1,0 +1,115 @@
+"""Parquet: row group by row group, columns by name or position, cast strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from calque.loader.model.file_formats import ParquetFormat
+from calque.loader.run.formats.cast.numerals import WHOLE_IN_DOUBLE, numeral
+from calque.loader.run.formats.columnar.columns import Columnar
+from calque.loader.run.formats.guard import first_line
+from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
+from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.staged_source import Source
+from calque.values import KIB
+
+_ROWS = 65_536
+_SAMPLED = 10_000
+SMALL = numeral(16, 0, True, True)
+"""Whole numbers that a double keeps."""
+
+
+class ParquetReader:
+    """Reads one Parquet file; a record is a row, and there are no lines."""
+
+    def __init__(self, source: Source, spec: ReadSpec) -> None:
+        assert isinstance(spec.format, ParquetFormat)
+        self._source = source
+        self._spec = spec
+        self._missing = spec.format.missing_field
+        self.extent = Extent()
+
+    def read(self) -> Iterator[Parsed]:
+        if self._source.size == 0:
+            return
+        file = open_parquet(self._source)
+        columnar = Columnar(self._source.location, self._spec, file.schema_arrow, self._missing)
+        try:
+            for batch in file.iter_batches(
+                batch_size=_ROWS, columns=columnar.wanted, use_threads=False
+            ):
+                yield columnar.parsed(batch, self.extent)
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(self._source, error) from error
+
+
+def open_parquet(source: Source) -> pq.ParquetFile:
+    """The file, its footer read; FileRefused where it is no Parquet."""
+    try:
+        # INT96 in nanoseconds, the default, wraps around before 1678 and after 2262.
+        return pq.ParquetFile(
+            pa.PythonFile(source.open(), mode="r"),
+            pre_buffer=True,
+            coerce_int96_timestamp_unit="us",
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileRefused.at(
+            source.location,
+            Code.NOT_THIS_FORMAT,
+            f"this is not a Parquet file: {first_line(error)}",
+            hint="Name the format that the file has, or stage it again if it was cut off.",
+        ) from error
+
+
+def infer_schema(source: Source, format: ParquetFormat) -> pa.Schema:
+    """The file's own schema; of whole numbers a sample tells whether a double would keep them."""
+    schema = pa.schema(list(open_parquet(source).schema_arrow))
+    wide = [field.name for field in schema if field.type == pa.int64()]
+    small = _small_integers(source, wide) if wide else set()
+    return pa.schema([field.with_type(SMALL) if field.name in small else field for field in schema])
+
+
+def _small_integers(source: Source, names: list[str]) -> set[str]:
+    """The columns whose first numbers are all within a double's whole ones.
+
+    The footer has statistics, but the library ends the process where they are damaged.
+    """
+    file = pq.ParquetFile(pa.PythonFile(source.open(), mode="r"), buffer_size=64 * KIB)
+    batch = next(file.iter_batches(batch_size=_SAMPLED, columns=names, use_threads=False), None)
+    found = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
+    return {name for name in names if name not in found or _is_within(found[name])}
+
+
+def _is_within(column: pa.Array) -> bool:
+    bounds = pc.min_max(column).as_py()
+    low, high = bounds["min"] or 0, bounds["max"] or 0
+    return bool(low >= -WHOLE_IN_DOUBLE and high <= WHOLE_IN_DOUBLE)
+
+
+def footer_of(source: Source) -> pq.FileMetaData:
+    """The footer alone."""
+    return _checked(source, open_parquet(source).metadata)
+
+
+def _checked(source: Source, metadata: pq.FileMetaData) -> pq.FileMetaData:
+    """A footer whose parts agree: the library ends the process on statistics of another type."""
+    for group in range(metadata.num_row_groups):
+        found = metadata.row_group(group)
+        for index in range(found.num_columns):
+            if found.column(index).physical_type != metadata.schema.column(index).physical_type:
+                raise FileRefused.at(
+                    source.location,
+                    Code.MALFORMED,
+                    f"the Parquet file is damaged: its footer disagrees about column {index + 1}",
+                )
+    return metadata
+
+
+def _damaged(source: Source, error: Exception) -> FileRefused:
+    return FileRefused.at(
+        source.location, Code.MALFORMED, f"the Parquet file is damaged: {first_line(error)}"
+    )

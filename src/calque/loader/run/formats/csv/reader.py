@@ -1,0 +1,186 @@
+"""Delimited text (CSV, TSV): the quick parser over a block, the exact one where that fails.
+
+Three ways through a block, each tried only when the one before cannot be trusted:
+
+1. pyarrow with typed columns. A column that fails becomes text from then on and is cast strictly;
+2. the same, with rows set apart: those of a wrong width and those with a cell that does not fit.
+   Their positions are looked up in the block;
+3. record by record (:mod:`records`), for text whose quotes, escapes, line ends or encoding are
+   such that pyarrow would read it otherwise than we do, or silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from calque.loader.model.file_formats import CsvFormat
+from calque.loader.run.formats import compression
+from calque.loader.run.formats.blocks import Block, blocks
+from calque.loader.run.formats.byte_buffer import Feed, as_utf8
+from calque.loader.run.formats.cast.rules import CastRules
+from calque.loader.run.formats.cast.table_rows import Shaper
+from calque.loader.run.formats.column_map import ColumnMap, map_columns, require, with_extra
+from calque.loader.run.formats.csv.exact import ExactParser
+from calque.loader.run.formats.csv.hints import delimiter_hint
+from calque.loader.run.formats.csv.quick import QuickParser
+from calque.loader.run.formats.csv.records import Dialect
+from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
+from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.staged_source import Source
+from calque.values import KIB, MIB
+
+_HEADER_MOST = 4 * MIB
+
+
+class CsvReader:
+    """Reads one piece of delimited text. Only plain UTF-8 text can be read in later pieces."""
+
+    def __init__(self, source: Source, spec: ReadSpec) -> None:
+        assert isinstance(spec.format, CsvFormat)
+        self._source = source
+        self._spec = spec
+        self._format = spec.format
+        self._room = spec.keep_errors
+        self.extent = Extent()
+
+    def read(self) -> Iterator[Parsed]:
+        feed, dialect, names = self.prologue()
+        if dialect is None or (self._format.parse_header and names is None):
+            return
+        mapped, extra = self._map(names, dialect)
+        rules, rescue = CastRules.of(self._format), self._spec.rescue
+        shaper = Shaper(self._spec.schema, rules, rescue, extra)
+        exact = ExactParser(self._format, dialect, mapped, shaper, self._source.location)
+        # Of a record that is too wide the quick parser knows nothing but that; the exact one
+        # rescues its last fields.
+        lenient = self._format
+        if rescue is not None:
+            lenient = replace(lenient, error_on_column_count_mismatch=False)
+        quick = QuickParser(
+            lenient, dialect, mapped, shaper, self._source.location, self._spec.learned
+        )
+        self.extent.start = self.extent.end = feed.base
+        stop = None if self._source.end == self._source.size else self._source.end
+        for block in blocks(feed, dialect, stop):
+            yield self._parse(block, quick, exact)
+
+    def prologue(self) -> tuple[Feed, Dialect | None, list[str] | None]:
+        """Pass over what stands before the first record; the header's names, if there is one."""
+        feed = self._feed()
+        feed.fill(64 * KIB)
+        if not feed.data:
+            return feed, None, None
+        dialect = Dialect.of(self._format, self._record_delimiter(feed))
+        if self._source.start == 0:
+            feed.drop_mark()
+            return feed, dialect, self._header(feed, dialect)
+        head = Feed(iter([self._source.head(_HEADER_MOST)]))
+        head.drop_mark()
+        names = self._header(head, dialect)
+        self.extent.lines = 0
+        if self._source.begin is not None:
+            feed.drop_to(self._source.begin)
+        else:
+            _drop_line(feed, dialect)  # a later piece begins one byte early, inside a record
+        return feed, dialect, names
+
+    def _feed(self) -> Feed:
+        location, format = self._source.location, self._format
+        if not self._source.is_whole:
+            return Feed(self._source.stream(), max(self._source.start - 1, 0))
+        plain = compression.opened(location, self._source.stream(), format.compression)
+        replace = format.replace_invalid_characters
+        return Feed(as_utf8(location, plain, format.encoding, replace=replace))
+
+    def _record_delimiter(self, feed: Feed) -> bytes:
+        stated = self._format.record_delimiter
+        if stated not in ("auto", "\n", "\r\n"):
+            return stated.encode()
+        has_line_feed = b"\n" in feed.data
+        return b"\r" if stated == "auto" and not has_line_feed and b"\r" in feed.data else b"\n"
+
+    def _map(self, names: list[str] | None, dialect: Dialect) -> tuple[ColumnMap, tuple[str, ...]]:
+        spec = self._spec
+        mapped = map_columns(spec.schema, names, spec.match, spec.columns, self._source.location)
+        require(mapped, self._source.location)
+        extra: tuple[str, ...] = ()
+        if spec.rescue is not None:
+            mapped, extra = with_extra(mapped, names, pa.string())
+        if names is not None and self._format.error_on_column_count_mismatch:
+            self._check_header(mapped, names, dialect)
+        return mapped, extra
+
+    def _header(self, feed: Feed, dialect: Dialect) -> list[str] | None:
+        for _ in range(self._format.skip_header):
+            _drop_line(feed, dialect)
+            self.extent.lines += 1
+        if not self._format.parse_header:
+            return None
+        feed.fill(_HEADER_MOST)
+        record = next(dialect.records(feed.data, 0, final=True), None)
+        if record is None:
+            return None
+        if record.broken:
+            raise FileRefused.at(
+                self._source.location,
+                record.broken,
+                "the header cannot be read: its quotes do not close",
+                line=self.extent.lines + 1,
+                byte_offset=feed.base,
+                raw=dialect.raw(feed.data, record),
+            )
+        names = [
+            field.value.decode("utf-8", "replace").strip()
+            for field in dialect.fields(feed.data, record)
+        ]
+        if any(ord(letter) < 9 for name in names for letter in name):
+            raise FileRefused.at(
+                self._source.location,
+                Code.NOT_THIS_FORMAT,
+                "the header holds control characters: this is no text",
+                hint="Name the format that the file has.",
+                line=self.extent.lines + 1,
+                byte_offset=feed.base,
+            )
+        self.extent.lines += dialect.lines_in(feed.data, 0, record.end)
+        feed.drop(record.end)
+        return names
+
+    def _check_header(self, mapped: ColumnMap, names: list[str], dialect: Dialect) -> None:
+        if not names or len(names) == mapped.width:
+            return
+        line = ",".join(names)
+        raise FileRefused.at(
+            self._source.location,
+            Code.COLUMN_COUNT,
+            f"the header has {len(names)} columns, {mapped.width} are expected"
+            f"{delimiter_hint(line.encode(), dialect)}",
+            hint="Match by name, list the columns, or set ERROR_ON_COLUMN_COUNT_MISMATCH = FALSE.",
+            line=self.extent.lines,
+        )
+
+    def _parse(self, block: Block, quick: QuickParser, exact: ExactParser) -> Parsed:
+        found = quick.parse(block, self.extent, self._room) if block.broken is None else None
+        parsed, lines = found or exact.parse(block, self.extent, self._room)
+        self._room -= len(parsed.errors)
+        self.extent.lines += lines
+        self.extent.records += parsed.records
+        self.extent.end = block.offset + block.end
+        return parsed
+
+
+def _drop_line(feed: Feed, dialect: Dialect) -> None:
+    delimiter = dialect.record_delimiter
+    while True:
+        found = feed.data.find(delimiter)
+        if found >= 0:
+            feed.drop(found + len(delimiter))
+            return
+        if feed.ended:
+            feed.drop(len(feed.data))
+            return
+        feed.drop(max(0, len(feed.data) - len(delimiter)))
+        feed.fill(MIB)

@@ -1,0 +1,140 @@
+"""Which row made a SELECT fail: Spark names the expression's error, not the row; this finds it.
+
+The files of the failed task are read once more, here, and their rows given to the SELECT batch by
+batch; the batch that fails is halved until one row is left. It costs a statement that has failed
+anyway about one reading of the task's files, and is given up after a minute.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from calque.errors import CalqueError, DataError
+from calque.loader.model.outcome import RowError
+from calque.loader.model.plan import Transformation
+from calque.loader.run.engines.spark_errors import ExpressionFailed, mapped
+from calque.loader.run.formats.reject import Code, FileRefused, cut
+from calque.loader.run.transform.data_source import Order
+from calque.loader.run.transform.read_rows import OUTCOME, ReadTask
+from calque.spark.strict import frame_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PATIENCE = 60.0
+"""Seconds of looking at most."""
+
+
+def located(spark: SparkSession, order: Order, error: ExpressionFailed) -> DataError:
+    """The error with the file and record that caused it; with the task's files if it hides."""
+    finder = _Finder(spark, order, time.monotonic() + PATIENCE)
+    try:
+        row = finder.find(error.task)
+    except CalqueError:  # the files are gone, or Spark is: the first error counts
+        row = None
+    if row is None:
+        return DataError(f"{error.message}{_somewhere(order, error)}", hint=error.hint)
+    return finder.described(row, error)
+
+
+@dataclass(slots=True)
+class _Finder:
+    spark: SparkSession
+    order: Order
+    until: float
+
+    def find(self, task: int | None) -> pa.RecordBatch | None:
+        """The first row that fails, as a batch of one; None where none does, or time is over."""
+        for batch in self._batches(task):
+            if time.monotonic() > self.until:
+                return None
+            if self._failure(batch, self._whole) is not None:
+                return self._halved(batch)
+        return None
+
+    def described(self, row: pa.RecordBatch, error: ExpressionFailed) -> FileRefused:
+        """The refusal of the row's file, naming record and expression."""
+        file = row.column("_metadata_file")[0].as_py()
+        record = row.column("_metadata_row_number")[0].as_py()
+        expression, column, failure = self._guilty(row) or ("", None, error)
+        named = f" {expression}" if expression else ""
+        refused = FileRefused(
+            f"record {record}: the expression{named} failed: {failure.reason} ({file})",
+            hint=error.hint,
+        )
+        values = {name: row.column(name)[0].as_py() for name in self.order.raw.names}
+        refused.row_error = RowError(
+            file=file,
+            line=0,
+            record=record,
+            column=column,
+            character=None,
+            target_type=None,
+            value=None,
+            code=Code.EXPRESSION,
+            message=f"the expression{named} failed: {failure.reason}",
+            raw=cut(str(values)),
+        )
+        return refused
+
+    def _batches(self, task: int | None) -> Iterator[pa.RecordBatch]:
+        read = ReadTask(self.order.plan, self.order.raw)
+        chosen = self.order.tasks if task is None else self.order.tasks[task : task + 1]
+        for one in chosen:
+            for batch in read.task(one):
+                if batch.num_rows and not batch.column(OUTCOME)[0].is_valid:
+                    yield batch
+
+    def _halved(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        while batch.num_rows > 1:
+            half = batch.num_rows // 2
+            first = batch.slice(0, half)
+            failed = self._failure(first, self._whole) is not None
+            batch = first if failed else batch.slice(half)
+        return batch
+
+    def _guilty(self, row: pa.RecordBatch) -> tuple[str, str | None, ExpressionFailed] | None:
+        """The first part of the SELECT that fails on the row by itself."""
+        chosen = self._whole
+        if chosen.where is not None:
+            failure = self._failure(row, Transformation((chosen.where,), ()))
+            if failure is not None:
+                return f"WHERE {chosen.where}", None, failure
+        for expression, column in zip(chosen.expressions, chosen.columns, strict=True):
+            failure = self._failure(row, Transformation((expression,), ()))
+            if failure is not None:
+                return expression, column, failure
+        return None
+
+    @property
+    def _whole(self) -> Transformation:
+        assert self.order.plan.transformation is not None
+        return self.order.plan.transformation
+
+    def _failure(self, batch: pa.RecordBatch, chosen: Transformation) -> ExpressionFailed | None:
+        rows = frame_of(self.spark, pa.Table.from_batches([batch]))
+        rows = rows.selectExpr(*self.order.columns.expressions)
+        if chosen.where is not None:
+            rows = rows.where(chosen.where)
+        try:
+            with mapped():
+                picked = rows.selectExpr(*chosen.expressions)
+                # Names may repeat, which a sink refuses.
+                picked = picked.toDF(*(f"v{index}" for index in range(len(picked.columns))))
+                picked.write.format("noop").mode("overwrite").save()
+        except ExpressionFailed as failure:
+            return failure
+        return None
+
+
+def _somewhere(order: Order, error: ExpressionFailed) -> str:
+    """The files among which the row is."""
+    tasks = order.tasks if error.task is None else order.tasks[error.task : error.task + 1]
+    names = [piece.file.location for task in tasks for piece in task.pieces]
+    more = f" and {len(names) - 3} files more" if len(names) > 3 else ""
+    return f" (in {', '.join(names[:3])}{more})"

@@ -1,0 +1,115 @@
+"""A bounded set of connections to one host, shared by threads."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.patience import Patience
+
+_IDLE_SECONDS = 20.0
+"""Servers close idle connections after 30 s or less; older ones than this are not tried."""
+
+
+class Pool:
+    """Hands out connections, newest first, never more than ``most`` at a time."""
+
+    def __init__(self, route: Route, most: int, *, patience: float) -> None:
+        self.route = route
+        self._patience = patience
+        self._most = most
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._free = threading.BoundedSemaphore(self._most)
+        self._lock = threading.Lock()
+        self._idle: list[tuple[float, Connection]] = []
+
+    def exchange(
+        self,
+        head: bytes,
+        body: bytes | memoryview,
+        *,
+        bodiless: bool,
+        timeout: float,
+        repeatable: bool,
+        within: float | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> tuple[Connection, Reply]:
+        """Send a request over a connection that the caller gives back with :meth:`release`.
+
+        A kept connection may have been closed by the server a moment ago. If it breaks before any
+        of a reply came, the request goes out once more on a new one, where repeating does no harm.
+        ``timeout`` bounds each silence, ``within`` the whole, its body included; ``stopped`` calls
+        it off.
+        """
+        if self._pid != os.getpid():
+            # A forked child must not speak on its parent's connections, nor wait for them.
+            self._begin()
+        patience = Patience.of(timeout, within, stopped)
+        most = self._patience if within is None else min(self._patience, within)
+        if not self._free.acquire(timeout=most):
+            raise WireError(
+                f"all {self._most} connections were busy for {most:.0f} s",
+                sent=False,
+                answered=False,
+                timed_out=True,
+            )
+        try:
+            kept = self._kept()
+            if kept is not None:
+                try:
+                    return kept, kept.exchange(head, body, bodiless=bodiless, patience=patience)
+                except WireError as error:
+                    kept.close()
+                    over = error.answered or error.timed_out or error.stopped
+                    if over or not (repeatable or not error.sent):
+                        raise
+            fresh = self._opened(within)
+            try:
+                return fresh, fresh.exchange(head, body, bodiless=bodiless, patience=patience)
+            except WireError:
+                fresh.close()
+                raise
+        except BaseException:
+            self._free.release()
+            raise
+
+    def _kept(self) -> Connection | None:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                since, connection = self._idle.pop()
+            if time.monotonic() - since < _IDLE_SECONDS and not connection.stale():
+                return connection
+            connection.close()
+
+    def _opened(self, within: float | None) -> Connection:
+        try:
+            return Connection(self.route.open(within))
+        except (OSError, http.client.HTTPException) as error:
+            raise WireError(str(error), sent=False, answered=False) from error
+
+    def release(self, connection: Connection) -> None:
+        """Take a connection back; one whose reply was not read to its end is closed."""
+        try:
+            if connection.reusable:
+                with self._lock:
+                    self._idle.append((time.monotonic(), connection))
+            else:
+                connection.close()
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Close what is idle; connections in use are closed when they come back unread."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()

@@ -1,0 +1,152 @@
+"""Storage nodes as the metabase knows them: an id, an address, a placement, an alias."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, func, insert, select, update
+
+from calque.errors import IntegrityError, InvalidInput
+from calque.store.metabase.copies.promotion import FreedSegment
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.statement import Statement
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.model import packed_pieces as pieces
+from calque.store.metabase.model.records import NODE_ID_SIZE, DeletedPieces
+from calque.store.metabase.model.schema import nodes
+
+ALL_NODES = Statement(
+    "all nodes",
+    select(nodes.c.alias, nodes.c.node_id, nodes.c.address, nodes.c.placement).order_by(
+        nodes.c.alias
+    ),
+    whole_table="a satellite knows few nodes and keeps them all in memory",
+)
+NODE_BY_ID = Statement(
+    "node by id",
+    select(nodes.c.alias, nodes.c.node_id, nodes.c.address, nodes.c.placement).where(
+        nodes.c.node_id == bindparam("node_id")
+    ),
+)
+NEXT_ALIAS = Statement(
+    "next alias",
+    select(func.coalesce(func.max(nodes.c.alias), 0) + 1),
+)
+INSERT_NODE = Statement("insert a node", insert(nodes))
+MOVE_NODE = Statement(
+    "move a node",
+    update(nodes)
+    .where(nodes.c.node_id == bindparam("of_node"))
+    .values(address=bindparam("new_address"), placement=bindparam("new_placement")),
+)
+
+
+class NodeRecord(NamedTuple):
+    """A row of ``nodes``."""
+
+    alias: int
+    node_id: bytes
+    address: str
+    placement: int
+
+
+class Nodes:
+    """The nodes of a metabase, kept in memory and read again when an alias is unknown.
+
+    An alias is given once and never changes, so a stale memory can only miss nodes.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._by_alias: dict[int, NodeRecord] = {}
+        self._by_id: dict[bytes, NodeRecord] = {}
+
+    def register(self, node_id: bytes, address: str, placement: int = 0) -> NodeRecord:
+        """Add a node, or change the address and placement of a known one."""
+        verify.exactly(node_id, NODE_ID_SIZE, "node id")
+        if not address:
+            raise InvalidInput("node address is missing")
+
+        def work(transaction: Transaction) -> NodeRecord:
+            known = transaction.row(NODE_BY_ID, {"node_id": node_id})
+            if known:
+                changes = {"of_node": node_id, "new_address": address, "new_placement": placement}
+                transaction.run(MOVE_NODE, changes)
+                return NodeRecord(known[0], node_id, address, placement)
+            (alias,) = transaction.rows(NEXT_ALIAS, {})[0]
+            record = NodeRecord(alias, node_id, address, placement)
+            transaction.run(INSERT_NODE, record._asdict())
+            return record
+
+        record = self._database.write(work)
+        self.refresh()
+        return record
+
+    def refresh(self) -> None:
+        """Read all nodes again."""
+        rows = self._database.read(lambda transaction: transaction.rows(ALL_NODES, {}))
+        records = [NodeRecord(*row) for row in rows]
+        with self._lock:
+            self._by_alias = {record.alias: record for record in records}
+            self._by_id = {record.node_id: record for record in records}
+
+    def all(self) -> Sequence[NodeRecord]:
+        """Every node, in the order in which they came."""
+        if not self._by_alias:
+            self.refresh()
+        return list(self._by_alias.values())
+
+    def at(self, placement: int) -> list[NodeRecord]:
+        """The nodes of one placement; placement 0 means any node."""
+        return [node for node in self.all() if placement in (0, node.placement)]
+
+    def pack(self, placed: Iterable[tuple[int, bytes]]) -> bytes:
+        """Packed pieces from pairs of piece number and node id; unknown nodes are refused."""
+        return pieces.pack([(number, self._known(node_id).alias) for number, node_id in placed])
+
+    def unpack(self, packed: bytes) -> list[tuple[int, NodeRecord]]:
+        """The pieces and their nodes."""
+        return [(number, self._node(alias)) for number, alias in pieces.unpack(packed)]
+
+    def freed(self, segments: Iterable[FreedSegment]) -> list[DeletedPieces]:
+        """What to remove from which node."""
+        return [
+            DeletedPieces(
+                segment.root_piece_id,
+                tuple(
+                    (number, node.node_id, node.address)
+                    for number, node in self.unpack(segment.alias_pieces)
+                ),
+            )
+            for segment in segments
+        ]
+
+    def packed(self, deleted: Iterable[DeletedPieces]) -> list[FreedSegment]:
+        """The reverse of :meth:`freed`."""
+        return [
+            FreedSegment(
+                each.root_piece_id,
+                self.pack((number, node_id) for number, node_id, _ in each.pieces),
+            )
+            for each in deleted
+        ]
+
+    def _known(self, node_id: bytes) -> NodeRecord:
+        if node_id not in self._by_id:
+            self.refresh()
+        try:
+            return self._by_id[node_id]
+        except KeyError:
+            raise InvalidInput(f"node {node_id.hex()[:16]}… is not known here") from None
+
+    def _node(self, alias: int) -> NodeRecord:
+        if alias not in self._by_alias:
+            self.refresh()
+        try:
+            return self._by_alias[alias]
+        except KeyError:
+            raise IntegrityError(f"a segment names node alias {alias}, which nobody has") from None

@@ -1,0 +1,163 @@
+"""Finish a move: the same stream under another key, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, update
+
+from calque.errors import InvalidInput
+from calque.store.metabase.accounts import quota
+from calque.store.metabase.copies.both_ends import looking, scene
+from calque.store.metabase.copies.finish_copy import (
+    SOURCE_SEGMENTS,
+    repeated,
+    require_placement,
+    require_rewrapped,
+    require_source,
+)
+from calque.store.metabase.copies.operations import (
+    DROP_CHUNKS,
+    Operation,
+    finishing,
+    stored_keys,
+)
+from calque.store.metabase.copies.promotion import FreedSegment, remove
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.locks import key_locks, lock_families
+from calque.store.metabase.engine.statement import Statement, rewriting
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
+from calque.store.metabase.model.packed_keys import PackedKeys, key_of_row, nonce_of_row
+from calque.store.metabase.model.records import ObjectLocation, ObjectRecord, WrappedMetadata
+from calque.store.metabase.model.schema import objects, segments
+from calque.store.metabase.objects.commit_object import Committed
+from calque.store.metabase.objects.lookup import Found, live, require_placement_of
+
+MOVE_OBJECT = Statement(
+    "move an object row",
+    update(objects)
+    .where(objects.c.stream_id == bindparam("of_stream"))
+    .values(
+        bucket_name=bindparam("new_bucket"),
+        object_key=bindparam("new_object_key"),
+        version=bindparam("new_version"),
+        encrypted_metadata_nonce=bindparam("new_nonce"),
+        encrypted_metadata_encrypted_key=bindparam("new_key"),
+    ),
+)
+REKEY_SEGMENTS = rewriting(
+    "re-key the segments of a stream",
+    segments,
+    {"encrypted_key_nonce": nonce_of_row, "encrypted_key": key_of_row},
+    segments.c.stream_id == bindparam("of_stream"),
+)
+
+
+@dataclass(frozen=True)
+class FinishMove:
+    """The second half of a move; the keys are re-wrapped for the new name."""
+
+    operation: Operation
+    source: ObjectLocation
+    source_stream_id: bytes
+    target: ObjectLocation
+    keys: PackedKeys
+    metadata_key: bytes | None = None
+    metadata_key_nonce: bytes | None = None
+    conditions: Conditions = NO_CONDITIONS
+    may_overwrite: bool = True
+
+    def __post_init__(self) -> None:
+        verify.location(self.source)
+        verify.location(self.target, "new")
+        verify.stream_id(self.source_stream_id)
+        verify.wrapped_metadata_key(self.metadata_key, self.metadata_key_nonce, "new")
+        if self.source.project_id != self.target.project_id:
+            raise InvalidInput("source and destination belong to different projects")
+        if self.source == self.target:
+            raise InvalidInput("an object cannot be moved onto itself")
+
+
+def finish_move(database: Database, request: FinishMove) -> Committed:
+    """Rename the object; stream, creation time, pieces and references stay as they are."""
+    return database.write(lambda transaction: _finish(transaction, request))
+
+
+def _finish(transaction: Transaction, request: FinishMove) -> Committed:
+    looks, rows = transaction.batch(
+        [
+            *key_locks(transaction, exclusive=[request.source, request.target]),
+            looking(request.operation.operation_id, request.source, request.target),
+            (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
+        ]
+    )[-2:]
+    ends = scene(looks)
+    if ends.operation is not None and ends.operation.finished:
+        again = repeated(transaction, ends.operation, request.target)
+        return Committed(again, [], is_new=False)
+    request.operation.check_time(transaction.now)
+    placement = require_placement_of(ends.placement, request.target.bucket, "destination")
+    source = require_source(ends.source, request.source_stream_id, transaction.now)
+    request.conditions.check_source(source.object)
+    existing = ends.existing
+    visible = live(existing, transaction.now)
+    request.conditions.check_target(
+        visible.object if visible else None, may_overwrite=request.may_overwrite
+    )
+    keys = stored_keys(transaction, ends.operation, request.keys)
+    keys.must_match([row[0] for row in rows])
+    require_placement(rows, placement)
+    given = WrappedMetadata(request.metadata_key_nonce, None, request.metadata_key)
+    require_rewrapped(source.object, given)
+    freed = _clear_target(transaction, request, source, existing)
+    moved = _move(transaction, request, source.object, ends.version, keys)
+    if ends.operation is not None:
+        transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
+    transaction.run(*finishing(request.operation, moved.stream_id))
+    return Committed(moved, freed)
+
+
+def _clear_target(
+    transaction: Transaction, request: FinishMove, source: Found, existing: Found | None
+) -> list[FreedSegment]:
+    touched = [source, *([existing] if existing else [])]
+    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
+    if existing is None:
+        return []
+    freed = remove(transaction, existing)
+    quota.charge(transaction, request.target.project_id, quota.Usage().minus(existing.object))
+    return freed
+
+
+def _move(
+    transaction: Transaction,
+    request: FinishMove,
+    source: ObjectRecord,
+    version: int,
+    keys: PackedKeys,
+) -> ObjectRecord:
+    transaction.run(
+        MOVE_OBJECT,
+        {
+            "of_stream": source.stream_id,
+            "new_bucket": request.target.bucket,
+            "new_object_key": request.target.key,
+            "new_version": version,
+            "new_nonce": request.metadata_key_nonce,
+            "new_key": request.metadata_key,
+        },
+    )
+    if len(keys):
+        transaction.run(
+            REKEY_SEGMENTS,
+            {"of_stream": source.stream_id, "nonces": keys.nonces, "keys": keys.keys},
+        )
+    return source._replace(
+        bucket_name=request.target.bucket,
+        object_key=request.target.key,
+        version=version,
+        encrypted_metadata_nonce=request.metadata_key_nonce,
+        encrypted_metadata_encrypted_key=request.metadata_key,
+    )

@@ -1,0 +1,60 @@
+"""Is whoever asked for this work still there? A change that nobody waits for is not made.
+
+A client that gives a call up takes it for failed, and goes on: it deletes, uploads anew, tries
+again. A call that waited in a line meanwhile, for a thread, a lock or the disk, must not take
+effect after that. So a writing transaction asks when it begins and once more right before its
+commit; only what is committed in that very moment may still come after the client has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from calque.errors import Aborted
+from calque.store.metabase.engine.transaction import Transaction
+
+T = TypeVar("T")
+IsThere = Callable[[], bool]
+
+_is_there: ContextVar[IsThere | None] = ContextVar("is_there", default=None)
+
+
+@contextmanager
+def calling(is_there: IsThere | None) -> Iterator[None]:
+    """What this thread writes from here on is for a caller; ``None``: it is nobody's but ours."""
+    before = _is_there.set(is_there)
+    try:
+        yield
+    finally:
+        _is_there.reset(before)
+
+
+def require_caller() -> None:
+    """``Aborted`` when the caller is gone."""
+    _require(_is_there.get())
+
+
+def while_called(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+    """``work``, which fails when its caller is gone before it or after it.
+
+    It may run in the thread of another writer, so the caller is looked up here and now.
+    """
+    is_there = _is_there.get()
+    if is_there is None:
+        return work
+
+    def run(transaction: Transaction) -> T:
+        _require(is_there)
+        result = work(transaction)
+        _require(is_there)
+        return result
+
+    return run
+
+
+def _require(is_there: IsThere | None) -> None:
+    if is_there is not None and not is_there():
+        raise Aborted("the caller has given up, so nothing was done")

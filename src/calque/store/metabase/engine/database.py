@@ -1,0 +1,226 @@
+"""Connections and transactions: the only place that executes SQL.
+
+Promises:
+
+- every transaction, reading ones too, runs on a connection of its own from the pool, and
+  all its statements on that one connection; on SQLite writers that wait for each other
+  share a transaction, each in a savepoint (``shared_commits.py``);
+- a reading transaction sees one snapshot; a writing one on SQLite holds the write lock
+  from its first statement, on PostgreSQL it locks rows in the order of ``locks.py``;
+- a committed transaction is on the disk (``synchronous=FULL``, ``synchronous_commit``);
+- what two transactions did to each other (busy, deadlock, serialization, a row inserted
+  twice) is retried a bounded number of times, as is a connection that broke before its
+  commit; nothing of the failed try remains.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import PoolProxiedConnection, inspect
+from sqlalchemy.exc import DBAPIError
+
+from calque.errors import FailedPrecondition, Unavailable
+from calque.store.metabase.engine.callers import require_caller, while_called
+from calque.store.metabase.engine.connections import Connections
+from calque.store.metabase.engine.errors import (
+    Disturbed,
+    database_error,
+    is_cut,
+    is_forbidden,
+    meaning,
+)
+from calque.store.metabase.engine.group_commit import SharedCommits
+from calque.store.metabase.engine.libpq import one_trip, roll_back
+from calque.store.metabase.engine.pools import (
+    POOL_SIZE,
+    Engines,
+    make_file,
+    open_engines,
+    sqlite_file,
+)
+from calque.store.metabase.engine.procedure import Procedure
+from calque.store.metabase.engine.statement import POSTGRES, SQLITE, Statement
+from calque.store.metabase.engine.transaction import Parameters, Transaction
+from calque.store.metabase.model.records import now_us
+from calque.store.metabase.model.schema import projects
+
+T = TypeVar("T")
+
+MAX_TRIES = 12
+BEGIN_READING = {
+    SQLITE: "BEGIN",
+    POSTGRES: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+}
+
+
+class Database:
+    """A metabase's database: pools of connections and the rules above.
+
+    ``engine`` is for migrations and whoever wants SQLAlchemy's sessions.
+    """
+
+    def __init__(self, engines: Engines, *, clock: Callable[[], int] = now_us) -> None:
+        self.engine = engines.sessions
+        self.dialect = engines.sessions.dialect.name
+        self.clock = clock
+        self._driven = engines.driven
+        self._connections = Connections(engines.driven, POOL_SIZE)
+        self._has_calls = self.dialect == POSTGRES
+        self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
+
+    @classmethod
+    def open(cls, url: str, *, clock: Callable[[], int] = now_us, create: bool = True) -> Database:
+        """Connect to ``sqlite:///path`` or ``postgresql://…``; does not migrate.
+
+        Without ``create`` a file that is missing, or a database without a metabase, is refused.
+        """
+        file = sqlite_file(url)
+        if file is not None and not create and not file.exists():
+            raise missing(f"{file} is not there")
+        if file is not None:
+            make_file(file)
+        database = cls(open_engines(url), clock=clock)
+        if not create:
+            database._require_tables()
+        return database
+
+    def _require_tables(self) -> None:
+        try:
+            if inspect(self.engine).has_table(projects.name):
+                return
+        except DBAPIError as error:
+            self.close()
+            raise database_error(error.orig or error) from error
+        self.close()
+        raise missing("it is empty")
+
+    def close(self) -> None:
+        """Close every connection that nobody uses."""
+        self._connections.close()
+        self.engine.dispose()
+        self._driven.dispose()
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` in one read-only snapshot."""
+        return _tries(lambda: self._transact(work, BEGIN_READING[self.dialect]))
+
+    def look(self, statement: Statement, parameters: Parameters) -> list[Any]:
+        """The rows of one reading statement: a snapshot by itself, in a single trip."""
+        return _tries(lambda: self._looked(statement, parameters))
+
+    def call(self, procedure: Procedure, parameters: Parameters) -> Any | None:
+        """The row that ``procedure`` gives, its transaction committed, all in a single trip.
+
+        Only PostgreSQL can, and only where the user may make temporary things: else ``None``.
+        A connection that breaks has it run again, so it must see what it did before.
+        """
+        if not self._has_calls:
+            return None
+        return _tries(lambda: self._called(procedure, parameters))
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` and commit; on any error nothing of it remains.
+
+        ``work`` may run several times, and in the thread of another writer, so it must not
+        have effects of its own. Nothing is begun or committed for a caller that is gone.
+        """
+        work = while_called(work)
+        if self._shared is not None:
+            shared = self._shared
+            return _tries(lambda: shared.write(work))
+        return _tries(lambda: self._transact(work, "BEGIN"))
+
+    def _transact(self, work: Callable[[Transaction], T], opening: str) -> T:
+        with self._connection() as connection:
+            result = work(Transaction(connection, self.dialect, self.clock(), opening))
+            _commit(connection)
+            return result
+
+    def _looked(self, statement: Statement, parameters: Parameters) -> list[Any]:
+        with self._connection() as connection:
+            if self.dialect == POSTGRES:
+                return one_trip(connection, *statement.numbered(parameters))
+            found: list[Any] = connection.execute(statement.sql(SQLITE), parameters).fetchall()
+            return found
+
+    def _called(self, procedure: Procedure, parameters: Parameters) -> Any | None:
+        with self._connection() as connection:
+            require_caller()
+            try:
+                return procedure.call(connection, parameters)
+            except Exception as error:
+                if not is_forbidden(error):
+                    raise
+        self._has_calls = False
+        return None
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        """A driver connection of one's own; rolled back and mapped on the way out of an error."""
+        pooled = self._connections.take()
+        connection: Any = pooled.driver_connection
+        try:
+            yield connection
+        except Exception as error:
+            lost = self._give_up(pooled, error)
+            found = meaning(error)
+            if found is error:
+                raise
+            raise (Disturbed("the connection broke") if lost else found) from error
+        except BaseException as error:
+            self._give_up(pooled, error)
+            raise
+        self._connections.give_back(pooled)
+
+    def _give_up(self, pooled: PoolProxiedConnection, error: BaseException) -> bool:
+        """Roll back and part with the connection; whether it is lost, and not just the work."""
+        connection: Any = pooled.driver_connection
+        lost = is_cut(error, connection)
+        if not lost:
+            try:
+                connection.rollback() if self.dialect == SQLITE else roll_back(connection)
+            except Exception:
+                lost = True
+        if lost:
+            self._connections.lose(pooled)
+        else:
+            self._connections.give_back(pooled)
+        return lost
+
+
+def missing(why: str) -> FailedPrecondition:
+    """A metabase that was there once and is not now: an empty one must not take its place."""
+    return FailedPrecondition(
+        f"the database of this store is missing: {why}",
+        hint="Is its disk mounted? Put the file back, or restore a backup: `calque store restore`.",
+    )
+
+
+def _commit(connection: Any) -> None:
+    try:
+        connection.commit()
+    except Exception as error:
+        if is_cut(error, connection):
+            raise Unavailable(
+                "the connection to the metabase broke during a commit: it may be done or not",
+                hint="Look whether it is done, and do it again if not.",
+            ) from error
+        raise
+
+
+def _tries(action: Callable[[], T]) -> T:
+    for attempt in range(1, MAX_TRIES + 1):
+        try:
+            return action()
+        except Disturbed as clash:
+            if attempt == MAX_TRIES:
+                raise Unavailable(
+                    f"the metabase is too busy: gave up after {attempt} tries ({clash})"
+                ) from clash
+            time.sleep(random.uniform(0, min(0.001 * 2**attempt, 0.1)))
+    raise AssertionError("unreachable")

@@ -1,0 +1,132 @@
+"""The one order of locks, and nothing else that waits.
+
+SQLite gives a writing transaction the whole database, so there is nothing to do. On
+PostgreSQL every transaction takes what it needs in this order:
+
+1. **keys** (advisory, by the hash of bucket and key, rising): exclusively where the object
+   at the key may appear, change or go, shared where it must only stay;
+2. **buckets** (``FOR KEY SHARE``; only deleting a bucket takes one exclusively);
+3. **families** (``FOR UPDATE`` on the object rows of the ancestors, by stream id): whoever
+   adds, removes or promotes a copy holds the row of its ancestor. An object without
+   copies is the ancestor of itself.
+
+The rows of the children follow their ancestor's lock, so nobody else touches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from sqlalchemy import ARRAY, BigInteger, LargeBinary, any_, bindparam, func, select
+
+from calque.store.metabase.engine.errors import Disturbed
+from calque.store.metabase.engine.statement import POSTGRES, Statement
+from calque.store.metabase.engine.transaction import Parameters, Transaction
+from calque.store.metabase.model.records import ObjectLocation
+from calque.store.metabase.model.schema import objects, segment_copies
+
+LOCK_KEYS = Statement(
+    "lock keys",
+    postgres=select(
+        func.pg_advisory_xact_lock(func.unnest(bindparam("hashes", type_=ARRAY(BigInteger))))
+    ),
+)
+strong_lock = func.pg_advisory_xact_lock(bindparam("strong", type_=BigInteger))
+weak_lock = func.pg_advisory_xact_lock_shared(bindparam("weak", type_=BigInteger))
+LOCK_STRONG_THEN_WEAK = Statement(
+    "lock a key, then one shared", postgres=select(strong_lock, weak_lock)
+)
+LOCK_WEAK_THEN_STRONG = Statement(
+    "lock a key shared, then one", postgres=select(weak_lock, strong_lock)
+)
+LOCK_FAMILIES = Statement(
+    "lock families",
+    postgres=select(objects.c.stream_id)
+    .where(objects.c.stream_id == any_(bindparam("streams", type_=ARRAY(LargeBinary))))
+    .order_by(objects.c.stream_id)
+    .with_for_update(),
+)
+ANCESTOR_OF = Statement(
+    "ancestor of a stream",
+    select(segment_copies.c.ancestor_stream_id).where(
+        segment_copies.c.stream_id == bindparam("stream_id")
+    ),
+)
+
+
+def key_locks(
+    transaction: Transaction, exclusive: Iterable[ObjectLocation]
+) -> list[tuple[Statement, Parameters]]:
+    """The statement that locks keys, to be the first of a transaction's first batch."""
+    if transaction.dialect != POSTGRES:
+        return []
+    return [(LOCK_KEYS, {"hashes": sorted({key_hash(location) for location in exclusive})})]
+
+
+def copy_locks(
+    transaction: Transaction, source: ObjectLocation, target: ObjectLocation
+) -> list[tuple[Statement, Parameters]]:
+    """The statement that locks a copy's keys: the target, and the source only shared."""
+    if transaction.dialect != POSTGRES:
+        return []
+    weak, strong = key_hash(source), key_hash(target)
+    if weak == strong:
+        return [(LOCK_KEYS, {"hashes": [strong]})]
+    order = LOCK_STRONG_THEN_WEAK if strong < weak else LOCK_WEAK_THEN_STRONG
+    return [(order, {"strong": strong, "weak": weak})]
+
+
+def lock_keys(transaction: Transaction, exclusive: Iterable[ObjectLocation]) -> None:
+    """Lock many keys in one statement (batches of deletes)."""
+    if transaction.dialect == POSTGRES:
+        hashes = sorted({key_hash(location) for location in exclusive})
+        transaction.rows(LOCK_KEYS, {"hashes": hashes})
+
+
+def lock_families(
+    transaction: Transaction,
+    streams: Iterable[tuple[bytes, bytes | None]],
+    then: Sequence[tuple[Statement, Parameters]] = (),
+) -> list[list[Any]]:
+    """Lock the families of ``streams``, given as pairs of stream and ancestor (or none).
+
+    The ancestors were read before the lock was held; when one has changed meanwhile the
+    transaction is disturbed and starts again. ``then`` is executed under the locks, in
+    the same trip; its rows are returned.
+    """
+    pairs = list(streams)
+    if transaction.dialect != POSTGRES or not pairs:
+        return transaction.batch(then) if then else []
+    roots = sorted({ancestor or stream for stream, ancestor in pairs})
+    # An original never becomes a copy, so only copies can have another ancestor by now.
+    copies = [(stream, ancestor) for stream, ancestor in pairs if ancestor is not None]
+    locked, *answers = transaction.batch(
+        [
+            (LOCK_FAMILIES, {"streams": roots}),
+            *((ANCESTOR_OF, {"stream_id": stream}) for stream, _ in copies),
+            *then,
+        ]
+    )
+    if len(locked) != len(roots):
+        raise Disturbed("an ancestor went away while waiting for it")
+    for (_, ancestor), rows in zip(copies, answers, strict=False):
+        if not rows or rows[0][0] != ancestor:
+            raise Disturbed("a copy was promoted while waiting for its ancestor")
+    return answers[len(copies) :]
+
+
+def ancestor_of(transaction: Transaction, stream_id: bytes) -> bytes | None:
+    """The stream that holds the pieces of ``stream_id``; ``None`` when it does itself."""
+    found = transaction.row(ANCESTOR_OF, {"stream_id": stream_id})
+    return bytes(found[0]) if found else None
+
+
+def key_hash(location: ObjectLocation) -> int:
+    """The number under which a key is locked."""
+    digest = blake2b(location.project_id, digest_size=8)
+    digest.update(location.bucket.encode())
+    digest.update(b"\0")
+    digest.update(location.key)
+    return int.from_bytes(digest.digest(), "big", signed=True)

@@ -1,0 +1,64 @@
+"""One open transaction: how every operation executes its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calque.store.metabase.engine.statement import SQLITE, Statement
+
+Parameters = Mapping[str, Any]
+
+
+class Transaction:
+    """One open transaction; ``now`` is its time, read once.
+
+    ``opening`` is what begins it: it goes out with the first statement, so that on
+    PostgreSQL it costs no trip of its own.
+    """
+
+    def __init__(self, connection: Any, dialect: str, now: int, opening: str = "") -> None:
+        self._connection = connection
+        self._opening = opening
+        self.dialect = dialect
+        self.now = now
+
+    def rows(self, statement: Statement, parameters: Parameters) -> list[Any]:
+        """Every row that ``statement`` gives."""
+        found: list[Any] = self._execute(statement, parameters).fetchall()
+        return found
+
+    def row(self, statement: Statement, parameters: Parameters) -> Any | None:
+        """The first row, or ``None``."""
+        return self._execute(statement, parameters).fetchone()
+
+    def run(self, statement: Statement, parameters: Parameters) -> int:
+        """Execute; returns how many rows it changed."""
+        changed: int = self._execute(statement, parameters).rowcount
+        return changed
+
+    def batch(self, work: Sequence[tuple[Statement, Parameters]]) -> list[list[Any]]:
+        """Execute in order and give the rows of each; PostgreSQL answers all in one trip."""
+        if self.dialect == SQLITE or not work:
+            return [self.rows(statement, parameters) for statement, parameters in work]
+        cursors = self._in_one_trip(work)
+        return [cursor.fetchall() if cursor.pgresult.nfields else [] for cursor in cursors]
+
+    def run_batch(self, work: Sequence[tuple[Statement, Parameters]]) -> list[int]:
+        """Execute in order and tell how many rows each changed."""
+        if self.dialect == SQLITE:
+            return [self.run(statement, parameters) for statement, parameters in work]
+        return [cursor.rowcount for cursor in self._in_one_trip(work)]
+
+    def _in_one_trip(self, work: Sequence[tuple[Statement, Parameters]]) -> list[Any]:
+        with self._connection.pipeline():
+            return [self._execute(statement, parameters) for statement, parameters in work]
+
+    def _execute(self, statement: Statement, parameters: Parameters) -> Any:
+        if self._opening:
+            self._connection.execute(self._opening)
+            self._opening = ""
+        if self.dialect == SQLITE:
+            return self._connection.execute(statement.sql(SQLITE), parameters)
+        text, values = statement.numbered(parameters)
+        return self._connection.execute(text, values, binary=True)

@@ -1,0 +1,253 @@
+"""The tables, as they are after the last migration.
+
+Times are microseconds since 1970 (UTC), so that both databases order and compare them
+alike. Positions are ``part << 32 | index``. Keys, ids and names of objects are bytes and
+compare bytewise. On SQLite the tables are clustered on their primary key.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from calque.store.metabase.model.object_keys import DIGEST, HEAD
+
+PENDING = 1
+COMMITTED = 3
+
+metadata = MetaData()
+
+
+# Bucket names compare bytewise, whatever the locale of a PostgreSQL cluster.
+_NAME = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+def _bytes(name: str, *, nullable: bool = False) -> Column[bytes]:
+    return Column(name, LargeBinary, nullable=nullable)
+
+
+def _int(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, BigInteger, nullable=nullable)
+
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", Text, nullable=False),
+    _bytes("value"),
+    PrimaryKeyConstraint("name"),
+    sqlite_with_rowid=False,
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    _bytes("project_id"),
+    Column("name", Text, nullable=False, unique=True),
+    _bytes("salt"),
+    _int("created_at"),
+    _int("limit_bytes", nullable=True),
+    _int("limit_segments", nullable=True),
+    PrimaryKeyConstraint("project_id"),
+    sqlite_with_rowid=False,
+)
+
+# What a project uses is kept in shards so that commits do not queue on one row. A shard
+# may go up to its allowance; allowances add up to the project's limit (see quota.py).
+project_usage = Table(
+    "project_usage",
+    metadata,
+    _bytes("project_id"),
+    Column("shard", Integer, nullable=False),
+    _int("bytes"),
+    _int("segments"),
+    _int("objects"),
+    _int("allowed_bytes", nullable=True),
+    _int("allowed_segments", nullable=True),
+    PrimaryKeyConstraint("project_id", "shard"),
+    sqlite_with_rowid=False,
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    _bytes("head"),
+    _bytes("project_id"),
+    _bytes("secret"),
+    Column("name", Text, nullable=False),
+    _int("created_at"),
+    PrimaryKeyConstraint("head"),
+    sqlite_with_rowid=False,
+)
+
+api_key_revocations = Table(
+    "api_key_revocations",
+    metadata,
+    _bytes("tail"),
+    _int("revoked_at"),
+    PrimaryKeyConstraint("tail"),
+    sqlite_with_rowid=False,
+)
+
+# The alias is the small number that stands for a node in the packed pieces of a segment.
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("alias", Integer, nullable=False, autoincrement=False),
+    _bytes("node_id"),
+    Column("address", Text, nullable=False),
+    Column("placement", Integer, nullable=False),
+    PrimaryKeyConstraint("alias"),
+    Index("nodes_by_id", "node_id", unique=True),
+)
+
+buckets = Table(
+    "buckets",
+    metadata,
+    _bytes("project_id"),
+    Column("name", _NAME, nullable=False),
+    _int("created_at"),
+    Column("placement", Integer, nullable=False),
+    PrimaryKeyConstraint("project_id", "name"),
+    sqlite_with_rowid=False,
+)
+
+objects = Table(
+    "objects",
+    metadata,
+    _bytes("project_id"),
+    Column("bucket_name", _NAME, nullable=False),
+    _bytes("object_key"),
+    _int("version"),
+    _bytes("stream_id"),
+    _int("created_at"),
+    _int("expires_at", nullable=True),
+    Column("status", Integer, nullable=False),
+    _int("segment_count"),
+    _bytes("encrypted_metadata_nonce", nullable=True),
+    _bytes("encrypted_metadata", nullable=True),
+    _bytes("encrypted_metadata_encrypted_key", nullable=True),
+    _int("total_plain_size"),
+    _int("total_encrypted_size"),
+    _int("fixed_segment_size"),
+    _int("encryption"),
+    _int("zombie_deletion_deadline", nullable=True),
+    # Of SQLite alone: a key of 1,024 bytes does not fit into an index of PostgreSQL.
+    PrimaryKeyConstraint("project_id", "bucket_name", "object_key", "version"),
+    sqlite_with_rowid=False,
+)
+Index("objects_by_stream", objects.c.stream_id, unique=True)
+_place = (objects.c.project_id, objects.c.bucket_name)
+_KEY = (text(HEAD), text(DIGEST))
+Index("objects_by_key", *_place, *_KEY, objects.c.version, unique=True).ddl_if(dialect="postgresql")
+# At most one committed object a key, and the way to find it.
+Index(
+    "objects_committed",
+    *_place,
+    objects.c.object_key,
+    unique=True,
+    sqlite_where=text("status = 3"),
+).ddl_if(dialect="sqlite")
+Index(
+    "objects_committed_by_key",
+    *_place,
+    *_KEY,
+    unique=True,
+    postgresql_where=text("status = 3"),
+).ddl_if(dialect="postgresql")
+Index(
+    "objects_by_expiry",
+    objects.c.expires_at,
+    sqlite_where=text("expires_at IS NOT NULL"),
+    postgresql_where=text("expires_at IS NOT NULL"),
+)
+Index(
+    "objects_by_zombie_deadline",
+    objects.c.zombie_deletion_deadline,
+    sqlite_where=text("zombie_deletion_deadline IS NOT NULL"),
+    postgresql_where=text("zombie_deletion_deadline IS NOT NULL"),
+)
+
+segments = Table(
+    "segments",
+    metadata,
+    _bytes("stream_id"),
+    _int("position"),
+    _int("created_at"),
+    _int("repaired_at", nullable=True),
+    _int("expires_at", nullable=True),
+    _bytes("root_piece_id"),
+    _bytes("encrypted_key_nonce"),
+    _bytes("encrypted_key"),
+    _int("encrypted_size"),
+    _int("plain_size"),
+    _int("plain_offset"),
+    _bytes("encrypted_etag", nullable=True),
+    _int("redundancy"),
+    _bytes("inline_data", nullable=True),
+    _bytes("remote_alias_pieces", nullable=True),
+    Column("placement", Integer, nullable=False),
+    PrimaryKeyConstraint("stream_id", "position"),
+    sqlite_with_rowid=False,
+)
+
+segment_copies = Table(
+    "segment_copies",
+    metadata,
+    _bytes("stream_id"),
+    _bytes("ancestor_stream_id"),
+    PrimaryKeyConstraint("stream_id"),
+    Index("segment_copies_by_ancestor", "ancestor_stream_id"),
+    sqlite_with_rowid=False,
+)
+
+COLLECTING = 1
+FINISHED = 2
+
+operations = Table(
+    "operations",
+    metadata,
+    _bytes("operation_id"),
+    _bytes("project_id"),
+    Column("state", Integer, nullable=False),
+    _bytes("result_stream_id", nullable=True),
+    _int("expires_at"),
+    PrimaryKeyConstraint("operation_id"),
+    Index("operations_by_expiry", "expires_at"),
+    sqlite_with_rowid=False,
+)
+
+# The keys of a copy or move with many segments, as they arrive: one row a call, packed.
+operation_keys = Table(
+    "operation_keys",
+    metadata,
+    _bytes("operation_id"),
+    _int("first_position"),
+    _int("last_position"),
+    _int("key_count"),
+    _bytes("positions"),
+    _bytes("nonces"),
+    _bytes("keys"),
+    PrimaryKeyConstraint("operation_id", "first_position"),
+)
+
+# Physical segments that nobody holds any more, until their pieces are gone from the nodes.
+freed_segments = Table(
+    "freed_segments",
+    metadata,
+    _bytes("root_piece_id"),
+    _bytes("alias_pieces"),
+    _int("freed_at"),
+    PrimaryKeyConstraint("root_piece_id"),
+    sqlite_with_rowid=False,
+)

@@ -1,0 +1,235 @@
+"""Delete many objects in batches: of a bucket, expired ones, abandoned uploads.
+
+A batch is one transaction: it reads candidates, locks their keys and then their
+families, and deletes those that are still what they were. Every object goes through
+``promotion.remove``, so copies elsewhere survive and pieces are freed exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, delete, literal_column, select
+
+from calque.errors import FailedPrecondition, InvalidInput
+from calque.store.metabase.accounts import quota
+from calque.store.metabase.accounts.create_bucket import BucketRecord
+from calque.store.metabase.copies.promotion import FreedSegment, remove_all
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.locks import lock_families, lock_keys
+from calque.store.metabase.engine.statement import Statement
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model import checks as verify
+from calque.store.metabase.model.object_keys import in_index_order
+from calque.store.metabase.model.records import ObjectRecord
+from calque.store.metabase.model.schema import COMMITTED, PENDING, buckets, objects, segments
+from calque.store.metabase.objects.lookup import (
+    OBJECT_BY_STREAM,
+    Found,
+    found,
+    missing_bucket,
+)
+
+BATCH = 100
+MAX_BATCH = 1000
+
+_in_bucket = (
+    objects.c.project_id == bindparam("project"),
+    objects.c.bucket_name == bindparam("of_bucket"),
+)
+OBJECTS_OF_BUCKET = Statement(
+    "some objects of a bucket",
+    select(objects)
+    .where(*_in_bucket)
+    .order_by(in_index_order(objects.c.object_key), objects.c.version)
+    .limit(bindparam("page")),
+)
+LOCK_BUCKET = Statement(
+    "lock a bucket",
+    select(buckets)
+    .where(buckets.c.project_id == bindparam("project"), buckets.c.name == bindparam("of_bucket"))
+    .with_for_update(),
+)
+DELETE_BUCKET_ROW = Statement(
+    "delete a bucket row",
+    delete(buckets).where(
+        buckets.c.project_id == bindparam("project"), buckets.c.name == bindparam("of_bucket")
+    ),
+)
+EXPIRED_OBJECTS = Statement(
+    "expired objects",
+    select(objects)
+    .where(
+        objects.c.expires_at.is_not(None),
+        objects.c.expires_at <= bindparam("before"),
+    )
+    .order_by(objects.c.expires_at)
+    .limit(bindparam("page")),
+)
+NEWER_SEGMENT = (
+    select(segments.c.position)
+    .where(
+        segments.c.stream_id == objects.c.stream_id,
+        segments.c.created_at > bindparam("idle_since"),
+    )
+    .exists()
+)
+ZOMBIE_OBJECTS = Statement(
+    "abandoned uploads",
+    select(objects)
+    .where(
+        objects.c.zombie_deletion_deadline.is_not(None),
+        objects.c.zombie_deletion_deadline <= bindparam("before"),
+        objects.c.status == literal_column("1"),
+        ~NEWER_SEGMENT,
+    )
+    .order_by(objects.c.zombie_deletion_deadline)
+    .limit(bindparam("page")),
+)
+
+
+class BatchResult(NamedTuple):
+    """How many objects one batch deleted, and what is to be freed."""
+
+    deleted: int
+    freed: list[FreedSegment]
+
+
+Candidates = Callable[[Transaction], Sequence[ObjectRecord]]
+StillTrue = Callable[[Transaction, ObjectRecord], bool]
+
+
+@dataclass(frozen=True)
+class DeleteBucket:
+    """Delete a bucket; with ``everything``, its objects and pending uploads too."""
+
+    project_id: bytes
+    name: str
+    everything: bool = False
+    batch: int = BATCH
+
+    def __post_init__(self) -> None:
+        verify.bucket_name(self.name)
+        _check_batch(self.batch)
+
+
+class BucketDeleted(NamedTuple):
+    """The last step of deleting a bucket."""
+
+    bucket: BucketRecord
+
+
+def delete_bucket(
+    database: Database, request: DeleteBucket
+) -> Iterator[BatchResult | BucketDeleted]:
+    """Yield the result of each batch as it is committed, at last the bucket itself.
+
+    Stopped midway, the bucket remains with what was not deleted yet.
+    """
+    place = {"project": request.project_id, "of_bucket": request.name}
+
+    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+        rows = transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": request.batch})
+        return [ObjectRecord(*row) for row in rows]
+
+    while True:
+        bucket = database.write(lambda transaction: _drop_if_empty(transaction, request))
+        if bucket is not None:
+            yield BucketDeleted(bucket)
+            return
+        full = True
+        while full:
+            result = _delete_batch(database, candidates, lambda _transaction, _record: True)
+            full = result.deleted == request.batch
+            yield result
+
+
+def delete_expired(database: Database, *, batch: int = BATCH) -> Iterator[BatchResult]:
+    """Delete objects, copies and uploads past their end; yields each committed batch."""
+    _check_batch(batch)
+
+    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+        rows = transaction.rows(EXPIRED_OBJECTS, {"before": transaction.now, "page": batch})
+        return [ObjectRecord(*row) for row in rows]
+
+    def still_expired(transaction: Transaction, record: ObjectRecord) -> bool:
+        return record.expired(transaction.now)
+
+    while (result := _delete_batch(database, candidates, still_expired)).deleted:
+        yield result
+
+
+def delete_zombies(
+    database: Database, *, idle_us: int, batch: int = BATCH
+) -> Iterator[BatchResult]:
+    """Delete uploads past their deadline with no segment newer than ``idle_us``."""
+    _check_batch(batch)
+
+    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+        now = transaction.now
+        limits = {"before": now, "idle_since": now - idle_us, "page": batch}
+        return [ObjectRecord(*row) for row in transaction.rows(ZOMBIE_OBJECTS, limits)]
+
+    def still_pending(_transaction: Transaction, record: ObjectRecord) -> bool:
+        return record.status == PENDING
+
+    while (result := _delete_batch(database, candidates, still_pending)).deleted:
+        yield result
+
+
+def _delete_batch(database: Database, candidates: Candidates, still_true: StillTrue) -> BatchResult:
+    def work(transaction: Transaction) -> BatchResult:
+        chosen = candidates(transaction)
+        lock_keys(transaction, [record.location for record in chosen])
+        present = [
+            each for each in _again(transaction, chosen) if still_true(transaction, each.object)
+        ]
+        lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in present])
+        return _remove_all(transaction, present)
+
+    return database.write(work)
+
+
+def _again(transaction: Transaction, chosen: Sequence[ObjectRecord]) -> list[Found]:
+    """The same rows under the lock; a move may have taken one to another key meanwhile."""
+    answers = transaction.batch(
+        [(OBJECT_BY_STREAM, {"stream_id": record.stream_id}) for record in chosen]
+    )
+    pairs = zip(chosen, map(found, answers), strict=True)
+    return [there for record, there in pairs if there and there.object.location == record.location]
+
+
+def _remove_all(transaction: Transaction, present: Sequence[Found]) -> BatchResult:
+    freed = remove_all(transaction, present)
+    usage: dict[bytes, quota.Usage] = {}
+    for each in present:
+        if each.object.status == COMMITTED:
+            project = each.object.project_id
+            usage[project] = usage.get(project, quota.Usage()).minus(each.object)
+    for project in sorted(usage):
+        quota.charge(transaction, project, usage[project])
+    return BatchResult(len(present), freed)
+
+
+def _drop_if_empty(transaction: Transaction, request: DeleteBucket) -> BucketRecord | None:
+    place = {"project": request.project_id, "of_bucket": request.name}
+    bucket = transaction.row(LOCK_BUCKET, place)
+    if bucket is None:
+        raise missing_bucket(request.name)
+    if transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": 1}):
+        if not request.everything:
+            raise FailedPrecondition(
+                f"bucket {request.name!r} is not empty",
+                hint="Delete its objects and uploads first, or ask for everything to be deleted; "
+                "what has expired goes with: calque store expire",
+            )
+        return None
+    transaction.run(DELETE_BUCKET_ROW, place)
+    return BucketRecord(*bucket)
+
+
+def _check_batch(batch: int) -> None:
+    if not 1 <= batch <= MAX_BATCH:
+        raise InvalidInput(f"a batch holds 1 to {MAX_BATCH} objects, not {batch}")
