@@ -31,14 +31,13 @@ _HOMES = {
     "Checkpoint": "calque.operator",
     "Copier": "calque.operator",
     "Operator": "calque.operator",
+    "load": "calque.loader.api",
     "open_project": "calque.store.open_project",
     "sql": "calque.loader.api",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "load":  # a package that can be called
-        return import_module("calque.loader")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What follows a committed load: purge, archive, expiry, orphans."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Exactly once: the protocol of a load, its recovery, and the tables whose log decides."""

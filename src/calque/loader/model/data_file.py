@@ -1,4 +1,4 @@
-"""TODO."""
+"""A data file that a task wrote: its rows by source, and the bounds of its columns."""
 
 from __future__ import annotations
 

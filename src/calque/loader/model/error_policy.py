@@ -1,4 +1,4 @@
-"""TODO."""
+"""ON_ERROR: how many bad rows a statement or a file may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The options of each file format, as values."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from calque.loader.model.staged_file import StagedFile
 from calque.values import MIB
 
 EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
-"""What an escape means before a letter; see ``formats/escapes.py``."""
+"""What an escape means before a letter; see ``formats/csv/escapes.py``."""
 
 
 class MetadataKind(StrEnum):

@@ -1,4 +1,4 @@
-"""TODO."""
+"""A file of the stage, and which version of it is meant."""
 
 from __future__ import annotations
 

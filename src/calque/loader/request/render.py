@@ -24,7 +24,7 @@ _MATCHES = {
 
 
 def render(request: LoadRequest) -> str:
-    """The statement as it was written, else one that :func:`~calque.loader.request.parse.parse` reads back.
+    """The statement as it was written, else one that ``parse`` reads back.
 
     What no statement can say is left out, since it does not change what is loaded: the schema of a
     table to be made, the length of leases and batches.

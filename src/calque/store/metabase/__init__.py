@@ -19,32 +19,15 @@ does, its *ancestor*.
 
 **Map.** One operation a file, each with a frozen request that checks itself:
 
-==========================================  ==================================================
-``database`` ``transaction``                transactions and retries; executing
-``engines`` ``connections``                 opening connections, and lending them
-``callers``                                 whether whoever asked is still there
-``statement`` ``procedure`` ``trip``        compiled SQL, several statements or one in a trip
-``faults``                                  what a database's errors mean
-``shared_commits``                          writers of SQLite that commit together
-``schema`` ``migrate`` ``migrations/``      tables and the steps that lead to them
-``object_keys``                             keys of any length in the indexes of both databases
-``locks``                                   the one order of locks
-``values`` ``verify`` ``conditions``        records, checks of requests, conditions
-``pieces`` ``nodes`` ``segment_keys``       packed pieces, node aliases, packed wrapped keys
-``projects`` ``quota`` ``api_keys``         projects, their limits, the secrets of their keys
-``create_bucket`` ``get_bucket``            buckets
-``begin_object`` ``commit_segment``         uploads
-``commit_object`` ``delete_object``
-``get_object`` ``list_objects``             reading
-``list_segments`` ``update_metadata``
-``begin_copy`` ``finish_copy``              copies: what to re-wrap, the commit, its rows,
-``scene`` ``store_copy`` ``operations``     both ends in one look, long copies in parts,
-``copy_at_once``                            the usual copy in one trip
-``finish_move``                             moves
-``ancestors``                               where a copy's pieces are: the only resolver
-``promotion``                               taking a stream away: every delete and overwrite
-``delete_batch``                            buckets, expired objects, abandoned uploads
-``freed_segments``                          pieces on nodes that wait to be deleted
-``fsck``                                    is everything whole?
-==========================================  ==================================================
+============  ====================================================================================
+``model``     the tables, the records they hold, packed pieces and keys, checks, conditions
+``engine``    how SQL is executed: connections and transactions, compiled statements, several of
+              them in one trip, the one order of locks, commits that are shared, migrations
+``objects``   uploads, lookups, lists, deletes one by one and in batches, pieces to be freed
+``copies``    Begin and Finish of a copy or a move, both ends in one look, the usual copy in one
+              trip; ``ancestors``: where a copy's pieces are, the only resolver; ``promotion``:
+              taking a stream away, the one routine behind every delete and overwrite
+``accounts``  projects, their quotas, API keys, buckets, nodes
+``fsck``      is everything whole?
+============  ====================================================================================
 """

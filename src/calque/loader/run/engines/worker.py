@@ -1,7 +1,7 @@
 """A worker process of the local engine: takes tasks on its input, gives results on its output.
 
-Started as ``python -m calque.loader.run.engines.worker``, so that nothing of the caller's program is
-imported or run again.
+Started as ``python -m calque.loader.run.engines.worker``, so that nothing of the caller's program
+is imported or run again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How staged files are read: formats, compression, strict casts, exact positions.
 
-Data goes one way: :mod:`source` (pinned bytes, hashed) → :mod:`compression` → :mod:`feed` (UTF-8) →
-a reader (``csv_reader``, ``json_reader`` …) → :mod:`shape` (:mod:`cast`, :mod:`text_cast`) →
+Data goes one way: ``staged_source`` (pinned bytes, hashed) → ``compression`` → ``byte_buffer``
+(UTF-8) → a reader (``csv``, ``json``, ``columnar``, ``xml``) → ``cast`` →
 :class:`~calque.loader.run.formats.reader.Parsed` rows and refused records.
 
 Invariants: every record of a file is either a row or one refused record; a refused record has a

@@ -1,1 +1,1 @@
-"""TODO."""
+"""``COPY INTO … FROM (SELECT …)``: Spark SQL between our reader and our writer."""

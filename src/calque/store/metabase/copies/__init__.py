@@ -1,1 +1,1 @@
-"""TODO."""
+"""Copies and moves: Begin, Finish, references to ancestors, promotion."""

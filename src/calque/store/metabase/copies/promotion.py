@@ -8,7 +8,7 @@ A stream that goes is one of three things:
 - the **last holder**: its pieces are queued in ``freed_segments`` and handed back, to be
   removed from the nodes once the transaction is committed.
 
-The caller holds the locks of ``locks.py``.
+The caller holds the locks of ``engine/locks.py``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""TODO."""
+"""How SQL is executed: connections, transactions, statements, locks, group commit, migrations."""

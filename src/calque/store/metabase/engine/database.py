@@ -4,7 +4,7 @@ Promises:
 
 - every transaction, reading ones too, runs on a connection of its own from the pool, and
   all its statements on that one connection; on SQLite writers that wait for each other
-  share a transaction, each in a savepoint (``shared_commits.py``);
+  share a transaction, each in a savepoint (``group_commit.py``);
 - a reading transaction sees one snapshot; a writing one on SQLite holds the write lock
   from its first statement, on PostgreSQL it locks rows in the order of ``locks.py``;
 - a committed transaction is on the disk (``synchronous=FULL``, ``synchronous_commit``);

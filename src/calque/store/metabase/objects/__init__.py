@@ -1,1 +1,1 @@
-"""TODO."""
+"""Objects and their segments: one operation a file."""

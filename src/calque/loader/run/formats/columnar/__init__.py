@@ -1,1 +1,1 @@
-"""TODO."""
+"""Formats that have typed columns already: Parquet, ORC, Avro."""

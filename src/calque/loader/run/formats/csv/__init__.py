@@ -1,1 +1,1 @@
-"""TODO."""
+"""Delimited text: a quick parser, and an exact one for the blocks it cannot be trusted with."""
