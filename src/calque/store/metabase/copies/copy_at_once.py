@@ -6,8 +6,8 @@ anything speaks against the copy, nothing is written, and the caller goes the lo
 (``finish_copy.py``), which copes or says what is wrong.
 
 On SQLite the insert of the object selects its row only if all that holds. On PostgreSQL a
-procedure takes every lock in the order of ``engine/locks.py``, looks and writes, all in one trip. An
-original never becomes a copy, so its own row is known to be the one that locks its family.
+procedure takes every lock in the order of ``engine/locks.py``, looks and writes, all in one trip.
+An original never becomes a copy, so its own row is known to be the one that locks its family.
 """
 
 from __future__ import annotations
