@@ -31,7 +31,7 @@ from calque.operator import Operator
 ROUNDS = 5
 FAKE = """
 import sys
-from calque.testing.gcs_fake import GcsFake
+from tests.servers.gcs_fake import GcsFake
 with GcsFake() as fake:
     fake.make_bucket("bench")
     print(fake.endpoint, flush=True)

@@ -10,9 +10,9 @@ from tests.servers.postgres import PostgresServer
 SCRIPT = """
 import sys
 from sqlalchemy import text
-from calque.store.metabase.database import Database
-from calque.store.metabase.migrate import current_revision, migrate
-from calque.store.metabase.projects import create_project, find_project
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import current_revision, migrate
+from calque.store.metabase.accounts.projects import create_project, find_project
 
 def cut_all():
     killer = Database.open(sys.argv[1])

@@ -21,6 +21,10 @@ def state_folder() -> Path:
     return root / "calque" / "copies"
 
 
+class StateFolderUnusable(PermissionDenied):
+    """Checkpoints cannot be kept: no fault of the two sides of the copy."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckpointFile:
     """Where the checkpoint of one copy (this source to this target) is kept."""
@@ -71,7 +75,7 @@ class CheckpointFile:
         try:
             yield
         except OSError as error:
-            raise PermissionDenied(
+            raise StateFolderUnusable(
                 f"the state folder {self.path.parent} cannot be used: {error.strerror}",
                 hint="Set XDG_STATE_HOME to a folder of yours, or copy without --resume.",
             ) from error

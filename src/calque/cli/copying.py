@@ -13,7 +13,7 @@ from types import FrameType
 
 import typer
 
-from calque.cli.checkpoints import CheckpointFile
+from calque.cli.checkpoints import CheckpointFile, StateFolderUnusable
 from calque.cli.output import byte_bar, say, size
 from calque.cli.places import Place
 from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
@@ -92,17 +92,23 @@ class CopyJob:
                 saver.pause()
                 say(f"the other side is lost; go on later with: {_command()}")
                 raise
+            except StateFolderUnusable as error:
+                self._give_up(copier, kept, error)
+                raise
             except PermissionDenied:
                 # Credentials that have expired could not clear up either: the parts would leak.
                 saver.pause()
                 say(f"access ended midway; with new credentials go on with: {_command()}")
                 raise
             except BaseException as error:
-                copier.__exit__(type(error), error, None)
-                kept.remove()
+                self._give_up(copier, kept, error)
                 raise
             kept.remove()
             return copied
+
+    def _give_up(self, copier: Copier, kept: CheckpointFile, error: BaseException) -> None:
+        copier.__exit__(type(error), error, None)
+        kept.remove()
 
     def _resume(self, kept: CheckpointFile) -> tuple[Copier, int]:
         """The copier to drive, and how much an earlier process had copied already."""

@@ -2,7 +2,7 @@
 
 ::
 
-    from calque.load.datasource import register
+    from calque.loader.spark_source import register
     register(spark)
     df = (
         spark.read.format("calque")

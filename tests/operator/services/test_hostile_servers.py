@@ -202,7 +202,7 @@ def test_an_abort_ends_a_body(name: str, byte: bytes) -> None:
     ended, target = threading.Event(), Operator.from_uri("memory://")
     with answering(_trickling(name, ended, byte)) as endpoint:
         op = nowhere(name).open(endpoint, layers=(Retry(), Timeout()))
-        copier = op.copier("x", "y", into=target, stream=True)
+        copier = op.copier("x", "y", into=target, stream=True, carry_tags=False)
         stepping = threading.Thread(target=_swallow, args=(copier,), daemon=True)
         stepping.start()
         try:
