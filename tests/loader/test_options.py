@@ -26,12 +26,12 @@ from pyarrow import orc
 from sqlalchemy import delete, select, update
 
 from calque.config import LedgerSettings, Secret, Settings
-from calque.errors import CalqueError, StatementInvalid
+from calque.errors import CalqueError, LoadAborted, StatementInvalid
 from calque.ledger import open_ledger
 from calque.ledger.schema import files, loads, tables
 from calque.loader.api import load, sql
 from calque.loader.model.file_formats import CsvFormat
-from calque.loader.report import LoadAborted, Report
+from calque.loader.report import Report
 from calque.loader.request.options import COPY, DATABRICKS_COPY, FORMATS, NOTHING
 from calque.loader.request.options import REFUSED as REASONS
 from calque.loader.request.parse import parse

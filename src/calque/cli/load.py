@@ -14,18 +14,18 @@ from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.watch import Watch
 from calque.config import load_settings
-from calque.errors import CalqueError, InvalidInput, NotFound, StatementInvalid
+from calque.errors import CalqueError, InvalidInput, LoadAborted, NotFound, StatementInvalid
 from calque.loader.api import Loader
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import MetadataColumn
 from calque.loader.plan.failed_files import FailedFiles
-from calque.loader.report import LoadAborted, Report
+from calque.loader.report import Report
 from calque.loader.request.options import (
     build_format,
+    fields_said,
     match,
     metadata_kind,
     on_error,
-    said_of_format,
     validation,
 )
 from calque.loader.request.request import LoadRequest
@@ -181,7 +181,7 @@ def load(
             stage=stage,
             into=into,
             format=_format(kind, pairs),
-            said=said_of_format(kind, pairs),
+            said=fields_said(kind, pairs),
             format_is_implied=format is None,
             files=tuple(files or ()),
             pattern=pattern,

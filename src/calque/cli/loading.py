@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from calque.cli.output import FAILED, PARTLY, as_json, say, size, table
-from calque.loader.report import LoadAborted, Report
+from calque.errors import LoadAborted
+from calque.loader.report import Report
 from calque.loader.run_request import LoadProgress
 
 SHOWN = 200

@@ -11,8 +11,8 @@ from calque.cli.load import Config, LedgerUrl, Spark
 from calque.cli.loading import finish, finish_aborted, load_bar, stop_by_sigterm
 from calque.cli.output import JsonFlag
 from calque.config import load_settings
+from calque.errors import LoadAborted
 from calque.loader.api import sql as run_sql
-from calque.loader.report import LoadAborted
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

@@ -18,14 +18,14 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import Engine, MetadataColumn
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
-from calque.loader.request.options import build_format, metadata_kind, said_of_format
+from calque.loader.request.options import build_format, fields_said, metadata_kind
 from calque.loader.request.options import match as match_of
 from calque.loader.request.options import on_error as on_error_of
 from calque.loader.request.parse import parse, parse_truncate
 from calque.loader.request.request import LoadRequest, OnChanged, Validation
 from calque.loader.request.schema_text import schema_of_text
 from calque.loader.run.engines import engine_for
-from calque.loader.run_request import LoadProgress, Statement
+from calque.loader.run_request import LoadProgress, RequestRun
 from calque.spark.session import SparkOptions
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Loader:
         failed: FailedFiles | None = None,
     ) -> Report:
         """One statement, to its end; files that ``failed`` before are left alone."""
-        statement = Statement(request, self.settings, self.ledger, self._engine, progress, failed)
+        statement = RequestRun(request, self.settings, self.ledger, self._engine, progress, failed)
         return statement.run()
 
     def truncate(self, table: str) -> Report:
@@ -146,7 +146,7 @@ def load(
         stage=stage,
         into=into,
         format=_format(format, format_options),
-        said=said_of_format(format, format_options or {}) if isinstance(format, str) else None,
+        said=fields_said(format, format_options or {}) if isinstance(format, str) else None,
         files=tuple(files),
         pattern=pattern,
         force=force,

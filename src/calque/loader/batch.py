@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from calque import faults
-from calque.errors import CalqueError, DataError
+from calque.errors import CalqueError, DataError, LoadAborted
 from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.files import mget
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
 from calque.loader.commit.our_commits import catch_up, find_rival
-from calque.loader.commit.protocol import LoadRun, Overtaken
+from calque.loader.commit.protocol import LoadRun
 from calque.loader.commit.remove_rows import Part
 from calque.loader.commit.replace import drop_sources, find_earlier_rows, replace_actions
+from calque.loader.commit.settle import Overtaken
 from calque.loader.commit.tables import Lake, Snapshot
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.file_formats import FormatOptions
@@ -25,8 +26,8 @@ from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.compare import Decision
 from calque.loader.plan.make_plan import make_plan
 from calque.loader.plan.stage import Stage
-from calque.loader.plan.verify_sources import moved_sources
-from calque.loader.report import NOT_LOADED, LoadAborted, Report
+from calque.loader.plan.verify_sources import find_moved_sources
+from calque.loader.report import NOT_LOADED, Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.formats.reject import FileRefused
 from calque.values.row_errors import RowErrors
@@ -219,7 +220,7 @@ class Batch:
         """Step 3; None when nothing is left to be committed."""
         faults.point("prepare.before")
         kept = [one for one in files if _status(outcomes.get(one.location)) in KEPT]
-        moved = moved_sources(self.stage, kept)
+        moved = find_moved_sources(self.stage, kept)
         for place, reason in moved.items():
             outcomes[place] = FileOutcome(place, Status.CHANGED, message=reason)
         names = {one.location for one in kept} - set(moved)

@@ -12,7 +12,6 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from calque.errors import DataError
 from calque.ledger.finish import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import WritePlan
@@ -192,9 +191,3 @@ def _outline(plan: WritePlan) -> dict[str, Any]:
         "bytes": plan.bytes,
         "tasks": len(plan.tasks),
     }
-
-
-class LoadAborted(DataError):
-    """The statement was given up because of errors; ``report`` says which, file by file."""
-
-    report: Report | None = None

@@ -18,12 +18,13 @@ from calque.ledger.expire import OldLoad, expire_some
 from calque.ledger.finish import FileResult
 from calque.ledger.lease import this_process
 from calque.ledger.tables import find_table, note_restore, register_table, void_records
-from calque.loader.after.archive import checked_archive
+from calque.loader.after.archive import check_archive
 from calque.loader.after.purge import purge_sources
 from calque.loader.batch import Batch, abort_of
 from calque.loader.commit.our_commits import catch_up
-from calque.loader.commit.protocol import TableGone, recover, release_lost
 from calque.loader.commit.rebuild import ledger_to_look, rebuild
+from calque.loader.commit.recovery import recover, release_lost
+from calque.loader.commit.settle import TableGone
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Draft, Lake, Mark, Snapshot, open_table
 from calque.loader.model.file_formats import FormatOptions
@@ -34,7 +35,7 @@ from calque.loader.plan.compare import Comparison, Decision
 from calque.loader.plan.dialect import as_property, choose_dialect
 from calque.loader.plan.evolve import SAMPLE, evolve_table, schema_for_new_table
 from calque.loader.plan.failed_files import FailedFiles
-from calque.loader.plan.label import done_by_label, new_load_id, replay, uses_of_label
+from calque.loader.plan.label import count_uses_of_label, find_loaded_by_label, new_load_id, replay
 from calque.loader.plan.make_plan import choose_format, choose_match
 from calque.loader.plan.preview import preview
 from calque.loader.plan.stage import Stage
@@ -57,7 +58,7 @@ class LoadProgress:
     bytes_total: int
 
 
-class Statement:
+class RequestRun:
     """One run of a request: killed at any step and run again, each file counts once."""
 
     def __init__(
@@ -141,11 +142,11 @@ class Statement:
         stage = self._stage(snapshot)
         if self.request.archive is not None:
             root = self.lake.root if self._has_place(snapshot) else None
-            self._archive = checked_archive(self.request.archive, self._settings, stage, root)
+            self._archive = check_archive(self.request.archive, self._settings, stage, root)
         table = self._table(snapshot) if snapshot is not None else None
         if table is not None and not self._look_only:
             self._put_in_order(table, stage)
-        self._labelled = uses_of_label(self.ledger, table, self.request)
+        self._labelled = count_uses_of_label(self.ledger, table, self.request)
         if table is not None and replay(self.ledger, table, self.request, self.report):
             return
         decisions = self._decisions(stage, table)
@@ -278,7 +279,7 @@ class Statement:
 
     def _decisions(self, stage: Stage, table: TableRow | None) -> Iterator[Decision]:
         """Files to be loaded, within the limits; the others become result rows on the way."""
-        done = done_by_label(self.ledger, table, self.request)
+        done = find_loaded_by_label(self.ledger, table, self.request)
         count = size = 0
         for one in Comparison(stage, self.request, self.ledger, table, look_only=self._look_only):
             if one.status is None and one.file.location in done:
@@ -310,7 +311,7 @@ class Statement:
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         for one in Comparison(stage, self.request, self.ledger, table, look_only=True):
             if one.changed and one.known is not None:
-                raise _changed_since(one)
+                raise _changed_error(one)
 
     def _load(
         self,
@@ -320,7 +321,7 @@ class Statement:
         decisions: Iterator[Decision],
     ) -> None:
         self._note_repetition()
-        for chunk, last in _batches(decisions, self.request.batch_files):
+        for chunk, last in _split_into_batches(decisions, self.request.batch_files):
             files = [one.file for one in chunk]
             format = self._read_as(stage, snapshot, files)
             size = sum(file.identity.size for file in files)
@@ -366,7 +367,7 @@ class Statement:
             if one.status is not None:
                 self._skip(one)
             elif one.changed and one.known is not None and self.request.on_changed == "error":
-                raise _changed_since(one)
+                raise _changed_error(one)
             else:
                 again.append(one)
         return again
@@ -479,7 +480,7 @@ class Statement:
             base_version=snapshot.version,
             label=self.request.label,
             label_uses=self._labelled,
-            who=_who(),
+            who=_user_name(),
             statement=render(asked),
             engine=engine.name,
             purge=self.request.purge or self._archive is not None,
@@ -502,7 +503,7 @@ class Statement:
         )
 
 
-def _changed_since(one: Decision) -> DataError:
+def _changed_error(one: Decision) -> DataError:
     assert one.known is not None, "what changed was known"
     return DataError(
         f"{one.file.location} changed since load {one.known.load_id}",
@@ -510,7 +511,9 @@ def _changed_since(one: Decision) -> DataError:
     )
 
 
-def _batches(decisions: Iterator[Decision], most: int) -> Iterator[tuple[list[Decision], bool]]:
+def _split_into_batches(
+    decisions: Iterator[Decision], most: int
+) -> Iterator[tuple[list[Decision], bool]]:
     """Batches of at most ``most`` files; True with the last one."""
     batch: list[Decision] = []
     for one in decisions:
@@ -522,7 +525,7 @@ def _batches(decisions: Iterator[Decision], most: int) -> Iterator[tuple[list[De
         yield batch, True
 
 
-def _who() -> str:
+def _user_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -12,7 +12,7 @@ from calque.ledger import Ledger, TableRow, open_ledger
 from calque.ledger.finish import loads_of_ledger
 from calque.ledger.tables import find_table, register_table, void_records
 from calque.loader.commit.our_commits import list_sidecars, take_in, unknown_commits
-from calque.loader.commit.protocol import fence
+from calque.loader.commit.settle import fence
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Committed, Lake, Mark, Snapshot
 

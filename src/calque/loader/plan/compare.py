@@ -20,7 +20,7 @@ from calque.ledger.identity import is_stale, micros, needs_renewal, uncertain
 from calque.loader.model.content_hash import content_hash
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.stage import Missing, Stage, too_young
+from calque.loader.plan.stage import Missing, Stage, is_too_young
 from calque.loader.request.request import LoadRequest
 from calque.values import SourceIdentity
 
@@ -160,7 +160,7 @@ class Comparison:
         return self._changed(file, known)
 
     def _new(self, file: StagedFile) -> Decision:
-        if too_young(file, self._request.min_age):
+        if is_too_young(file, self._request.min_age):
             return Decision(file, Status.IN_PROGRESS, "younger than the minimum age")
         first = self._table.first_load_at if self._table else None
         forgotten = self._table.forgotten_until if self._table else None
@@ -183,7 +183,7 @@ class Comparison:
                 f"changed since load {known.load_id}; left out by on_changed=skip",
                 known,
             )
-        if too_young(file, self._request.min_age):
+        if is_too_young(file, self._request.min_age):
             return Decision(file, Status.IN_PROGRESS, "younger than the minimum age", known)
         return Decision(file, known=known, changed=True)
 
@@ -198,9 +198,9 @@ class Comparison:
                 continue
             waiting.append(pool.submit(self._by_content, one) if isinstance(one, _Pair) else one)
             if len(waiting) >= WINDOW:
-                yield _settled(waiting.popleft())
+                yield _result_of(waiting.popleft())
         while waiting:
-            yield _settled(waiting.popleft())
+            yield _result_of(waiting.popleft())
 
     def _by_content(self, pair: _Pair) -> Decision:
         assert pair.known is not None
@@ -244,7 +244,7 @@ def hash_of(stage: Stage, file: StagedFile) -> str:
     return content_hash(operator.read_stream(path, if_match=file.identity.pin if can_pin else None))
 
 
-def _settled(one: Decision | Future[Decision]) -> Decision:
+def _result_of(one: Decision | Future[Decision]) -> Decision:
     return one.result() if isinstance(one, Future) else one
 
 

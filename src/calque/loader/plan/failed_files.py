@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from calque.errors import LoadAborted
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.report import NOT_LOADED, NOT_READ, LoadAborted, Report
+from calque.loader.report import NOT_LOADED, NOT_READ, Report
 from calque.loader.run.formats.reject import FileRefused
 from calque.values import SourceIdentity
 

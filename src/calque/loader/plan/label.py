@@ -36,7 +36,7 @@ def replay(ledger: Ledger, table: TableRow, request: LoadRequest, report: Report
     return True
 
 
-def done_by_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> set[str]:
+def find_loaded_by_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> set[str]:
     """Files that an earlier, unfinished run of a forced statement has loaded already."""
     if table is None or request.label is None or not request.force:
         return set()
@@ -48,7 +48,7 @@ def done_by_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) 
     }
 
 
-def uses_of_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> int:
+def count_uses_of_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> int:
     """How many loads of the table have had the label, whatever became of them."""
     if table is None or request.label is None:
         return 0

@@ -144,7 +144,7 @@ class Stage:
                 continue
             if self._pattern is not None and not self._pattern.fullmatch(name):
                 continue
-            if hidden(name):
+            if is_hidden(name):
                 self.ignored += 1
                 continue
             if not _is_utf8(name):
@@ -205,7 +205,7 @@ def _printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Names that tools use for what is not (yet) data: ``_x``, ``.x``, ``x.tmp`` …"""
     if name.endswith(UNFINISHED):
         return True
@@ -215,7 +215,7 @@ def hidden(name: str) -> bool:
     )
 
 
-def too_young(file: StagedFile, min_age: float) -> bool:
+def is_too_young(file: StagedFile, min_age: float) -> bool:
     """Changed more recently than the minimum age: perhaps still being written."""
     changed = file.identity.last_modified
     return min_age > 0 and changed is not None and time.time() - changed.timestamp() < min_age

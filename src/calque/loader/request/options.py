@@ -404,7 +404,7 @@ def build_format(
         raise StatementInvalid(f"FILEFORMAT = TEXT cannot be read: {REFUSED['TEXT']}")
     made, known, defaults = FORMATS[kind.upper()]
     values: dict[str, Any] = dict(defaults)
-    for name, value in _trimmed(pairs).items():
+    for name, value in _merge_trim_options(pairs).items():
         if databricks and name.upper() in DONE_ANYWAY:
             _grant(name, value)
             continue
@@ -416,7 +416,7 @@ def build_format(
                 hint=f"Did you mean {close[0]}?" if close else f"Options: {', '.join(known)}.",
             )
         target, convert = option
-        values[target] = converted(name, value, convert)
+        values[target] = convert_option(name, value, convert)
     values.pop(NOTHING, None)
     built: FormatOptions = made(**values)
     return built
@@ -426,7 +426,7 @@ RECOGNISED = ("CSV", "TSV")
 """Formats of which only what is said is settled; the rest is recognised, where no SQL is spoken."""
 
 
-def said_of_format(kind: str | None, pairs: Mapping[str, Any]) -> frozenset[str] | None:
+def fields_said(kind: str | None, pairs: Mapping[str, Any]) -> frozenset[str] | None:
     """The fields of a CSV format that its options settle; None where nothing is recognised."""
     if kind is None or kind.upper() not in RECOGNISED:
         return None
@@ -434,7 +434,7 @@ def said_of_format(kind: str | None, pairs: Mapping[str, Any]) -> frozenset[str]
     return frozenset(defaults) | {known[name.upper()][0] for name in pairs}
 
 
-def converted(name: str, value: Any, convert: Convert) -> Any:
+def convert_option(name: str, value: Any, convert: Convert) -> Any:
     """The value of an option; StatementInvalid says what it may be, and why not what it is."""
     try:
         return convert(value)
@@ -444,11 +444,11 @@ def converted(name: str, value: Any, convert: Convert) -> Any:
         ) from error
 
 
-def _trimmed(pairs: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_trim_options(pairs: Mapping[str, Any]) -> dict[str, Any]:
     """Databricks' two options for blanks as the one that there is."""
     sides = {"IGNORELEADINGWHITESPACE", "IGNORETRAILINGWHITESPACE"}
     given = {
-        name.upper(): converted(name, pairs[name], boolean)
+        name.upper(): convert_option(name, pairs[name], boolean)
         for name in pairs
         if name.upper() in sides
     }
