@@ -49,6 +49,8 @@ EXTENSIONS: dict[str, FormatOptions] = {
     ".xml": XmlFormat(),
 }
 EVERY_ERROR = ErrorPolicy(ErrorMode.CONTINUE)
+UNCLAIMED = "dry-run"
+"""Stands in a plan for the id of its load, until that has claimed the files."""
 COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
 
 
@@ -113,7 +115,6 @@ def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
 
 def make_plan(
     request: LoadRequest,
-    load_id: str,
     files: Sequence[StagedFile],
     root: str,
     data_prefix: str,
@@ -125,7 +126,7 @@ def make_plan(
     """One load of these files, cut into tasks by bytes."""
     _check_columns(request, target)
     return WritePlan(
-        load_id=load_id,
+        load_id=UNCLAIMED,
         root=root,
         root_options=root_options,
         data_prefix=data_prefix,
