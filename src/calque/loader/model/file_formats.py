@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from calque.errors import InvalidInput
-from calque.loader.model.plan import EscapeStyle
 
 Compression = Literal["auto", "none", "gzip", "zstd", "bz2", "xz"]
 """``auto``: by extension; always checked by magic bytes, and refused where they disagree."""
+
+EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
+"""What an escape means before a letter; see ``formats/csv/escapes.py``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
