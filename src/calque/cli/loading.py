@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeed
 
 from calque.cli.output import FAILED, PARTLY, as_json, say, size, table
 from calque.errors import LoadAborted
+from calque.loader.load_batches import LoadProgress
 from calque.loader.report import Report
-from calque.loader.run_request import LoadProgress
 
 SHOWN = 200
 """Result rows shown to a person; programs get them all by --json."""

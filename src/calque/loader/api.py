@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from calque.errors import StatementInvalid
 from calque.ledger import Ledger, open_ledger
 from calque.ledger.identity import DAY
 from calque.loader.commit.truncate import truncate_table
+from calque.loader.load_batches import OnProgress
 from calque.loader.model.error_policy import ErrorPolicy
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import Engine, MetadataColumn
@@ -25,13 +26,11 @@ from calque.loader.request.parse import parse, parse_truncate
 from calque.loader.request.request import LoadRequest, OnChanged, Validation
 from calque.loader.request.schema_text import schema_of_text
 from calque.loader.run.engines import engine_for
-from calque.loader.run_request import LoadProgress, RequestRun
+from calque.loader.run_request import RequestRun
 from calque.spark.session import SparkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-OnProgress = Callable[[LoadProgress], None]
 
 
 class Loader:

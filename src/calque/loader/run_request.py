@@ -1,68 +1,48 @@
 """One run of a request: list, compare, plan, run, commit, record, report. In that order.
 
-Comparing and planning write nothing; the plan is made here, before anything is claimed, for a load
-as for a dry run; and what every step returns becomes the report here and nowhere else.
+Comparing and planning write nothing, so a dry run takes the very same steps and stops there. A plan
+is made before its files are claimed and nowhere else. What each step returns becomes the report in
+``fill_report``.
 """
 
 from __future__ import annotations
 
-import getpass
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from calque.config import Settings
-from calque.errors import CalqueError, ConditionNotMatch, DataError, LoadAborted, NotFound
+from calque.errors import CalqueError, DataError
 from calque.ledger import Ledger, TableRow
-from calque.ledger.claim import LoadStart
 from calque.ledger.expire import OldLoad, expire_some
-from calque.ledger.finish import FileResult
-from calque.ledger.history import LoadRow, results_of
 from calque.ledger.lease import this_process
 from calque.loader.after.archive import check_archive
-from calque.loader.after.purge import purge_sources
 from calque.loader.after.upkeep import RecordUpkeep
-from calque.loader.batch import Batch, BatchResult
 from calque.loader.commit.rebuild import ledger_to_look
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Lake, Snapshot, open_table
 from calque.loader.commit.target import Target
+from calque.loader.fill_report import ReportFiller
+from calque.loader.load_batches import BatchLoader, OnProgress, changed_error
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import Status
-from calque.loader.model.plan import Engine, OnAdvance, TargetSchema, WritePlan
+from calque.loader.model.plan import Engine, TargetSchema
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.compare import Comparison, Decision
-from calque.loader.plan.dialect import as_property, choose_dialect
-from calque.loader.plan.evolve import SAMPLE, evolve_table, schema_for_new_table
+from calque.loader.plan.dialect import choose_dialect
+from calque.loader.plan.evolve import schema_for_new_table
 from calque.loader.plan.failed_files import FailedFiles
-from calque.loader.plan.label import (
-    count_uses_of_label,
-    find_loaded_by_label,
-    find_replay,
-    new_load_id,
-)
-from calque.loader.plan.make_plan import choose_format, choose_match, make_plan
+from calque.loader.plan.label import count_uses_of_label, find_loaded_by_label, find_replay
+from calque.loader.plan.make_plan import choose_format, make_plan
 from calque.loader.plan.preview import preview, validate
 from calque.loader.plan.stage import Stage
 from calque.loader.report import Report
-from calque.loader.request.render import render
 from calque.loader.request.request import LoadRequest
 
 EngineChoice = Callable[[int, bool], Engine]
 """Bytes to be read and whether rows are transformed → where to run."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """How far a load has come, for a bar."""
-
-    files: int
-    files_total: int
-    rows: int
-    bytes: int
-    bytes_total: int
 
 
 class RequestRun:
@@ -74,7 +54,7 @@ class RequestRun:
         settings: Settings,
         ledger: Ledger,
         engine: EngineChoice,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
         failed: FailedFiles | None = None,
     ) -> None:
         self.request = request
@@ -84,26 +64,23 @@ class RequestRun:
         self._engine: Engine | None = None
         self._progress = progress
         self._failed = failed
-        self._archive: str | None = None
-        self._label_uses = 0
-        self._sampled = 0
         self._owner = f"{this_process()}#{secrets.token_hex(4)}"
         self._begin()
 
     def _begin(self) -> None:
-        asked = self.request
-        self._target = Target(open_table(asked.into, self._settings), self.ledger)
-        self.report = Report(
-            self.lake.display,
-            forced=asked.force,
-            dry_run=asked.dry_run,
-            only_failed=asked.return_failed_only,
-        )
+        lake = open_table(self.request.into, self._settings)
+        self._filler = ReportFiller(self.request, lake.display)
+        self._target = Target(lake, self.ledger, self._filler.note)
 
     @property
     def lake(self) -> Lake:
         """The table that the request names."""
         return self._target.lake
+
+    @property
+    def report(self) -> Report:
+        """What is known by now of what the run does."""
+        return self._filler.report
 
     def run(self) -> Report:
         """Do it. Raises LoadAborted (with the report) when the error policy gives it up."""
@@ -114,7 +91,7 @@ class RequestRun:
                 self._begin()
         except DataError as error:
             self.report.seconds = time.monotonic() - begun
-            raise _abort_error(error, self.report) from error
+            raise self._filler.abort_error(error) from error
         self.report.seconds = time.monotonic() - begun
         return self.report
 
@@ -132,32 +109,27 @@ class RequestRun:
         return not self._target.is_made_by_others()
 
     def _run(self) -> None:
-        snapshot = self._open_table()
+        snapshot = self._target.open(
+            may_be_made=self.request.create, partition_by=self.request.partition_by
+        )
         if snapshot is None or not self._look_only:
             self._run_on(snapshot)
             return
         with ledger_to_look(self.ledger, self.lake, snapshot) as ledger:
-            self._target = Target(self.lake, ledger)
+            self._target = Target(self.lake, ledger, self._filler.note)
             self._run_on(snapshot)
 
     def _run_on(self, snapshot: Snapshot | None) -> None:
         stage = self._open_stage(snapshot)
-        table = self._find_or_register(snapshot)
-        if table is not None and not self._look_only:
-            self._clean_up_after_the_dead(table, stage)
-        self._label_uses = count_uses_of_label(self._target.ledger, table, self.request)
-        if table is not None and (done := find_replay(self._target.ledger, table, self.request)):
-            self._report_replay(done)
-            return
+        archive = self._check_archive(stage, snapshot)
         if self._look_only:
-            self._preview(stage, snapshot, [one.file for one in self._decide(stage, table)])
+            self._look(stage, snapshot)
         else:
-            self._load(stage, snapshot, table)
+            self._load(stage, snapshot, archive)
+        if self.report.replayed:
+            return
         self.report.ignored = stage.ignored
-        if self._target.taken_in:
-            self.report.notes.append(
-                f"{self._target.taken_in} loads of other ledgers were taken in from the table's log"
-            )
+        self._filler.note_taken_in(self._target.taken_in)
         if not self.report.matched:
             stage.must_be_there()
 
@@ -165,43 +137,110 @@ class RequestRun:
     def _look_only(self) -> bool:
         return self.request.dry_run or self.request.validation is not None
 
-    def _open_table(self) -> Snapshot | None:
-        return self._target.open(
-            may_be_made=self.request.create, partition_by=self.request.partition_by
-        )
-
     def _open_stage(self, snapshot: Snapshot | None) -> Stage:
         asked = self.request
         stage = Stage(asked.stage, self._settings, files=asked.files, pattern=asked.pattern)
-        has_place = self._target.has_place(snapshot)
-        if has_place:
+        if self._target.has_place(snapshot):
             stage.leave_out(self.lake.place)
-        if asked.archive is not None:
-            root = self.lake.root if has_place else None
-            self._archive = check_archive(asked.archive, self._settings, stage, root)
         return stage
 
-    def _find_or_register(self, snapshot: Snapshot | None) -> TableRow | None:
-        if snapshot is None:
+    def _check_archive(self, stage: Stage, snapshot: Snapshot | None) -> str | None:
+        if self.request.archive is None:
             return None
-        return self._target.find(snapshot) if self._look_only else self._register(snapshot)
+        root = self.lake.root if self._target.has_place(snapshot) else None
+        return check_archive(self.request.archive, self._settings, stage, root)
 
-    def _register(self, snapshot: Snapshot) -> TableRow:
-        table, notes = self._target.register(snapshot)
-        self.report.notes.extend(notes)
-        return table
+    def _replay(self, table: TableRow | None) -> bool:
+        """Whether the label was loaded whole before: then its report is given again."""
+        if table is None:
+            return False
+        done = find_replay(self._target.ledger, table, self.request)
+        if done:
+            self._filler.add_replay(self._target.ledger, done)
+        return bool(done)
 
-    def _clean_up_after_the_dead(self, table: TableRow, stage: Stage) -> None:
-        """What dead loads left: finish or abort them, remove what they had queued."""
-        lease = self.request.lease_seconds
-        self.report.recovered = self._target.recover(table, self._owner, lease)
-        self._purge(table, stage)
+    def _look(self, stage: Stage, snapshot: Snapshot | None) -> None:
+        """A dry run or a validation: everything of a load but the claiming and writing."""
+        table = self._target.find(snapshot) if snapshot is not None else None
+        if self._replay(table):
+            return
+        files = [one.file for one in self._decide(stage, table)]
+        if not files:
+            return
+        format = self._choose_format(stage, snapshot, files)
+        target = self._find_target(stage, snapshot, files, format)
+        plan = make_plan(
+            self.request, stage, self.lake, files, target, format, is_made=snapshot is not None
+        )
+        asked = self.request.validation
+        if asked is None:
+            self._filler.add_preview(preview(plan))
+        else:
+            self._filler.add_preview(validate(asked, self._engine_for(plan.bytes), plan))
 
-    def _purge(self, table: TableRow, stage: Stage) -> None:
-        done = purge_sources(self._target.ledger, table, stage, self._settings)
-        self.report.purged += done.removed
-        self.report.archived += done.archived
-        self.report.notes.extend(done.troubles)
+    def _find_target(
+        self,
+        stage: Stage,
+        snapshot: Snapshot | None,
+        files: Sequence[StagedFile],
+        format: FormatOptions,
+    ) -> TargetSchema:
+        """The table's schema, or the one it would be made with."""
+        if snapshot is not None:
+            return snapshot.target
+        engine = self._engine_for(0)
+        schema = schema_for_new_table(self.request, engine, files, format, stage.options)
+        return TargetSchema(schema=schema, partition_columns=self.request.partition_by)
+
+    def _load(self, stage: Stage, snapshot: Snapshot | None, archive: str | None) -> None:
+        asked = self.request
+        table = self._target.register(snapshot) if snapshot is not None else None
+        loader = BatchLoader(
+            request=asked,
+            settings=self._settings,
+            stage=stage,
+            target=self._target,
+            filler=self._filler,
+            owner=self._owner,
+            archive=archive,
+            progress=self._progress,
+        )
+        if table is not None:
+            # What dead loads left comes first: finish or abort them, remove what they had queued.
+            self.report.recovered = self._target.recover(table, self._owner, asked.lease_seconds)
+            loader.purge(table)
+        loader.label_uses = count_uses_of_label(self._target.ledger, table, asked)
+        if self._replay(table):
+            return
+        self._filler.note_repetition()
+        self._load_stage(loader, stage, snapshot, table)
+        if table is not None:
+            self._expire(table)
+
+    def _load_stage(
+        self,
+        loader: BatchLoader,
+        stage: Stage,
+        snapshot: Snapshot | None,
+        table: TableRow | None,
+    ) -> None:
+        """Compare, batch by batch, and load; then see to the records that were met."""
+        upkeep = None if table is None else RecordUpkeep(self._target.ledger, table)
+        decisions = self._decide(stage, table, upkeep)
+        try:
+            for chunk, last in _split_into_batches(decisions, self.request.batch_files):
+                files = [one.file for one in chunk]
+                format = self._choose_format(stage, snapshot, files)
+                engine = self._engine_for(sum(file.identity.size for file in files))
+                snapshot = loader.load(snapshot, chunk, format, engine, last=last)
+        except BaseException:
+            # Records must not run out because every run fails; that failure is what is told.
+            if upkeep is not None:
+                with suppress(CalqueError):
+                    upkeep.write()
+            raise
+        if upkeep is not None:
+            upkeep.write()
 
     def _expire(self, table: TableRow) -> None:
         """A few records whose time is over, with what their loads left: nobody needs a cron job."""
@@ -231,7 +270,7 @@ class RequestRun:
                 one = replace(one, status=Status.SKIPPED_LOADED, message="loaded by this label")
             self.report.matched += 1
             if one.status is not None:
-                self._report_skipped(one)
+                self._filler.add_skipped(one)
                 continue
             if self._failed is not None and not self._failed.take(one.file):
                 continue
@@ -246,135 +285,8 @@ class RequestRun:
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         """ON_CHANGED = ERROR: the whole stage is looked at before the first file is loaded."""
         for one in Comparison(stage, self.request, self._target.ledger, table):
-            if one.changed and one.known is not None:
-                raise _changed_error(one)
-
-    def _preview(
-        self, stage: Stage, snapshot: Snapshot | None, files: Sequence[StagedFile]
-    ) -> None:
-        """Everything of a load but the claiming and writing."""
-        if not files:
-            return
-        format = self._choose_format(stage, snapshot, files)
-        if snapshot is not None:
-            target = snapshot.target
-        else:
-            engine = self._engine_for(0)
-            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
-            target = TargetSchema(schema=schema, partition_columns=self.request.partition_by)
-        root = self.lake.root if snapshot is not None else ""
-        plan = self._plan(stage, files, root, target, format)
-        asked = self.request.validation
-        found = (
-            preview(plan) if asked is None else validate(asked, self._engine_for(plan.bytes), plan)
-        )
-        self.report.plan, self.report.sample = found.plan, found.sample
-        self.report.row_errors = found.row_errors
-        self._report_rows(found.rows)
-
-    def _plan(
-        self,
-        stage: Stage,
-        files: Sequence[StagedFile],
-        root: str,
-        target: TargetSchema,
-        format: FormatOptions,
-    ) -> WritePlan:
-        return make_plan(
-            self.request,
-            files,
-            root,
-            self.lake.data_prefix,
-            target,
-            format,
-            stage.options,
-            self.lake.options,
-        )
-
-    def _load(self, stage: Stage, snapshot: Snapshot | None, table: TableRow | None) -> None:
-        self._note_repetition()
-        upkeep = None if table is None else RecordUpkeep(self._target.ledger, table)
-        decisions = self._decide(stage, table, upkeep)
-        try:
-            for chunk, last in _split_into_batches(decisions, self.request.batch_files):
-                snapshot = self._load_batch(stage, snapshot, chunk, last=last)
-        except BaseException:
-            # Records that were met must not end because every run fails; the failure is told.
-            with suppress(CalqueError):
-                _write_upkeep(upkeep)
-            raise
-        _write_upkeep(upkeep)
-        if table is not None:
-            self._expire(table)
-
-    def _load_batch(
-        self, stage: Stage, snapshot: Snapshot | None, chunk: list[Decision], *, last: bool
-    ) -> Snapshot | None:
-        """Load these files, as often as others get in between; the table after it."""
-        files = [one.file for one in chunk]
-        format = self._choose_format(stage, snapshot, files)
-        size = sum(file.identity.size for file in files)
-        engine = self._engine_for(size)
-        snapshot = self._prepare_table(stage, snapshot, engine, files, format)
-        if snapshot is None:
-            return None
-        stage.leave_out(self.lake.place)  # the listing goes on while the table fills
-        advance = self._advance(len(files), size)
-        while chunk:
-            # Up to this version every load is known to the ledger when the files are claimed.
-            table = self._register(snapshot)
-            files = [one.file for one in chunk]
-            draft = self._target.draft
-            batch = Batch(
-                request=self.request,
-                stage=stage,
-                ledger=self._target.ledger,
-                lake=self.lake,
-                table=table,
-                engine=engine,
-                plan=self._plan(stage, files, self.lake.root, snapshot.target, format),
-                archive=self._archive,
-                advance=advance,
-                publish=draft.publish if draft is not None else None,
-            )
-            start = self._start(table, snapshot, engine, format)
-            self._label_uses += 1
-            try:
-                left = batch.run(start, snapshot, chunk, last=last)
-            finally:
-                self._report_batch(batch.result)
-            snapshot = self.lake.open() if draft is None else self._open_first(table)
-            if snapshot is None:
-                return None  # no file of the batch could be loaded: there is still no table
-            self._purge(table, stage)
-            chunk = self._decide_again(stage, snapshot, left) if left else []
-        return snapshot
-
-    def _decide_again(
-        self, stage: Stage, snapshot: Snapshot, left: Sequence[Decision]
-    ) -> list[Decision]:
-        """What is still to be loaded once it is known what others have loaded meanwhile."""
-        table = self._register(snapshot)
-        again = []
-        comparison = Comparison(stage, self.request, self._target.ledger, table)
-        for one in comparison.decide_again(left):
-            if one.status is not None:
-                self._report_skipped(one)
-            elif one.changed and one.known is not None and self.request.on_changed == "error":
-                raise _changed_error(one)
-            else:
-                again.append(one)
-        return again
-
-    def _open_first(self, table: TableRow) -> Snapshot | None:
-        """The table that the first load made; None if it made none."""
-        found = self._target.open_first(partition_by=self.request.partition_by)
-        if found is not None:
-            self.report.recovered += self._target.release_lost(table)
-            if self.request.schema is None:
-                seen = "1 file" if self._sampled == 1 else f"{self._sampled} files"
-                self.report.notes.append(f"the table was made; its schema was inferred from {seen}")
-        return found
+            if one.changed:
+                raise changed_error(one)
 
     def _choose_format(
         self, stage: Stage, snapshot: Snapshot | None, files: Sequence[StagedFile]
@@ -388,159 +300,16 @@ class RequestRun:
             {} if snapshot is None else snapshot.properties,
             () if snapshot is None else snapshot.target.schema.names,
         )
-        if reading.note is not None and reading.note not in self.report.notes:
-            self.report.notes.append(reading.note)
+        if reading.note is not None:
+            self._filler.note(reading.note)
         return reading.format
 
-    def _prepare_table(
-        self,
-        stage: Stage,
-        snapshot: Snapshot | None,
-        engine: Engine,
-        files: Sequence[StagedFile],
-        format: FormatOptions,
-    ) -> Snapshot | None:
-        """The table, drafted or grown if need be; None if no file stood still to be looked at."""
-        if snapshot is None:
-            return self._draft_table(stage, engine, files, format)
-        if self.request.evolve:
-            match = choose_match(self.request, format)
-            return evolve_table(
-                self.request, engine, self.lake, snapshot, files, format, match, stage.options
-            )
-        return snapshot
-
-    def _draft_table(
-        self, stage: Stage, engine: Engine, files: Sequence[StagedFile], format: FormatOptions
-    ) -> Snapshot | None:
-        try:
-            schema = schema_for_new_table(self.request, engine, files, format, stage.options)
-        except (NotFound, ConditionNotMatch) as error:
-            # Another loader may have made the table, loaded these files and purged them.
-            found = self._open_table()
-            if found is None:
-                self._report_moved(files, error)
-            return found
-        draft = self.lake.draft(schema, self.request.partition_by, as_property(format))
-        self._target.draft = draft
-        self._sampled = min(len(files), SAMPLE)
-        return draft.snapshot
-
-    def _start(
-        self, table: TableRow, snapshot: Snapshot, engine: Engine, format: FormatOptions
-    ) -> LoadStart:
-        asked = self.request
-        if asked.said is not None:  # in a statement all of the format is said
-            asked = replace(asked, format=format, said=None)
-        return LoadStart(
-            load_id=new_load_id(
-                self._target.ledger,
-                table,
-                Sidecars(self.lake.place),
-                self.request.label,
-                self._label_uses,
-            ),
-            owner=self._owner,
-            lease_seconds=self.request.lease_seconds,
-            base_version=snapshot.version,
-            label=self.request.label,
-            label_uses=self._label_uses,
-            who=_user_name(),
-            statement=render(asked),
-            engine=engine.name,
-            purge=self.request.purge or self._archive is not None,
-            force=self.request.force,
-        )
-
     def _engine_for(self, size: int) -> Engine:
+        """Chosen once, by the first bytes there are to read: no JVM starts without work for it."""
         if self._engine is None:
             self._engine = self._choose_engine(size, self.request.transformation is not None)
-            self.report.engine = self._engine.name
+        self.report.engine = self._engine.name
         return self._engine
-
-    def _advance(self, files: int, size: int) -> OnAdvance | None:
-        """What an engine is to tell; of files that are read twice it may tell too much."""
-        tell = self._progress
-        if tell is None:
-            return None
-        return lambda done: tell(
-            LoadProgress(min(done.files, files), files, done.rows, min(done.bytes, size), size)
-        )
-
-    def _note_repetition(self) -> None:
-        """FORCE with a limit takes the first files each time, unless they go away."""
-        asked = self.request
-        limited = asked.max_files is not None or asked.size_limit is not None
-        if asked.force and limited and not asked.purge and asked.archive is None:
-            self.report.notes.append(
-                "FORCE begins at the first file each time: with a limit it loads the same files "
-                "again; PURGE or ARCHIVE lets the next ones come"
-            )
-
-    def _report_rows(self, rows: Iterable[FileResult]) -> None:
-        for row in rows:
-            self.report.files.add(row)
-
-    def _report_batch(self, result: BatchResult) -> None:
-        self._report_rows(result.rows)
-        if result.load_id is not None:
-            self.report.load_ids.append(result.load_id)
-        if result.table_version is not None:
-            self.report.table_version = result.table_version
-
-    def _report_replay(self, done: Sequence[LoadRow]) -> None:
-        """A label that was loaded whole: its report of then."""
-        for one in done:
-            self.report.load_ids.append(one.load_id)
-            self._report_rows(results_of(self._target.ledger, one.load_id))
-        self.report.table_version = done[0].table_version
-        self.report.replayed = True
-
-    def _report_skipped(self, one: Decision) -> None:
-        if one.status is Status.FAILED and self.request.aborts:
-            raise DataError(f"{one.file.location}: {one.message}")
-        message = one.message
-        if message is None and one.known is not None:
-            message = f"loaded before, by load {one.known.load_id}"
-        status = (one.status or Status.FAILED)._value_
-        file = one.file
-        self.report.files.skip(file.location, file.name, status, file.identity.size, message)
-
-    def _report_moved(self, files: Sequence[StagedFile], error: CalqueError) -> None:
-        """Files that all changed or vanished under our eyes: the next load sees them again."""
-        message = f"changed while its schema was looked for: {error.message}"
-        self._report_rows(
-            FileResult(
-                file.location,
-                file.name,
-                Status.CHANGED,
-                bytes=file.identity.size,
-                message=message,
-            )
-            for file in files
-        )
-
-
-def _write_upkeep(upkeep: RecordUpkeep | None) -> None:
-    if upkeep is not None:
-        upkeep.write()
-
-
-def _abort_error(error: DataError, report: Report) -> LoadAborted:
-    """The error a run ends with, with its report."""
-    aborted = LoadAborted(
-        error.message, hint=error.hint or "Nothing was loaded. ON_ERROR says what else may happen."
-    )
-    aborted.report = report
-    return aborted
-
-
-def _changed_error(one: Decision) -> DataError:
-    assert one.known is not None, "what changed was known"
-    return DataError(
-        f"{one.file.location} changed since load {one.known.load_id}",
-        hint="Nothing was loaded. Choose on_changed=reload, replace or skip.",
-    )
 
 
 def _split_into_batches(
@@ -555,10 +324,3 @@ def _split_into_batches(
         batch.append(one)
     if batch:
         yield batch, True
-
-
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from calque import faults
 from calque.errors import NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
@@ -16,9 +18,10 @@ from calque.loader.commit.tables import Draft, Lake, Mark, Snapshot
 class Target:
     """A table and the ledger that serves it in this run; ``draft`` while it is still to be made."""
 
-    def __init__(self, lake: Lake, ledger: Ledger) -> None:
+    def __init__(self, lake: Lake, ledger: Ledger, note: Callable[[str], None]) -> None:
         self.lake = lake
         self.ledger = ledger
+        self._note = note
         self.draft: Draft | None = None
         self.taken_in = 0
         """Loads of other ledgers that this run has taken in from the table's log."""
@@ -62,20 +65,20 @@ class Target:
         """What the ledger knows of the table; writes nothing."""
         return find_table(self.ledger, self.lake.key(snapshot))
 
-    def register(self, snapshot: Snapshot) -> tuple[TableRow, list[str]]:
-        """Its row in the ledger, once all loads up to this version are known; what to tell of it.
+    def register(self, snapshot: Snapshot) -> TableRow:
+        """Its row in the ledger, once all loads up to this version are known to that.
 
         The table is the arbiter: what other ledgers loaded counts, what a restore took back does
         not. So this comes before every comparison, and again before every claim.
         """
-        key, notes = self.lake.key(snapshot), []
+        key = self.lake.key(snapshot)
         table = register_table(self.ledger, key)
         if self.draft is not None and self.draft.snapshot is snapshot:
             void_records(self.ledger, table, [], snapshot.version)  # there is nothing to compare
-            return register_table(self.ledger, key), []
+            return register_table(self.ledger, key)
         ranges = [] if table.unchecked else snapshot.restored(table.checked_version)
         if ranges and note_restore(self.ledger, table, ranges):
-            notes.append(
+            self._note(
                 "the table was restored to an earlier version: files that it lost count as new"
             )
             table = register_table(self.ledger, key)
@@ -83,7 +86,7 @@ class Target:
             faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
-                notes.append(
+                self._note(
                     f"the ledger did not know this table; {len(adopted)} earlier loads were "
                     "taken over from the table itself"
                 )
@@ -92,7 +95,7 @@ class Target:
             self.taken_in += len(catch_up(self.ledger, self.lake, table, snapshot, since))
             void_records(self.ledger, table, [], snapshot.version)
         self._known_until = snapshot.version
-        return register_table(self.ledger, key), notes
+        return register_table(self.ledger, key)
 
     def recover(self, table: TableRow, owner: str, lease_seconds: float) -> list[str]:
         """Bring loads of dead processes to their end; each with its outcome."""

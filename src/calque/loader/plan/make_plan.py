@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pyarrow as pa
 
 from calque.errors import StatementInvalid
+from calque.loader.commit.tables import Lake
 from calque.loader.model.error_policy import ErrorMode, ErrorPolicy
 from calque.loader.model.file_formats import (
     AvroFormat,
@@ -28,6 +29,7 @@ from calque.loader.model.plan import (
     WriteTask,
 )
 from calque.loader.model.staged_file import StagedFile
+from calque.loader.plan.stage import Stage
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.metadata_columns import TYPES
 from calque.values import MIB
@@ -115,22 +117,25 @@ def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
 
 def make_plan(
     request: LoadRequest,
+    stage: Stage,
+    lake: Lake,
     files: Sequence[StagedFile],
-    root: str,
-    data_prefix: str,
     target: TargetSchema,
     format: FormatOptions,
-    source_options: Mapping[str, object],
-    root_options: Mapping[str, object],
+    *,
+    is_made: bool = True,
 ) -> WritePlan:
-    """One load of these files, cut into tasks by bytes."""
+    """One load of these files, grouped into tasks by bytes.
+
+    ``is_made``: the table is there, or drafted; else a catalog cannot tell where it will be.
+    """
     _check_columns(request, target)
     return WritePlan(
         load_id=UNCLAIMED,
-        root=root,
-        root_options=root_options,
-        data_prefix=data_prefix,
-        source_options=source_options,
+        root=lake.root if is_made else "",
+        root_options=lake.options,
+        data_prefix=lake.data_prefix,
+        source_options=stage.options,
         tasks=group(files),
         format=format,
         target=target,
