@@ -20,14 +20,13 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import MetadataColumn
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
-from calque.loader.request.options import (
-    build_format,
-    fields_said,
-    match,
+from calque.loader.request.option_values import (
+    column_match,
     metadata_kind,
     on_error,
     validation,
 )
+from calque.loader.request.options import build_format, fields_said
 from calque.loader.request.request import LoadRequest
 from calque.loader.request.schema_text import schema_of_text
 
@@ -194,7 +193,7 @@ def load(
             if size_limit is None
             else _read("--size-limit", parse_size, size_limit),
             max_files=max_files,
-            match=None if match_by is None else _read("--match-by", match, match_by),
+            match_by=None if match_by is None else _read("--match-by", column_match, match_by),
             columns=_names(columns),
             metadata_columns=_metadata(metadata or []),
             schema=None if schema is None else _read("--schema", schema_of_text, schema),

@@ -102,14 +102,14 @@ def _refuse_others(format: FormatOptions, files: Sequence[StagedFile]) -> None:
 
 def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
     """By name where the files name their columns and no column list says otherwise."""
-    nameless = request.match == "position" and request.transformation is None
+    nameless = request.match_by == "position" and request.transformation is None
     if nameless and isinstance(format, JsonFormat | XmlFormat):
         raise StatementInvalid(
             f"{format.kind.upper()} has names and no positions: its columns are matched by name",
             hint="MATCH_BY_COLUMN_NAME is CASE_SENSITIVE or CASE_INSENSITIVE here.",
         )
-    if request.match is not None:
-        return request.match
+    if request.match_by is not None:
+        return request.match_by
     if isinstance(format, CsvFormat) and (request.columns or not format.parse_header):
         return "position"
     return "name_insensitive"

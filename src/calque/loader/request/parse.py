@@ -28,6 +28,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from calque.errors import InvalidInput, StatementInvalid
 from calque.loader.model.plan import Transformation
 from calque.loader.request.glob import glob_regex
+from calque.loader.request.option_values import mode, text
 from calque.loader.request.options import (
     COPY,
     DATABRICKS_COPY,
@@ -35,8 +36,6 @@ from calque.loader.request.options import (
     NOTHING,
     Options,
     build_format,
-    mode,
-    text,
 )
 from calque.loader.request.request import LoadRequest, Validation
 from calque.loader.request.select_clause import read_select
@@ -114,7 +113,7 @@ class _Reader:
         source = self.source()
         found = self.clauses()
         if by_position:
-            found.request.setdefault("match", "position")
+            found.request.setdefault("match_by", "position")
         return self._request(into, columns, source, found)
 
     def _request(

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from calque.errors import StatementInvalid
 from calque.loader.model.field_path import FieldPath
 from calque.loader.model.plan import Transformation
-from calque.loader.request.options import METADATA_NAMES
+from calque.loader.request.option_values import METADATA_NAMES
 
 _DOLLAR = re.compile(
     r"""('(?:[^'\\]|\\.|'')*'|"[^"]*"|\$\$.*?\$\$)|\$(\d+)|\b(METADATA\$\w+)""", re.DOTALL | re.I
