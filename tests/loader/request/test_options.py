@@ -791,6 +791,6 @@ def test_formats_by_name() -> None:
 
 def test_every_refusal_is_in_the_docs() -> None:
     """What is refused stands in the docs with its reason."""
-    text = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "formats.md").read_text()
     for name, reason in REASONS.items():
         assert f"| `{name}` | {reason} |" in text
