@@ -173,8 +173,8 @@ def load(
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
     dialect = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
-    pairs = {**_options(option or []), **_said(dialect)}
-    kind = format or ("csv" if _said(dialect) else None)
+    pairs = {**_options(option or []), **_flags_given(dialect)}
+    kind = format or ("csv" if _flags_given(dialect) else None)
     try:
         request = LoadRequest(
             stage=stage,
@@ -269,12 +269,12 @@ def _format(kind: str | None, pairs: dict[str, Any]) -> FormatOptions | None:
     return build_format(kind, pairs)
 
 
-def _said(flags: dict[str, Any]) -> dict[str, Any]:
+def _flags_given(flags: dict[str, Any]) -> dict[str, Any]:
     """The flags of the dialect that were given."""
-    return {name: _plain(value) for name, value in flags.items() if value is not None}
+    return {name: _unescape_tab(value) for name, value in flags.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def _unescape_tab(value: Any) -> Any:
     return "\t" if value == "\\t" else value
 
 

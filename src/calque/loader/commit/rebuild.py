@@ -32,7 +32,7 @@ def rebuild(
     commits = listing.commits
     if listing.open and not look_only:
         commits = commits + _fence(ledger, lake, table, snapshot, listing.open)
-    restored = snapshot.restored(0)
+    restored = snapshot.find_restores(0)
     adopted = take_in(
         ledger, lake, table, snapshot, commits, restored, purge=True, look_only=look_only
     )

@@ -76,7 +76,7 @@ class Target:
         if self.draft is not None and self.draft.snapshot is snapshot:
             void_records(self.ledger, table, [], snapshot.version)  # there is nothing to compare
             return register_table(self.ledger, key)
-        ranges = [] if table.unchecked else snapshot.restored(table.checked_version)
+        ranges = [] if table.unchecked else snapshot.find_restores(table.checked_version)
         if ranges and note_restore(self.ledger, table, ranges):
             self._note(
                 "the table was restored to an earlier version: files that it lost count as new"

@@ -94,7 +94,7 @@ class Comparison:
 
     def _compare_metadata(self) -> Iterator[Decision | _Pair]:
         """Decisions where metadata suffices; pairs where the content has to be asked."""
-        if self._stage.named:
+        if self._stage.is_named_one_by_one:
             yield from self._look_up_by_name()
             return
         force, renew_before = self._request.force, self._now + self._ledger.life // 4
@@ -114,7 +114,7 @@ class Comparison:
         yield from map(_decide_missing, self._stage.unnamed)
 
     def _look_up_by_name(self) -> Iterator[Decision | _Pair]:
-        found = self._stage.listed() if self._request.files else self._stage.list()
+        found = self._stage.look_up_files() if self._request.files else self._stage.list()
         while chunk := list(islice(found, GET)):
             places = [one.location for one in chunk]
             records = mget(self._ledger, self._table, places) if self._table else {}

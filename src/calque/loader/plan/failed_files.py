@@ -36,7 +36,7 @@ class FailedFiles:
 
         Empty where no file can be named: then it was not a file's fault.
         """
-        blamed = [] if report is None else [*_failed(report, aborted=error is not None)]
+        blamed = [] if report is None else [*_find_blamed(report, aborted=error is not None)]
         refused = error.__cause__ if error is not None else None
         if isinstance(refused, FileRefused):
             blamed.append(refused.row_error.file)
@@ -46,7 +46,7 @@ class FailedFiles:
         return sorted(found)
 
 
-def _failed(report: Report, *, aborted: bool) -> Iterable[str]:
+def _find_blamed(report: Report, *, aborted: bool) -> Iterable[str]:
     """The files that failed by themselves; an abort fails the others with them."""
     for row in report.files:
         beside = (

@@ -229,7 +229,7 @@ def mode(value: Any) -> ErrorPolicy:
     return known[str(value).upper()]
 
 
-def _missing(value: Any) -> str:
+def missing_field(value: Any) -> str:
     word = str(value).lower()
     if word not in ("null", "error"):
         raise ValueError("it is NULL or ERROR")

@@ -19,7 +19,6 @@ from calque.loader.model.file_formats import (
 from calque.loader.request.option_values import (
     REFUSED,
     Convert,
-    _missing,
     boolean,
     character,
     column_match,
@@ -28,6 +27,7 @@ from calque.loader.request.option_values import (
     empty_field,
     lower,
     metadata,
+    missing_field,
     names,
     number,
     on_error,
@@ -141,7 +141,7 @@ _JSON: Options = {
 
 
 _COLUMNAR: Options = {
-    "MISSING_FIELD_AS": ("missing_field", _missing),
+    "MISSING_FIELD_AS": ("missing_field", missing_field),
     "TIME_ZONE": ("time_zone", text),
 }
 

@@ -220,9 +220,9 @@ class _Reader:
         elif name == "FILE_FORMAT":
             self.accept("=")
             self._once(found.format_kind is not None, name, begin)
-            pairs = self._named() if not self.here("(") else self.pairs()
+            pairs = self._read_named_format() if not self.here("(") else self.pairs()
             if "FORMAT_NAME" in pairs:
-                pairs = {**self._of_name(str(pairs.pop("FORMAT_NAME"))), **pairs}
+                pairs = {**self._find_format(str(pairs.pop("FORMAT_NAME"))), **pairs}
             found.format_kind = str(pairs.pop("TYPE", "")) or None
             found.format_pairs.update(pairs)
         elif name == "FILEFORMAT":
@@ -244,11 +244,11 @@ class _Reader:
             self._once(True, name, begin)
         found.format_pairs.update(pairs)
 
-    def _named(self) -> Pairs:
+    def _read_named_format(self) -> Pairs:
         """``FILE_FORMAT = 'name'``."""
-        return self._of_name(self.take("a format: (TYPE = …) or the name of one").text)
+        return self._find_format(self.take("a format: (TYPE = …) or the name of one").text)
 
-    def _of_name(self, name: str) -> Pairs:
+    def _find_format(self, name: str) -> Pairs:
         """A format of calque.toml, or one of the built-in kinds."""
         if name in self.formats:
             told = {key.upper(): value for key, value in self.formats[name].items()}
