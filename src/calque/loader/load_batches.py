@@ -33,11 +33,13 @@ from calque.loader.request.request import LoadRequest
 class LoadProgress:
     """How far a load has come, for a bar."""
 
-    files: int
-    files_total: int
-    rows: int
-    bytes: int
-    bytes_total: int
+    files: int = 0
+    files_total: int = 0
+    rows: int = 0
+    bytes: int = 0
+    bytes_total: int = 0
+    phase: str = "loading"
+    """What is being done: ``comparing``, ``starting`` an engine, or ``loading``."""
 
 
 OnProgress = Callable[[LoadProgress], None]

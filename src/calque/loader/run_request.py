@@ -25,7 +25,7 @@ from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Lake, Snapshot, open_table
 from calque.loader.commit.target import Target
 from calque.loader.fill_report import ReportFiller
-from calque.loader.load_batches import BatchLoader, OnProgress, changed_error
+from calque.loader.load_batches import BatchLoader, LoadProgress, OnProgress, changed_error
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Engine, TargetSchema
@@ -159,6 +159,10 @@ class RequestRun:
             self._filler.add_replay(self._target.ledger, done)
         return bool(done)
 
+    def _tell_phase(self, phase: str) -> None:
+        if self._progress is not None:
+            self._progress(LoadProgress(phase=phase))
+
     def _look(self, stage: Stage, snapshot: Snapshot | None) -> None:
         """A dry run or a validation: everything of a load but the claiming and writing."""
         table = self._target.find(snapshot) if snapshot is not None else None
@@ -259,6 +263,7 @@ class RequestRun:
         self, stage: Stage, table: TableRow | None, upkeep: RecordUpkeep | None = None
     ) -> Iterator[Decision]:
         """Files to be loaded, within the limits; the others become result rows on the way."""
+        self._tell_phase("comparing")
         if self.request.on_changed == "error":
             self._refuse_changed(stage, table)
         done = find_loaded_by_label(self._target.ledger, table, self.request)
@@ -307,6 +312,7 @@ class RequestRun:
     def _engine_for(self, size: int) -> Engine:
         """Chosen once, by the first bytes there are to read: no JVM starts without work for it."""
         if self._engine is None:
+            self._tell_phase("starting")
             self._engine = self._choose_engine(size, self.request.transformation is not None)
         self.report.engine = self._engine.name
         return self._engine
