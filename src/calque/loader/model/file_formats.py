@@ -12,6 +12,9 @@ EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
 Compression = Literal["auto", "none", "gzip", "zstd", "bz2", "xz"]
 """``auto``: by extension; always checked by magic bytes, and refused where they disagree."""
 
+EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
+"""What an escape means before a letter; see ``formats/csv/escapes.py``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvFormat:

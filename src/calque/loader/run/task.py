@@ -15,11 +15,10 @@ from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.loader.model.content_hash import join
 from calque.loader.model.data_file import DataFile
-from calque.loader.model.error_policy import ErrorMode
+from calque.loader.model.error_policy import ErrorMode, over_limit, skipped_message, status_of
 from calque.loader.model.file_formats import ParquetFormat
 from calque.loader.model.outcome import FileOutcome, RowError, Status
 from calque.loader.model.plan import Advance, Piece, WritePlan, WriteTask
-from calque.loader.request.error_policy import over_limit, skipped_message, status_of
 from calque.loader.run.formats.guard import refusing
 from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
 from calque.loader.run.formats.registry import open_reader

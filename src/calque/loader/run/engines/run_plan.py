@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import WritePlan, WriteTask
-from calque.loader.plan.cut import cut
+from calque.loader.run.cut import cut
 from calque.loader.run.join_pieces import Joiner
 from calque.loader.run.task import TaskOutput
 

@@ -29,10 +29,10 @@ from calque.loader.model.error_policy import ErrorMode
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan
-from calque.loader.plan.cut import cut
-from calque.loader.plan.infer import infer_schema
+from calque.loader.run.cut import cut
 from calque.loader.run.engines.spark_errors import ExpressionFailed, mapped
 from calque.loader.run.formats.unify_schemas import settled
+from calque.loader.run.infer import infer_schema
 from calque.loader.run.join_pieces import Joiner
 from calque.loader.run.transform.data_source import NAME, Order, TransformSource, outputs
 from calque.loader.run.transform.field_paths import columns_of
