@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,14 @@ _HINT = (
     "Run `gcloud auth application-default login`, set GOOGLE_APPLICATION_CREDENTIALS or the option "
     "key_file, or open a public bucket with anonymous=true."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The private key of a service account: whose it is, and how it signs."""
+
+    email: str
+    sign: Callable[[bytes], bytes]
 
 
 class Credentials:
@@ -45,8 +54,8 @@ class Credentials:
             found = self._load(renew=True)
         found.apply(headers)
 
-    def service_account(self) -> service_account.Credentials:
-        """The account whose key signs requests for others; Unsupported where no key is held."""
+    def signing_key(self) -> SigningKey:
+        """The key that signs requests for others; Unsupported where there is none."""
         found = None if self._config.token is not None else self._load(renew=False)
         if not isinstance(found, service_account.Credentials):
             raise Unsupported(
@@ -55,7 +64,7 @@ class Credentials:
                 hint="Open the bucket with key_file=… (or GOOGLE_APPLICATION_CREDENTIALS), the "
                 "JSON file of a service account.",
             )
-        return found
+        return SigningKey(found.signer_email, found.sign_bytes)
 
     def _load(self, *, renew: bool) -> Any:
         """What was found, with a token that is good where one is asked for.
