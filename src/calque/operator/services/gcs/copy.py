@@ -155,14 +155,14 @@ class GcsCopy:
         except NotFound:
             found = None
         if found is not None and found.version == self.source.version:
-            return self._missing_target()
+            return self._missing_bucket_error()
         try:
             stat(self.origin, self.source.path)
         except NotFound:
             return source_error(where, deleted=True)
         return source_error(where, deleted=False)
 
-    def _missing_target(self) -> CalqueError:
+    def _missing_bucket_error(self) -> CalqueError:
         """The source is as it was: what the service does not find is where the copy goes."""
         bucket = f"gs://{self.into.bucket}"
         return BucketMissing(
