@@ -215,6 +215,7 @@ class FileDriver:
     def _begin(self) -> None:
         copy = self._copy
         self._release()
+        # Opened once and read by this descriptor: another file that takes the name is not read.
         self._source = open_source(copy.source_root, copy.source.path)
         self._check_source()
         found = os.fstat(self._source)
@@ -249,6 +250,7 @@ class FileDriver:
         else:
             moved = self._move(begin, min(end - begin, self._copy.options.chunk or CHUNK))
         self._check_source()
+        # The file ended before its size: it was cut while we read.
         if moved == 0:
             raise self._change_error()
         return moved
@@ -287,6 +289,7 @@ class FileDriver:
     def _commit(self) -> None:
         assert self._temporary is not None
         copy, descriptor = self._copy, self._temporary.descriptor
+        # One byte beyond: nothing else tells a file that grew while its last chunk was read.
         if os.pread(self._source, 1, self.total):
             raise self._change_error()  # it grew, or is one of /proc that hides its size
         self._check_source_path()
@@ -295,6 +298,7 @@ class FileDriver:
             raise IntegrityError(f"{copy.shown!r}: {written} of {self.total} bytes were written")
         # only the permission bits: a set-user-id copy would run as somebody else
         os.fchmod(descriptor, os.fstat(self._source).st_mode & 0o777)
+        # Noted before the rename: should its answer be lost, the copy is found by this.
         self._left = Unfinished.of(self._temporary, self.total)
         found = self._temporary.publish(copy.target, replace=not copy.options.if_not_exists)
         self._result = describe(copy.target, found)

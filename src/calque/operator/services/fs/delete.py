@@ -37,4 +37,5 @@ def _unlink(directory: int, name: str, shown: str) -> None:
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not modes.S_ISLNK(found.st_mode):
         check_regular(found, shown)
+    # A directory that takes the name meanwhile is safe: unlink(2) removes none.
     os.unlink(name, dir_fd=directory)

@@ -108,6 +108,7 @@ def _stat_abandoned(root: Root, key: str) -> os.stat_result | None:
         try:
             with root.hold_open(key, _PLAIN) as descriptor:
                 found = os.fstat(descriptor)
+                # A lock that we get says that no living process of this machine writes there.
                 free = modes.S_ISREG(found.st_mode) and lock(descriptor)
                 return found if free else None
         except FileNotFoundError:

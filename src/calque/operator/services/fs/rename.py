@@ -36,9 +36,11 @@ def rename(
         found = _stat_pinned(old_directory, source, root.absolute(old))
         directory = into.open_directory(new.rpartition("/")[0], make=True, durable=durable)
         held.callback(os.close, directory)
+        # rename(2) of two links to one file does nothing and reports success.
         _refuse_same(found, directory, new)
         _move(old_directory, old, directory, new, if_not_exists)
         if durable:
+            # The new name first: a crash between the two may leave both names, never none.
             os.fsync(directory)
             os.fsync(old_directory)
         return describe(new, os.stat(new.rpartition("/")[2], dir_fd=directory))

@@ -83,6 +83,7 @@ class Unfinished:
             begin = max(0, self.copied - MIB)
             if not self._is_ours(temporary.descriptor) or found.st_size < self.copied:
                 raise CheckpointInvalid(f"{self.temporary!r} is another file now", hint=_ANEW)
+            # The last bytes only: to compare all would read again what a resume is to spare.
             if not _is_equal(source, temporary.descriptor, begin, self.copied):
                 raise CheckpointInvalid(f"{self.temporary!r} was changed since", hint=_ANEW)
         except BaseException:

@@ -138,6 +138,7 @@ def walk_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
             if step == ".":
                 continue
             if step == "..":
+                # The root itself is the lowest that is held: one more step up would leave it.
                 if len(held) == 1:
                     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
                 os.close(held.pop())

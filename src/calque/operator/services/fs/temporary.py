@@ -46,6 +46,7 @@ class Temporary:
             raise
         made = cls(directory, name, descriptor, durable)
         try:
+            # Locked before anything is written, so that a sweep never takes a file that is in use.
             made._lock()
             if not replace:
                 made._check_no_replace()
@@ -102,6 +103,7 @@ class Temporary:
             os.rename(self.name, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
         else:
             self._publish_new(name, target)
+        # The name itself is in the directory, and durable only once that is synced.
         if self._durable:
             os.fsync(self._directory)
         found = os.fstat(self.descriptor)
@@ -187,6 +189,7 @@ def move_no_replace(old_directory: int, old: str, directory: int, new: str) -> N
             "this file system has neither renameat2 nor hard links: if_not_exists cannot be kept",
             hint="Copy without if_not_exists, or to another file system",
         ) from error
+    # A crash before this leaves two names of one file; a resume knows them as one.
     os.unlink(old, dir_fd=old_directory)
 
 

@@ -57,6 +57,7 @@ def write(
                 send("write_chunk", partial(_write_at, temporary.descriptor, chunk, offset))
                 offset += len(chunk)
             if old is not None:
+                # Before it takes the name: not for a moment may it be read by wider rights.
                 os.fchmod(temporary.descriptor, modes.S_IMODE(old.st_mode))
             found = send("write_commit", lambda: temporary.publish(key, replace=replace))
         except BaseException:

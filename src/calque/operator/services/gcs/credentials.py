@@ -49,6 +49,7 @@ class Credentials:
         if self._config.token is not None:
             headers["Authorization"] = f"Bearer {self._config.token}"
             return
+        # Read without the lock, which would line up all requests: it is set once and never unset.
         found = self._found
         if found is None or not found.valid:
             found = self._load(renew=True)
@@ -75,6 +76,7 @@ class Credentials:
             try:
                 if self._found is None:
                     self._found = self._find()
+                # Asked again under the lock: another thread may have renewed it meanwhile.
                 if renew and not self._found.valid:
                     self._found.refresh(google.auth.transport.requests.Request())
             except (GoogleAuthError, OSError, ValueError) as error:
