@@ -21,6 +21,18 @@ ALGORITHM = "GOOG4-RSA-SHA256"
 Accounts = Mapping[str, RSAPublicKey]
 
 
+class XmlError(Exception):
+    """A refusal by the XML API, whose codes are not the reasons of the JSON API."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+    def reply(self) -> Reply:
+        body = f"<Error><Code>{self.code}</Code><Message>{self}</Message></Error>"
+        return Reply(self.status, body.encode(), {"Content-Type": "application/xml"})
+
+
 def answer(world: World, request: Request, accounts: Accounts) -> Reply:
     """What a stranger gets who was given a signed URL."""
     try:
@@ -28,32 +40,33 @@ def answer(world: World, request: Request, accounts: Accounts) -> Reply:
         with world.lock:
             return _serve(world, request)
     except ApiError as error:
-        body = f"<Error><Code>{error.reason}</Code><Message>{error.message}</Message></Error>"
-        return Reply(error.status, body.encode(), {"Content-Type": "application/xml"})
+        return XmlError(error.status, error.reason, error.message).reply()
+    except XmlError as error:
+        return error.reply()
 
 
 def _verify(request: Request, accounts: Accounts, now: float) -> None:
     query = dict(request.query)
     signature = query.pop("X-Goog-Signature")
     if query.get("X-Goog-Algorithm") != ALGORITHM:
-        raise ApiError(400, "InvalidArgument", "unknown algorithm")
+        raise XmlError(400, "InvalidArgument", "unknown algorithm")
     email, _, scope = query["X-Goog-Credential"].partition("/")
     stamp, seconds = query["X-Goog-Date"], int(query["X-Goog-Expires"])
     if scope != f"{stamp[:8]}/auto/storage/goog4_request" or not 1 <= seconds <= WEEK:
-        raise ApiError(400, "InvalidArgument", "a scope or an expiry that cannot be")
+        raise XmlError(400, "InvalidArgument", "a scope or an expiry that cannot be")
     began = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     if now > began + seconds:
-        raise ApiError(400, "ExpiredToken", "The provided token has expired.")
+        raise XmlError(400, "ExpiredToken", "The provided token has expired.")
     if "host" not in query["X-Goog-SignedHeaders"].split(";"):
-        raise ApiError(400, "InvalidArgument", "the host must be signed")
+        raise XmlError(400, "InvalidArgument", "the host must be signed")
     key = accounts.get(email)
     if key is None:
-        raise ApiError(403, "AccessDenied", f"{email} does not exist")
+        raise XmlError(403, "AccessDenied", f"{email} does not exist")
     try:
         text = _text_to_sign(request, query, scope).encode()
         key.verify(bytes.fromhex(signature), text, padding.PKCS1v15(), hashes.SHA256())
     except (InvalidSignature, ValueError) as error:
-        raise ApiError(403, "SignatureDoesNotMatch", "Access denied.") from error
+        raise XmlError(403, "SignatureDoesNotMatch", "Access denied.") from error
 
 
 def _text_to_sign(request: Request, query: dict[str, str], scope: str) -> str:
