@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -11,10 +10,11 @@ from datetime import datetime
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput
 from calque.operator.options import ReadConditions, ReadOptions
 from calque.operator.service import Service
-from calque.values import MIB, ByteRange, Metadata
+from calque.values import MIB, Backoff, ByteRange, Metadata
 
 _REOPENED = 4
 """Times in a row that a read is opened again without having brought a byte."""
+_BACKOFF = Backoff(first=0.1)
 
 
 def steady(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]:
@@ -39,18 +39,18 @@ def steady(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]
             idle += 1
             if not may_reopen or not error.retryable or idle > _REOPENED:
                 raise
-        time.sleep(0.05 * 2**idle)
+        _BACKOFF.sleep(idle)
 
 
 def whole(service: Service, path: str, options: ReadOptions) -> bytes:
     """All bytes of a range, read again from its start where an unpinned read breaks off."""
-    for again in range(_REOPENED + 1):
+    for attempt in range(1, _REOPENED + 2):
         try:
             return b"".join(steady(service, path, options))
         except CalqueError as error:
-            if not error.retryable or again == _REOPENED:
+            if not error.retryable or attempt > _REOPENED:
                 raise
-        time.sleep(0.05 * 2**again)
+        _BACKOFF.sleep(attempt)
     raise AssertionError("the last round returns or raises")
 
 

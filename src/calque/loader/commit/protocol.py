@@ -21,7 +21,6 @@ files, so that a straggler finds it in step 4 and loses for ever. Leases only te
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -52,6 +51,7 @@ from calque.loader.after.orphans import data_files_exist, remove_orphans
 from calque.loader.commit.our_commits import find_rival
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Change, Lake, Mark, Marker, Snapshot
+from calque.values import Backoff
 
 STEPS = (
     "claim.before",
@@ -74,6 +74,7 @@ STEPS = (
 
 PATIENCE = 300.0
 """Seconds to keep on trying against a table that others commit to all the time."""
+_COMMIT_BACKOFF = Backoff(first=0.01, most=2.0, jitter=1.0)
 
 
 class Overtaken(Aborted):
@@ -327,7 +328,7 @@ def _settle(
     cannot be. The commit holds only on the version that was looked at, so nothing slips between.
     """
     until = time.monotonic() + PATIENCE
-    wait = 0.01
+    waits = _COMMIT_BACKOFF.waits()
     looked = base_version
     while True:
         snapshot = _open(lake, table)
@@ -349,8 +350,7 @@ def _settle(
             # The outcome is unknown; the next fresh look tells. Only a silent table ends this.
             if time.monotonic() > until:
                 raise
-        time.sleep(wait * random.random())
-        wait = min(wait * 2, 2.0)
+        time.sleep(next(waits))
 
 
 def _refuse_rival(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
@@ -18,12 +17,13 @@ from calque.operator.drivers.parts_state import (
     plan_to_json,
 )
 from calque.operator.drivers.verbs import CommitConflict, MultipartVerbs, Part
-from calque.values import ByteRange, Metadata, PartPlan
+from calque.values import Backoff, ByteRange, Metadata, PartPlan
 
 _RESTARTS = 3
 """New uploads after a commit that raced with another write."""
 _ABORT_ROUNDS = 6
 """Times an abort is repeated while parts that were in flight still land."""
+_ABORT_BACKOFF = Backoff(first=0.05)
 
 
 class MultipartDriver:
@@ -201,11 +201,11 @@ class MultipartDriver:
 
     def _drop(self, upload: str) -> None:
         try:
-            for again in range(_ABORT_ROUNDS):
+            for attempt in range(1, _ABORT_ROUNDS + 1):
                 self._verbs.abort(upload)
                 if not self._listed(upload):
                     return
-                time.sleep(0.05 * 2**again)
+                _ABORT_BACKOFF.sleep(attempt)
         except Exception as error:
             error.add_note(f"left behind: multipart upload {upload}")
             raise

@@ -8,9 +8,7 @@ offset of the same object, so that one checksum covers bytes of several replies.
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,10 +17,11 @@ from typing import Protocol
 from calque.errors import ConditionNotMatch, IntegrityError, Unavailable
 from calque.operator.http.digest import Digest
 from calque.operator.options import ReadOptions
-from calque.values import Checksum
+from calque.values import Backoff, Checksum
 
 _RESUMED_AT_MOST = 5
 """New requests in a row that bring nothing."""
+_BACKOFF = Backoff(first=0.1)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 
 
@@ -91,7 +90,7 @@ class _Reading:
                     self._idle += 1
                     if self._pin is None or self._idle > _RESUMED_AT_MOST:
                         raise
-                    time.sleep(random.uniform(0.5, 1.0) * 0.05 * 2**self._idle)
+                    _BACKOFF.sleep(self._idle)
         self._refuse_damaged()
 
     def _asked(self) -> str | None:

@@ -36,11 +36,11 @@ from calque.operator.services.azblob.errors import not_met
 from calque.operator.services.azblob.requests import Requests
 from calque.operator.services.azblob.staging import Staging
 from calque.operator.services.azblob.write import condition_headers
-from calque.values import ByteRange, Metadata, PartPlan
+from calque.values import Backoff, ByteRange, Metadata, PartPlan
 
 PENDING_SECONDS = 24 * 3600.0
-_POLL = (0.05, 5.0)
-"""First and longest wait between two looks at a pending copy."""
+_POLL = Backoff(first=0.05, most=5.0, jitter=0.0)
+"""Between two looks at a pending copy."""
 
 
 @dataclass(slots=True)
@@ -158,12 +158,11 @@ class AzblobCopy:
 
     def _settled(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of the target once its copy is pending no more."""
-        wait, limit = _POLL[0], time.monotonic() + PENDING_SECONDS
+        limit, waits = time.monotonic() + PENDING_SECONDS, _POLL.waits()
         while headers.get("x-ms-copy-status") == "pending":
             if time.monotonic() > limit:
                 raise TimedOut(f"the copy to {self._location} is still pending")
-            time.sleep(wait)
-            wait = min(wait * 2, _POLL[1])
+            time.sleep(next(waits))
             headers = self.into.head(self.target)
         return headers
 

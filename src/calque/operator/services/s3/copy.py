@@ -9,9 +9,7 @@ since some servers ignore that, the outcome is compared as well.
 from __future__ import annotations
 
 import hashlib
-import random
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -52,10 +50,12 @@ from calque.operator.services.s3.replies import (
 from calque.operator.services.s3.stat import head, tags_to_carry
 from calque.operator.services.s3.uploads import Uploads
 from calque.operator.services.s3.write import Write, put_tags, uncommittable
-from calque.values import MIB, ByteRange, Metadata, PartPlan
+from calque.values import MIB, Backoff, ByteRange, Metadata, PartPlan
 
 _CONFLICTS = 6
+_CONFLICT_BACKOFF = Backoff(first=0.1)
 _COMMITS = 3
+_COMMIT_BACKOFF = Backoff(first=0.2)
 _NEVER_RANGED = 5 * 1000 * 1000
 """S3 takes a range only of sources larger than 5 MB."""
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -112,7 +112,7 @@ class S3Copy:
 
     def _sent(self, request: Request) -> Answer:
         """Send the copy; 409 means that it raced with another request, and is tried again."""
-        for again in range(_CONFLICTS):
+        for attempt in range(1, _CONFLICTS + 1):
             try:
                 return self.into.send(
                     "copy", self.target, request, idempotent=not self._conditions, slow=True
@@ -121,9 +121,9 @@ class S3Copy:
                 refusal = refusal_behind(error)
                 if refusal is None or refusal.status != 409:
                     self._say_which(error)
-                if again == _CONFLICTS - 1:
+                if attempt == _CONFLICTS:
                     raise
-                time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**again)
+                _CONFLICT_BACKOFF.sleep(attempt)
         raise AssertionError("unreachable")
 
     def _proven(self, etag: str) -> bool:
@@ -210,7 +210,7 @@ class S3Copy:
         self, upload: str, parts: Sequence[Part], headers: Mapping[str, str]
     ) -> Metadata:
         """Commit; where the answer was lost, find out whether the server has acted."""
-        for again in range(_COMMITS):
+        for attempt in range(1, _COMMITS + 1):
             try:
                 return self._uploads.complete(
                     self.target,
@@ -225,9 +225,9 @@ class S3Copy:
                 if made is not None:
                     return made
                 # Without conditions the layers have repeated it already.
-                if again == _COMMITS - 1 or not self._conditions:
+                if attempt == _COMMITS or not self._conditions:
                     raise
-                time.sleep(random.uniform(0.5, 1.0) * 0.2 * 2**again)
+                _COMMIT_BACKOFF.sleep(attempt)
         raise AssertionError("unreachable")
 
     def _made_already(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
