@@ -26,7 +26,7 @@ from calque.operator import Operator
 from calque.operator.services.s3.credentials import BOTOCORE_ERRORS
 from calque.operator.services.s3.credentials import mapped as mapped_botocore
 from calque.operator.services.s3.errors import CODES, mapped, refusal_of
-from tests.operator.services.clouds import answering, nowhere
+from tests.operator.http.clouds import answering, nowhere
 from tests.operator.services.s3.conftest import Open
 from tests.servers.process import free_ports
 from tests.servers.proxy import Fault, FaultProxy, Reply
