@@ -9,7 +9,7 @@ from calque.cli.copying import Copied, terminable
 from calque.cli.places import Place
 from calque.errors import InvalidInput, IsADirectory, Unsupported
 from calque.operator.options import CopyKeywords
-from calque.operator.reading import pinned_to, steady
+from calque.operator.reading import pinned_options, read_on
 from calque.values import ByteRange, Metadata
 
 STANDARD = "-"
@@ -56,8 +56,8 @@ def show_on_standard_output(source: Place, options: CopyKeywords) -> Copied:
     begun = time.monotonic()
     found = source.operator.stat(source.path, version=options.get("source_version"))
     service = source.operator.service
-    reading = pinned_to(service, found, ByteRange(0, found.size))
-    for chunk in steady(service, found.path, reading) if found.size else ():
+    reading = pinned_options(service, found, ByteRange(0, found.size))
+    for chunk in read_on(service, found.path, reading) if found.size else ():
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
     return _report(source.location, STANDARD, found, found, begun)

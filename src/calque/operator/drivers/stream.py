@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions, WriteOptions
-from calque.operator.reading import pinned_to, steady
+from calque.operator.reading import pinned_options, read_on
 from calque.operator.service import Service, Tagging, WriteAgain
 from calque.values import ByteRange, Metadata
 
@@ -209,12 +209,12 @@ class _Work:
         known = self.source.checksum
         options = replace(
             # The whole is asked for: services tell their checksums of no less.
-            pinned_to(self.origin, self.source, ByteRange()),
+            pinned_options(self.origin, self.source, ByteRange()),
             checksums=(known,) if known else (),
             verify=self.options.verify == "checksum",
         )
         origin = self.origin.layered(self.origin.chain.around(_Stopping(pipe)))
-        for chunk in steady(origin, self.source.path, options):
+        for chunk in read_on(origin, self.source.path, options):
             if pipe.stopped:
                 raise Aborted("the copy was aborted")
             yield chunk
