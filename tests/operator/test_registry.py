@@ -59,7 +59,7 @@ def test_options_in_the_query_and_by_keyword() -> None:
     """A query's strings are read as what they mean; a keyword wins."""
     op = Operator.from_uri("memory://q/root?versions=true&part_size=5", part_size=7)
     assert op.capability.versions
-    assert op.service._config.part_size == 7  # type: ignore[attr-defined]
+    assert op.service._client.config.part_size == 7  # type: ignore[attr-defined]
     with pytest.raises(InvalidInput):
         Operator.from_uri("memory://q?part_size=many")
     with pytest.raises(InvalidInput):
@@ -95,7 +95,7 @@ def test_an_operator_pickles() -> None:
     op.write("a", b"1")
     again = pickle.loads(pickle.dumps(op))
     assert again.read("a") == b"1"
-    assert again.service._config.part_size == 11
+    assert again.service._client.config.part_size == 11
     assert again.service.chain == op.service.chain == Chain((pass_through, *default_layers()))
     face = pickle.loads(pickle.dumps(AsyncOperator(op)))
     assert face.location("a") == op.location("a")

@@ -17,9 +17,9 @@ from calque.values import MIB, PartPlan
 @given(st.integers(1, LIMITS.most))
 def test_ids_are_read_back_and_equally_long(number: int) -> None:
     """The service demands one length; we must know our own again."""
-    block = Block(blocks.fresh(), number)
+    block = Block(blocks.new_write(), number)
     assert Block.read(block.id) == block
-    assert len(block.id) == len(Block(blocks.fresh(), 1).id) <= 64
+    assert len(block.id) == len(Block(blocks.new_write(), 1).id) <= 64
 
 
 @given(st.text(max_size=80))
@@ -31,7 +31,7 @@ def test_what_is_not_ours_is_not_taken_for_ours(text: str) -> None:
 
 def test_an_id_tells_when_its_write_began() -> None:
     """So that a sweep may spare the young."""
-    began = blocks.started(blocks.fresh())
+    began = blocks.start_of(blocks.new_write())
     assert abs(datetime.now(UTC) - began) < timedelta(minutes=1)
 
 

@@ -15,7 +15,7 @@ from calque.errors import (
 )
 from calque.operator import Operator
 from calque.operator.http.exchange import Answer
-from calque.operator.services.azblob.errors import CODES, STATUSES, refusal
+from calque.operator.services.azblob.errors import CODES, STATUSES, error_of
 from tests.operator.services.azblob.conftest import THRESHOLD, Account
 from tests.servers.azurite import Azurite
 from tests.servers.process import free_ports
@@ -32,18 +32,18 @@ def test_no_code_of_the_sdk_is_unmapped(code: str) -> None:
 @pytest.mark.parametrize("status", sorted(STATUSES))
 def test_a_status_without_a_code_is_mapped(status: int) -> None:
     """Proxies and load balancers send bare statuses."""
-    error = refusal(Answer(status, {}, b""), "az://a.blob/c/o", "stat")
+    error = error_of(Answer(status, {}, b""), "az://a.blob/c/o", "stat")
     assert type(error) is STATUSES[status]
     assert "az://a.blob/c/o" in error.message
 
 
 def test_unknown_answers_and_leases() -> None:
     """An unknown 5xx may be retried, an unknown 4xx is unexpected, a lease is not waited for."""
-    assert refusal(Answer(599, {}, b""), "az://a.blob/c/o", "stat").retryable
-    assert type(refusal(Answer(418, {}, b""), "az://a.blob/c/o", "stat")) is Unexpected
-    leased = refusal(Answer(412, {"x-ms-error-code": "LeaseIdMissing"}, b""), "az://a", "write")
+    assert error_of(Answer(599, {}, b""), "az://a.blob/c/o", "stat").retryable
+    assert type(error_of(Answer(418, {}, b""), "az://a.blob/c/o", "stat")) is Unexpected
+    leased = error_of(Answer(412, {"x-ms-error-code": "LeaseIdMissing"}, b""), "az://a", "write")
     assert (type(leased), leased.retryable) == (Unavailable, False)
-    busy = refusal(
+    busy = error_of(
         Answer(503, {"x-ms-error-code": "ServerBusy", "retry-after": "3"}, b""), "az://a", "copy"
     )
     assert (type(busy), busy.retry_after) == (RateLimited, 3.0)

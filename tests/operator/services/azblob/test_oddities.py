@@ -9,7 +9,7 @@ from azure.storage.blob import BlobBlock
 
 from calque.errors import ConditionNotMatch, InvalidInput, PermissionDenied
 from calque.operator import Operator
-from calque.operator.services.azblob.blocks import Block, fresh
+from calque.operator.services.azblob.blocks import Block, new_write
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.azblob.conftest import THRESHOLD, Account
@@ -81,7 +81,7 @@ def test_a_sweep_goes_on_after_what_it_may_not_read(
     for name in ("a", "b", "c"):
         client = account.client().get_blob_client(name)
         # Microsoft's client encodes the id by itself.
-        client.stage_block(base64.b64decode(Block(fresh(), 1).id).decode(), b"left")
+        client.stage_block(base64.b64decode(Block(new_write(), 1).id).decode(), b"left")
     denied = Reply(403, {"x-ms-error-code": "AuthorizationPermissionMismatch"})
     proxy.add(Fault(contains="/a?comp=blocklist", times=None, reply=denied))
     found: list[str] = []

@@ -15,7 +15,7 @@ from calque.errors import (
 )
 from calque.operator import Operator
 from calque.operator.http.exchange import Answer
-from calque.operator.services.gcs.errors import REASONS, STATUSES, refusal
+from calque.operator.services.gcs.errors import REASONS, STATUSES, error_of
 from tests.servers import gcs_fake
 from tests.servers.gcs_fake import GcsFake
 from tests.servers.process import free_ports
@@ -116,21 +116,21 @@ def test_every_reason_of_the_fake_is_known() -> None:
 @pytest.mark.parametrize("status", sorted(STATUSES))
 def test_a_status_without_a_body_is_mapped(status: int) -> None:
     """Proxies and load balancers send bare statuses."""
-    error = refusal(Answer(status, {}, b""), "gs://b/o", "stat")
+    error = error_of(Answer(status, {}, b""), "gs://b/o", "stat")
     assert type(error) is STATUSES[status]
     assert "gs://b/o" in error.message
 
 
 def test_unknown_answers() -> None:
     """An unknown 5xx may be retried; an unknown 4xx is unexpected."""
-    assert refusal(Answer(599, {}, b"<html>"), "gs://b/o", "stat").retryable
-    assert type(refusal(Answer(418, {}, b""), "gs://b/o", "stat")) is Unexpected
+    assert error_of(Answer(599, {}, b"<html>"), "gs://b/o", "stat").retryable
+    assert type(error_of(Answer(418, {}, b""), "gs://b/o", "stat")) is Unexpected
 
 
 def test_a_rate_limit_is_not_a_lack_of_rights() -> None:
     """403 with a rate reason is retried, after what the server asks for."""
     answer = Answer(403, {"retry-after": "7"}, body("userRateLimitExceeded"))
-    error = refusal(answer, "gs://b/o", "copy to")
+    error = error_of(answer, "gs://b/o", "copy to")
     assert type(error) is RateLimited
     assert (error.retryable, error.retry_after) == (True, 7.0)
 

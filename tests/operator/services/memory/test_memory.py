@@ -8,7 +8,7 @@ import pytest
 from calque.errors import CalqueError, InvalidInput, NotFound, Unsupported
 from calque.operator import Operator
 from calque.operator.drivers.verbs import Part
-from calque.operator.services.memory.errors import ERRORS, Code, Refused, mapped
+from calque.operator.services.memory.errors import ERRORS, Code, Refused, error_of
 from calque.operator.services.memory.store import Condition, MemoryStore
 from calque.values import Metadata
 
@@ -17,7 +17,7 @@ def test_no_refusal_is_unmapped() -> None:
     """Every code of the store has an error of ours, and its message says where."""
     assert set(ERRORS) == set(get_args(Code))
     for code in get_args(Code):
-        error = mapped(Refused(code, "why"), "memory://x/y")
+        error = error_of(Refused(code, "why"), "memory://x/y")
         assert isinstance(error, CalqueError)
         assert "memory://x/y" in str(error)
 

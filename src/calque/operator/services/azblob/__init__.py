@@ -4,8 +4,7 @@ Large copies stage blocks from the source's URL and commit their list; the targe
 then. Block ids carry our mark, the copy's id and the block's number, so the service itself can say
 what is staged (resume) and what was left (sweep). A blob's etag pins it.
 
-Map: ``builder``, ``config`` (options), ``credentials`` (key, SAS, azure-identity), ``client`` (one
-request), ``resource`` (headers and XML to metadata and back), ``requests``, ``service`` (the
-verbs), ``upload`` (writes), ``blocks`` (ids), ``copy`` (one request, or blocks), ``errors`` (the
-one table).
+The files are those of every service (see ``calque.operator.services``), and three of its own:
+``blocks`` (ids and lists of blocks), ``staging`` (the blocks of one write: found, committed,
+discarded), ``resource`` (headers and XML to metadata and back).
 """

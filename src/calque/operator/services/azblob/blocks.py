@@ -41,16 +41,16 @@ class Block:
         return cls(found[1].decode(), int(found[2])) if found else None
 
 
-def fresh() -> str:
+def new_write() -> str:
     """The id of a new write: the second it begins, then chance."""
     return f"{int(time.time()):08x}{secrets.token_hex(6)}"
 
 
 def is_write(text: object) -> bool:
-    """Whether a text is an id that :func:`fresh` could have made."""
+    """Whether a text is an id that :func:`new_write` could have made."""
     return isinstance(text, str) and re.fullmatch(r"[0-9a-f]{20}", text) is not None
 
 
-def started(write: str) -> datetime:
+def start_of(write: str) -> datetime:
     """When a write began."""
     return datetime.fromtimestamp(int(write[:8], 16), UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calque.operator.layers.chain import Chain
-from calque.operator.services.azblob.client import AzblobClient
+from calque.operator.services.azblob.client import Client, Link
 from calque.operator.services.azblob.config import SECRETS, AzblobConfig
 from calque.operator.services.azblob.service import AzblobService
 from calque.operator.uri import ServiceUri
@@ -24,7 +24,7 @@ def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> Azblo
     else:
         container, root, account = uri.host, uri.path, None
     config = AzblobConfig.of(container, account, root.strip("/"), options)
-    return AzblobService(config, AzblobClient(config), chain)
+    return AzblobService(Client(Link(config), chain))
 
 
 def split(uri: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from calque.errors import (
@@ -30,12 +30,15 @@ from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
-from calque.operator.services.azblob import blocks, marker, resource
+from calque.operator.services.azblob import blocks, resource
 from calque.operator.services.azblob.blocks import Block
-from calque.operator.services.azblob.errors import not_met
-from calque.operator.services.azblob.requests import Requests
+from calque.operator.services.azblob.client import Client
+from calque.operator.services.azblob.marker import find_marked
 from calque.operator.services.azblob.staging import Staging
+from calque.operator.services.azblob.stat import head, stat_made, tags_to_carry
 from calque.operator.services.azblob.write import condition_headers
+from calque.operator.services.carry import metadata_to_carry
+from calque.operator.services.conditional import condition_error, send_marked, source_error
 from calque.values import Backoff, ByteRange, Metadata, PartPlan
 
 PENDING_SECONDS = 24 * 3600.0
@@ -47,12 +50,12 @@ _POLL = Backoff(first=0.05, most=5.0, jitter=0.0)
 class AzblobCopy:
     """The verbs of one copy, for the one-shot and for the blocks driver."""
 
-    origin: Requests
-    into: Requests
+    origin: Client
+    into: Client
     source: Metadata
     target: str
     options: CopyOptions
-    write: str = field(default_factory=blocks.fresh)
+    write: str = field(default_factory=blocks.new_write)
     resumed: bool = False
     """An earlier process may have made the target already, which then bears ``write``."""
 
@@ -73,7 +76,7 @@ class AzblobCopy:
     @property
     def is_one_request(self) -> bool:
         """Whether the service copies the blob, tags and all, in one request."""
-        size, threshold = self.source.size, self.into.client.config.threshold
+        size, threshold = self.source.size, self.into.link.config.threshold
         return size == 0 or (size <= threshold and self.carries_as_one)
 
     @property
@@ -84,36 +87,35 @@ class AzblobCopy:
         """The whole blob in one synchronous request; one that answers pending is waited for."""
         if not self.carries_as_one:
             return self.commit(())  # an empty blob, with what is wished beside its bytes
-        headers, attempts = self._whole_headers(), 0
+        headers = self._whole_headers()
 
         def request(call: Call) -> Answer:
-            nonlocal attempts
-            attempts += 1
-            return self.into.client.ask(
-                call,
-                self._location,
-                "PUT",
-                self.into.key(self.target),
-                headers={**headers, **self._source()},
-            )
+            signed = {**headers, **self._source_headers()}
+            return self.into.ask(call, self.target, "PUT", headers=signed)
 
         try:
-            answer = self.into.chain.send("copy", self.target, request, slow=True)
+            answer = send_marked(
+                self.into.chain,
+                "copy",
+                self.target,
+                request,
+                lambda: find_marked(self.into, self.target, self.write),
+                failures=(CalqueError,),
+                repeated=self.resumed,
+                slow=True,
+            )
         except CalqueError as error:
-            # The answer of an earlier attempt may have been lost after it had made the target.
-            again = attempts > 1 or self.resumed
-            made = marker.made_by(self.into, self.target, self.write) if again else None
-            if made is not None:
-                return made
-            if (changed := self._changed_behind(error)) is not None:
+            if (changed := self._find_change(error)) is not None:
                 raise changed from error
             if isinstance(error, ConditionNotMatch):
                 fresh = self.options.if_not_exists
-                raise not_met(self._location, if_not_exists=fresh) from error
+                raise condition_error(self._location, if_not_exists=fresh) from error
             raise
+        if isinstance(answer, Metadata):
+            return answer
         if self._await(answer.headers):
-            return resource.metadata_of(self.target, self.into.head(self.target))
-        return self.into.made(self.target, answer, self.source.size)
+            return resource.metadata_of(self.target, head(self.into, self.target))
+        return stat_made(self.into, self.target, answer, self.source.size)
 
     def _whole_headers(self) -> dict[str, str]:
         options, source = self.options, self.source
@@ -128,11 +130,11 @@ class AzblobCopy:
             headers["x-ms-access-tier"] = source.storage_class
         return headers
 
-    def _source(self) -> dict[str, str]:
+    def _source_headers(self) -> dict[str, str]:
         """The source's URL and pin: made for one request, never kept."""
-        url, headers = self.origin.client.source(self.origin.key(self.source.path))
+        url, headers = self.origin.link.sign_source(self.origin.key(self.source.path))
         headers["x-ms-copy-source"] = url
-        headers["x-ms-source-if-match"] = resource.quoted(self.source.etag or "")
+        headers["x-ms-source-if-match"] = resource.quote_etag(self.source.etag or "")
         return headers
 
     def _await(self, headers: Mapping[str, str]) -> bool:
@@ -144,7 +146,7 @@ class AzblobCopy:
             return False
         copy = headers.get("x-ms-copy-id", "")
         try:
-            headers = self._settled(headers)
+            headers = self._wait_until_settled(headers)
         except BaseException as error:
             self._abort_pending(copy, error)
             raise
@@ -156,14 +158,14 @@ class AzblobCopy:
             raise Aborted(f"the copy to {self._location} was aborted by another: {why}")
         raise Unexpected(f"the copy to {self._location} ended as {status or 'unknown'}: {why}")
 
-    def _settled(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def _wait_until_settled(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of the target once its copy is pending no more."""
         limit, waits = time.monotonic() + PENDING_SECONDS, _POLL.waits()
         while headers.get("x-ms-copy-status") == "pending":
             if time.monotonic() > limit:
                 raise TimedOut(f"the copy to {self._location} is still pending")
             time.sleep(next(waits))
-            headers = self.into.head(self.target)
+            headers = head(self.into, self.target)
         return headers
 
     def _abort_pending(self, copy: str, error: BaseException) -> None:
@@ -172,7 +174,7 @@ class AzblobCopy:
             return
         query, action = {"comp": "copy", "copyid": copy}, {"x-ms-copy-action": "abort"}
         try:
-            self.into.about("abort", self.target, "PUT", query, headers=action)
+            self.into.send("abort", self.target, "PUT", query, headers=action)
         except (ConditionNotMatch, NotFound):
             pass  # it has ended in the meantime, or its target is gone
         except CalqueError as failure:
@@ -185,19 +187,13 @@ class AzblobCopy:
         ranged = {"x-ms-source-range": f"bytes={span.offset}-{span.last}"}
 
         def request(call: Call) -> Answer:
-            return self.into.client.ask(
-                call,
-                self._location,
-                "PUT",
-                self.into.key(self.target),
-                query,
-                headers={**ranged, **self._source()},
-            )
+            headers = {**ranged, **self._source_headers()}
+            return self.into.ask(call, self.target, "PUT", query, headers=headers)
 
         try:
             self.into.chain.send("copy_part", self.target, request)
         except CalqueError as error:
-            why = self._changed_behind(error) or self._staging.in_the_way(error)
+            why = self._find_change(error) or self._staging.explain_refusal(error)
             if why is not None:
                 raise why from error
             raise
@@ -211,10 +207,7 @@ class AzblobCopy:
         options, source = self.options, self.source
         if [part.number for part in parts] != list(range(1, len(parts) + 1)):
             raise IntegrityError(f"the blocks of {self._location} are not in one row")
-        carried = source if options.carry_metadata else Metadata(path=source.path)
-        carried = replace(
-            carried, storage_class=source.storage_class if options.carry_class else None
-        )
+        carried = metadata_to_carry(source, options)
         headers = {
             "x-ms-blob-content-type": "application/octet-stream",
             **resource.content_headers(carried),
@@ -247,7 +240,7 @@ class AzblobCopy:
     def discard(self) -> None:
         self._staging.discard()
 
-    def _changed_behind(self, error: CalqueError) -> CalqueError | None:
+    def _find_change(self, error: CalqueError) -> CalqueError | None:
         """What became of the source, where a request that reads it was refused for that.
 
         The codes do not tell reliably whether it is source or target, so the source is looked at.
@@ -256,17 +249,14 @@ class AzblobCopy:
             return None
         where = self.origin.location(self.source.path)
         try:
-            now = self.origin.head(self.source.path)
+            now = head(self.origin, self.source.path)
         except NotFound:
-            return NotFound(f"the source {where} was deleted before it was copied")
+            return source_error(where, deleted=True)
         except CalqueError:
             return None  # the first error tells more than one of looking for its reason
-        if resource.plain(now.get("etag")) == self.source.etag:
+        if resource.unquote_etag(now.get("etag")) == self.source.etag:
             return None
-        return ConditionNotMatch(
-            f"the source {where} was replaced before it was copied",
-            hint="Copy again to get the new blob; the target is untouched.",
-        )
+        return source_error(where, deleted=False)
 
 
 class AzblobOneShotDriver(OneShotDriver):
@@ -289,11 +279,19 @@ class AzblobBlocksDriver(BlocksDriver):
         return {**super().state(), "write": self.write}
 
 
-def driver_of(verbs: AzblobCopy) -> CopyDriver:
+def make_driver(verbs: AzblobCopy, state: Mapping[str, Any] | None = None) -> CopyDriver:
+    """The driver of a copy; with a state, of the earlier copy that it was kept of."""
+    return _start(verbs) if state is None else _resume(verbs, state)
+
+
+def _start(verbs: AzblobCopy) -> CopyDriver:
     """The driver for a copy of this size and these wishes."""
-    size, options, config = verbs.source.size, verbs.options, verbs.into.client.config
+    size, options, config = verbs.source.size, verbs.options, verbs.into.link.config
     if verbs.is_one_request:
         return AzblobOneShotDriver(verbs)
+    if options.carry_tags:
+        # One request copies tags unread; blocks are committed with tags that we must know.
+        tags_to_carry(verbs.origin, verbs.source)
     try:
         plan = PartPlan.make(size, options.chunk or config.part_size, blocks.LIMITS)
     except ValueError as error:
@@ -305,7 +303,7 @@ def driver_of(verbs: AzblobCopy) -> CopyDriver:
     return driver
 
 
-def resumed_driver(verbs: AzblobCopy, state: Mapping[str, Any]) -> CopyDriver:
+def _resume(verbs: AzblobCopy, state: Mapping[str, Any]) -> CopyDriver:
     """The driver of an earlier copy."""
     write = state.get("write")
     if state.get("driver") not in ("blocks", "one-shot") or not blocks.is_write(write):

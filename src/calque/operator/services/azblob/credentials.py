@@ -23,6 +23,7 @@ SCOPE = "https://storage.azure.com/.default"
 SOURCE_LIFETIME = timedelta(minutes=30)
 """How long a source's signature is good for: it is made anew for each block."""
 _RENEW_BEFORE = 300.0
+"""Seconds before its end at which a token is renewed: it must outlast the request it goes with."""
 _PERMISSIONS = {"GET": "r", "HEAD": "r", "PUT": "cw", "DELETE": "d"}
 _SIGNED_HEADERS = (
     "content-encoding",
@@ -44,7 +45,7 @@ class Credentials:
 
     def __init__(self, config: AzblobConfig) -> None:
         self._config = config
-        self._key = _decoded(config.key)
+        self._key = _decode(config.key)
         self._lock = threading.Lock()
         self._identity: Any = None
         self._token: Any = None
@@ -64,14 +65,14 @@ class Credentials:
         """Add the date and what proves who asks. ``path`` is the encoded path of the URL."""
         headers["x-ms-date"] = formatdate(usegmt=True)
         if self._key is not None:
-            signed = _string_to_sign(self._config.account, method, path, query, headers, length)
+            signed = _text_to_sign(self._config.account, method, path, query, headers, length)
             digest = hmac.new(self._key, signed.encode(), hashlib.sha256).digest()
             proof = base64.b64encode(digest).decode()
             headers["Authorization"] = f"SharedKey {self._config.account}:{proof}"
         elif not (self._config.sas or self._config.anonymous):
             headers["Authorization"] = f"Bearer {self._bearer()}"
 
-    def source(self, blob: str) -> tuple[str, dict[str, str]]:
+    def sign_source(self, blob: str) -> tuple[str, dict[str, str]]:
         """A query and headers by which another request may read this account's blob.
 
         They are secrets: short-lived, made for one request, never kept.
@@ -116,10 +117,10 @@ class Credentials:
     def _bearer(self) -> str:
         with self._lock:
             if self._token is None or self._token.expires_on - time.time() < _RENEW_BEFORE:
-                self._token = self._renewed()
+                self._token = self._fetch_token()
             return str(self._token.token)
 
-    def _renewed(self) -> Any:
+    def _fetch_token(self) -> Any:
         try:
             from azure.core.exceptions import AzureError
             from azure.identity import DefaultAzureCredential
@@ -136,7 +137,7 @@ class Credentials:
             ) from error
 
 
-def _decoded(key: str | None) -> bytes | None:
+def _decode(key: str | None) -> bytes | None:
     if key is None:
         return None
     try:
@@ -147,7 +148,7 @@ def _decoded(key: str | None) -> bytes | None:
         ) from error
 
 
-def _string_to_sign(
+def _text_to_sign(
     account: str,
     method: str,
     path: str,

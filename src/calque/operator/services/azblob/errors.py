@@ -19,13 +19,12 @@ from calque.errors import (
     ResourceExhausted,
     TimedOut,
     Unavailable,
-    Unexpected,
     Unsupported,
 )
 from calque.operator.http.exchange import Answer, retry_after
 from calque.operator.http.redact import first_line
-
-Kind = type[CalqueError]
+from calque.operator.services import statuses
+from calque.operator.services.statuses import Kind, kind_of
 
 _BY_KIND: Mapping[Kind, str] = {
     NotFound: """BlobNotFound ContainerNotFound FilesystemNotFound MessageNotFound ParentNotFound
@@ -100,24 +99,9 @@ LEASED = frozenset(code for code in CODES if code.startswith("Lease"))
 
 STATUSES: Mapping[int, Kind] = MappingProxyType(
     {
-        304: ConditionNotMatch,
-        400: InvalidInput,
-        401: PermissionDenied,
-        403: PermissionDenied,
-        404: NotFound,
-        405: Unsupported,
-        408: TimedOut,
+        **statuses.STATUSES,
         409: ConditionNotMatch,
-        411: InvalidInput,
-        412: ConditionNotMatch,
-        413: ResourceExhausted,
-        416: InvalidInput,
-        429: RateLimited,
-        500: Unavailable,
-        501: Unsupported,
-        502: Unavailable,
         503: RateLimited,
-        504: TimedOut,
     }
 )
 
@@ -145,12 +129,10 @@ def code_of(answer: Answer) -> str:
     return found[1].decode() if found else ""
 
 
-def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
+def error_of(answer: Answer, location: str, verb: str) -> CalqueError:
     """The error for an answer that is no success, naming what was asked of which blob."""
     code = code_of(answer)
-    kind = CODES.get(code) or STATUSES.get(answer.status)
-    if kind is None:
-        kind = Unavailable if answer.status >= 500 else Unexpected
+    kind = CODES.get(code) or kind_of(answer.status, STATUSES)
     if code == "ContainerNotFound":
         container = "/".join(location.split("/")[:4])
         return ContainerMissing(
@@ -165,14 +147,4 @@ def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
         hint=_HINTS.get(kind),
         retryable=False if code in LEASED else None,
         retry_after=retry_after(answer.headers),
-    )
-
-
-def not_met(location: str, *, if_not_exists: bool) -> ConditionNotMatch:
-    """The error for a condition on a target that was false."""
-    if if_not_exists:
-        return ConditionNotMatch(f"{location} exists already", hint="It was left as it is.")
-    return ConditionNotMatch(
-        f"{location} is not the blob that if_match names",
-        hint="It was created, replaced or deleted since; nothing was changed.",
     )

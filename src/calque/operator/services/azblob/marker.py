@@ -1,29 +1,22 @@
-"""The mark of a conditional request, by which it knows its own work again.
+"""The mark of a conditional request: an entry of user metadata that calque hides from its callers.
 
-A conditional write whose answer was lost meets its own blob when it is repeated, and the service
-answers that the condition is false. The mark, one entry of user metadata that calque hides from its
-callers, tells that from a race that was lost.
+See ``calque.operator.services.conditional`` for what it is good for. Blocks bear a mark of another
+kind, in their ids (see ``blocks``), because they have no metadata.
 """
 
 from __future__ import annotations
 
-import secrets
-
 from calque.errors import NotFound
 from calque.operator.services.azblob import resource
-from calque.operator.services.azblob.requests import Requests
+from calque.operator.services.azblob.client import Client
+from calque.operator.services.azblob.stat import head
 from calque.values import Metadata
 
 
-def fresh() -> str:
-    """An id nobody else has."""
-    return secrets.token_hex(12)
-
-
-def made_by(requests: Requests, path: str, mark: str) -> Metadata | None:
+def find_marked(client: Client, path: str, mark: str) -> Metadata | None:
     """The blob, if it bears the mark."""
     try:
-        headers = requests.head(path)
+        headers = head(client, path)
     except NotFound:
         return None
     if resource.mark_of(headers) != mark:

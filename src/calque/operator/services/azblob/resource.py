@@ -30,11 +30,11 @@ _UNFIT = re.compile(r"^[0-9]|[^A-Za-z0-9_]|_(?=x[0-9a-f]{4}_)")
 _ESCAPED = re.compile(r"_x([0-9a-f]{4})_")
 
 
-def _readable(read: Callable[P, T]) -> Callable[P, T]:
+def _map_unreadable(read: Callable[P, T]) -> Callable[P, T]:
     """Answers that cannot be read become Unexpected, which may be asked for again."""
 
     @wraps(read)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+    def read_or_raise(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return read(*args, **kwargs)
         except (ValueError, TypeError, ElementTree.ParseError) as error:
@@ -42,10 +42,10 @@ def _readable(read: Callable[P, T]) -> Callable[P, T]:
                 raise
             raise Unexpected("Azure answered what cannot be read", retryable=True) from error
 
-    return guarded
+    return read_or_raise
 
 
-@_readable
+@_map_unreadable
 def metadata_of(path: str, headers: Mapping[str, str]) -> Metadata:
     """What calque knows of a blob, from the answer to HEAD. Tags are asked for apart."""
     user = {
@@ -60,7 +60,7 @@ def metadata_of(path: str, headers: Mapping[str, str]) -> Metadata:
         path=path,
         size=int(headers.get("content-length") or 0),
         is_dir=path.endswith("/"),
-        etag=plain(headers.get("etag")),
+        etag=unquote_etag(headers.get("etag")),
         last_modified=_moment(headers.get("last-modified")),
         content_type=headers.get("content-type"),
         content_encoding=headers.get("content-encoding"),
@@ -136,36 +136,31 @@ def tag_headers(tags: Mapping[str, str] | None) -> dict[str, str]:
     return {"x-ms-tags": urlencode(dict(tags), quote_via=quote)} if tags else {}
 
 
-def plain(etag: str | None) -> str | None:
+def unquote_etag(etag: str | None) -> str | None:
     """An etag without its quotes, which HEAD sends and listings do not."""
     return etag.strip('"') if etag else None
 
 
-def quoted(etag: str) -> str:
+def quote_etag(etag: str) -> str:
     """An etag as conditions want it."""
     return etag if etag == "*" or etag.startswith(('"', "W/")) else f'"{etag}"'
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of a listing; names are whole keys."""
+@_map_unreadable
+def page_of(body: bytes) -> tuple[list[Metadata], str | None]:
+    """A page of List Blobs, blobs and folders in one order, and the marker of the next.
 
-    entries: list[Metadata]
-    marker: str
-
-
-@_readable
-def page_of(body: bytes) -> Page:
-    """A page of List Blobs, blobs and folders in one order."""
-    root = _parsed(body)
-    entries = [_listed(blob) for blob in root.iterfind("Blobs/Blob")]
+    Names are whole keys.
+    """
+    root = _parse(body)
+    entries = [_entry_of(blob) for blob in root.iterfind("Blobs/Blob")]
     folders = [_name(folder) for folder in root.iterfind("Blobs/BlobPrefix")]
     entries += [Metadata(path=folder, is_dir=True) for folder in folders]
     entries.sort(key=lambda entry: entry.path)
-    return Page(entries, root.findtext("NextMarker") or "")
+    return entries, root.findtext("NextMarker") or None
 
 
-def _listed(blob: ElementTree.Element) -> Metadata:
+def _entry_of(blob: ElementTree.Element) -> Metadata:
     found = {item.tag: item.text or "" for item in blob.iterfind("Properties/*")}
     metadata = blob.iterfind("Metadata/*")
     user = {user_name(item.tag): item.text or "" for item in metadata}
@@ -175,7 +170,7 @@ def _listed(blob: ElementTree.Element) -> Metadata:
         path=key,
         size=int(found.get("Content-Length") or 0),
         is_dir=key.endswith("/"),
-        etag=plain(found.get("Etag")),
+        etag=unquote_etag(found.get("Etag")),
         last_modified=_moment(found.get("Last-Modified")),
         content_type=found.get("Content-Type") or None,
         content_encoding=found.get("Content-Encoding") or None,
@@ -197,10 +192,10 @@ class BlockList:
     uncommitted: tuple[tuple[str, int], ...] = ()
 
 
-@_readable
+@_map_unreadable
 def block_list_of(body: bytes) -> BlockList:
     """What Get Block List answers."""
-    root = _parsed(body)
+    root = _parse(body)
     return BlockList(
         tuple(_blocks(root, "CommittedBlocks/Block")),
         tuple(_blocks(root, "UncommittedBlocks/Block")),
@@ -212,20 +207,20 @@ def _blocks(root: ElementTree.Element, path: str) -> Iterator[tuple[str, int]]:
         yield block.findtext("Name") or "", int(block.findtext("Size") or 0)
 
 
-def latest(ids: list[str]) -> bytes:
+def block_list_body(ids: list[str]) -> bytes:
     """The body of Put Block List. ``Latest`` makes a repeat after a lost answer succeed again."""
     listed = "".join(f"<Latest>{each}</Latest>" for each in ids)
     return f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'.encode()
 
 
-@_readable
+@_map_unreadable
 def tags_of(body: bytes) -> dict[str, str]:
     """What Get Blob Tags answers."""
-    found = _parsed(body).iterfind("TagSet/Tag")
+    found = _parse(body).iterfind("TagSet/Tag")
     return {tag.findtext("Key") or "": tag.findtext("Value") or "" for tag in found}
 
 
-def _parsed(body: bytes) -> ElementTree.Element:
+def _parse(body: bytes) -> ElementTree.Element:
     return ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
 
 

@@ -10,16 +10,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from calque.errors import ConditionNotMatch, InvalidInput, ResourceExhausted, Unavailable
-from calque.operator.chunks import regroup
 from calque.operator.drivers.verbs import CommitConflict
 from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
 from calque.operator.options import WriteOptions
-from calque.operator.services.azblob import blocks, marker, resource
+from calque.operator.services.azblob import blocks, resource
 from calque.operator.services.azblob.blocks import Block
-from calque.operator.services.azblob.errors import not_met
-from calque.operator.services.azblob.requests import Requests
+from calque.operator.services.azblob.client import Client
+from calque.operator.services.azblob.marker import find_marked
 from calque.operator.services.azblob.staging import Staging
+from calque.operator.services.azblob.stat import stat_made
+from calque.operator.services.conditional import condition_error, new_mark, send_marked
+from calque.operator.services.pieces import whole_or_pieces
 from calque.values import MIB, Metadata
 
 PIECE = 8 * MIB
@@ -30,10 +32,10 @@ PIECE = 8 * MIB
 class Upload:
     """One write. Its conditions are checked by the service at the moment of the commit."""
 
-    requests: Requests
+    client: Client
     path: str
     options: WriteOptions
-    _mark: str = field(default_factory=marker.fresh)
+    _mark: str = field(default_factory=new_mark)
     _piece: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,12 +45,12 @@ class Upload:
 
     def send(self, chunks: Iterable[bytes]) -> Metadata:
         """Write all chunks; an error out of them passes through and nothing is left."""
-        pieces = regroup(chunks, self._piece)
-        first = next(pieces, b"")
-        second = next(pieces, None) if len(first) == self._piece else None
-        if second is None:
-            return self._whole(first)
-        return self._in_blocks(_joined(first, second, pieces))
+        data = whole_or_pieces(chunks, self._piece)
+        return self._send_whole(data) if isinstance(data, bytes) else self._send_blocks(data)
+
+    @property
+    def _location(self) -> str:
+        return self.client.location(self.path)
 
     @property
     def _conditional(self) -> bool:
@@ -64,44 +66,42 @@ class Upload:
             **condition_headers(options.if_not_exists, options.if_match),
         }
 
-    def _whole(self, data: bytes) -> Metadata:
+    def _send_whole(self, data: bytes) -> Metadata:
         digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
         headers = {**self._headers(), "x-ms-blob-type": "BlockBlob", "Content-MD5": digest}
-        client, key, attempts = self.requests.client, self.requests.key(self.path), 0
 
         def request(call: Call) -> Answer:
-            nonlocal attempts
-            attempts += 1
-            location = self.requests.location(self.path)
-            return client.ask(call, location, "PUT", key, headers=headers, body=data)
+            return self.client.ask(call, self.path, "PUT", headers=headers, body=data)
+
+        def find_made() -> Metadata | None:
+            return find_marked(self.client, self.path, self._mark)
 
         try:
-            answer = self.requests.chain.send("write", self.path, request)
+            answer = send_marked(self.client.chain, "write", self.path, request, find_made)
         except ConditionNotMatch as error:
-            # The answer of an earlier attempt may have been lost after it had made the blob.
-            made = marker.made_by(self.requests, self.path, self._mark) if attempts > 1 else None
-            if made is not None:
-                return made
-            where, fresh = self.requests.location(self.path), self.options.if_not_exists
-            raise not_met(where, if_not_exists=fresh) from error
-        return self.requests.made(self.path, answer, len(data))
+            fresh = self.options.if_not_exists
+            raise condition_error(self._location, if_not_exists=fresh) from error
+        if isinstance(answer, Metadata):
+            return answer
+        return stat_made(self.client, self.path, answer, len(data))
 
-    def _in_blocks(self, pieces: Iterator[bytes]) -> Metadata:
-        staging = Staging(self.requests, self.path, blocks.fresh())
+    def _send_blocks(self, pieces: Iterator[bytes]) -> Metadata:
+        staging = Staging(self.client, self.path, blocks.new_write())
         headers = self._headers()
         try:
             count, size = self._stage(staging, pieces)
             return staging.commit(count, size, headers)
         except CommitConflict as error:
             # The chunks are spent: they cannot be staged again.
-            raise self._lost(error) from error
+            raise self._conflict_error(error) from error
         except BaseException as error:
             staging.discard_after(error)
-            if isinstance(error, InvalidInput) and (why := staging.in_the_way(error)) is not None:
+            why = staging.explain_refusal(error) if isinstance(error, InvalidInput) else None
+            if why is not None:
                 raise why from error
             raise
 
-    def _lost(self, conflict: CommitConflict) -> Exception:
+    def _conflict_error(self, conflict: CommitConflict) -> Exception:
         if self._conditional:
             return ConditionNotMatch(str(conflict), hint="The other write stands.")
         return Unavailable(str(conflict), hint="The other write stands. Write again.")
@@ -115,7 +115,7 @@ class Upload:
                     count, size = count + 1, size + len(piece)
                     if count > blocks.LIMITS.most:
                         raise ResourceExhausted(
-                            f"{self.requests.location(self.path)} is more than "
+                            f"{self._location} is more than "
                             f"{blocks.LIMITS.most} blocks of {self._piece} bytes",
                             hint="Say how large it is (size_hint), so that blocks can be larger.",
                         )
@@ -132,7 +132,7 @@ class Upload:
 
     def _put_block(self, block: Block, data: bytes) -> None:
         digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-        self.requests.about(
+        self.client.send(
             "write_part",
             self.path,
             "PUT",
@@ -146,10 +146,4 @@ def condition_headers(if_not_exists: bool, if_match: str | None) -> dict[str, st
     """The conditions on a target."""
     if if_not_exists:
         return {"If-None-Match": "*"}
-    return {"If-Match": resource.quoted(if_match)} if if_match is not None else {}
-
-
-def _joined(first: bytes, second: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield second
-    yield from rest
+    return {"If-Match": resource.quote_etag(if_match)} if if_match is not None else {}

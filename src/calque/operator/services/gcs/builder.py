@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calque.operator.layers.chain import Chain
-from calque.operator.services.gcs.client import GcsClient
+from calque.operator.services.gcs.client import Client, Link
 from calque.operator.services.gcs.config import SECRETS, GcsConfig
 from calque.operator.services.gcs.service import GcsService
 from calque.operator.uri import ServiceUri
@@ -16,4 +16,4 @@ __all__ = ["SECRETS", "build"]
 def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> GcsService:
     """The service behind ``gs://bucket/root``. Nothing is sent."""
     config = GcsConfig.of(uri.host, uri.path.strip("/"), options)
-    return GcsService(config, GcsClient(config), chain)
+    return GcsService(Client(Link(config), chain))

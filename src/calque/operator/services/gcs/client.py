@@ -1,40 +1,38 @@
-"""One request of the JSON API: signed, sent, and refused or returned."""
+"""Requests of the JSON API: signed, sent through the layers, and refused or returned."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from calque.errors import Unexpected
+from calque.operator import paths
 from calque.operator.http.exchange import Answer, Body, Wire
-from calque.operator.layers.chain import Call
+from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.gcs.config import GcsConfig
 from calque.operator.services.gcs.credentials import Credentials
-from calque.operator.services.gcs.errors import refusal
+from calque.operator.services.gcs.errors import error_of
 
 Query = Mapping[str, str | int | None]
 
 
-class GcsClient:
-    """Connections and credentials of one endpoint, shared by services and their layers."""
+class Link:
+    """Connections and credentials of one endpoint, shared by clients and their layers."""
 
     def __init__(self, config: GcsConfig) -> None:
-        self._config = config
+        self.config = config
+        self.credentials = Credentials(config)
         self._wire = Wire(config.endpoint, ca_bundle=config.ca_bundle)
         self._base = urlsplit(config.endpoint).path.rstrip("/")
-        self._credentials = Credentials(config)
-
-    @property
-    def endpoint(self) -> str:
-        return self._config.endpoint
 
     def url(self, path: str, query: Query) -> str:
         """The target of an API path; parameters that are None are left out."""
         given = {name: value for name, value in query.items() if value is not None}
-        if self._config.user_project is not None:
-            given["userProject"] = self._config.user_project
+        if self.config.user_project is not None:
+            given["userProject"] = self.config.user_project
         tail = f"?{urlencode(given, quote_via=quote)}" if given else ""
         return f"{self._base}{path}{tail}"
 
@@ -49,33 +47,59 @@ class GcsClient:
     ) -> Answer:
         """Send one request; the answer may be a refusal."""
         signed = {"Accept": "application/json", **(headers or {})}
-        self._credentials.sign(signed)
+        self.credentials.sign(signed)
         return self._wire.exchange(method, url, signed, body, call=call)
 
     def open(self, call: Call, url: str, headers: Mapping[str, str]) -> tuple[Answer, Body]:
         """Ask for bytes; they are read as the iterator is."""
         signed = dict(headers)
-        self._credentials.sign(signed)
+        self.credentials.sign(signed)
         return self._wire.open(url, signed, call=call)
-
-    def ask(
-        self,
-        call: Call,
-        location: str,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-    ) -> dict[str, Any]:
-        """Send one request and return the JSON object of its success; raise its refusal."""
-        answer = self.exchange(call, method, url, headers=headers, body=body)
-        if not 200 <= answer.status < 300:
-            raise refusal(answer, location, call.verb)
-        return {} if method == "DELETE" else document(answer, location)
 
     def close(self) -> None:
         self._wire.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What every verb needs: where objects are, and a way to ask through the layers."""
+
+    link: Link
+    chain: Chain
+
+    @property
+    def bucket(self) -> str:
+        return self.link.config.bucket
+
+    def key(self, path: str) -> str:
+        return paths.join(self.link.config.root, paths.unicode_path(path))
+
+    def location(self, path: str) -> str:
+        return f"gs://{self.bucket}/{self.key(path)}"
+
+    def send(
+        self,
+        verb: str,
+        path: str,
+        method: str,
+        query: Query,
+        *,
+        listed: bool = False,
+    ) -> dict[str, Any]:
+        """Ask about one object (``listed``: about those of its bucket); the JSON of the answer."""
+        target = objects_path(self.bucket) if listed else object_path(self.bucket, self.key(path))
+        url, location = self.link.url(target, query), self.location(path)
+
+        def request(call: Call) -> dict[str, Any]:
+            answer = self.link.exchange(call, method, url)
+            if not 200 <= answer.status < 300:
+                raise error_of(answer, location, verb)
+            return {} if method == "DELETE" else document(answer, location)
+
+        return self.chain.send(verb, path, request)
+
+    def close(self) -> None:
+        self.link.close()
 
 
 def document(answer: Answer, location: str) -> dict[str, Any]:
@@ -95,6 +119,11 @@ def document(answer: Answer, location: str) -> dict[str, Any]:
     return parsed
 
 
-def object_path(bucket: str, key: str, prefix: str = "") -> str:
+def objects_path(bucket: str) -> str:
+    """The API path of a bucket's objects."""
+    return f"/storage/v1/b/{quote(bucket, safe='')}/o"
+
+
+def object_path(bucket: str, key: str) -> str:
     """The API path of an object; its name is one path segment, fully encoded."""
-    return f"{prefix}/storage/v1/b/{quote(bucket, safe='')}/o/{quote(key, safe='')}"
+    return f"{objects_path(bucket)}/{quote(key, safe='')}"

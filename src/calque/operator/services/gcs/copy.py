@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 from calque.errors import (
     CalqueError,
     CheckpointInvalid,
-    ConditionNotMatch,
     NotFound,
     Unexpected,
 )
@@ -26,11 +25,18 @@ from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
-from calque.operator.services.gcs import marker
-from calque.operator.services.gcs.client import document, object_path
-from calque.operator.services.gcs.errors import BucketMissing, is_missing_bucket, not_met, refusal
-from calque.operator.services.gcs.requests import Requests
+from calque.operator.services.carry import metadata_to_carry
+from calque.operator.services.conditional import (
+    condition_error,
+    new_mark,
+    send_marked,
+    source_error,
+)
+from calque.operator.services.gcs.client import Client, document, object_path
+from calque.operator.services.gcs.errors import BucketMissing, error_of, is_missing_bucket
+from calque.operator.services.gcs.marker import add_mark, find_marked
 from calque.operator.services.gcs.resource import body_of, metadata_of
+from calque.operator.services.gcs.stat import find_generation, stat
 from calque.values import MIB, Metadata
 
 
@@ -42,12 +48,12 @@ class SourceGone(NotFound):
 class GcsCopy:
     """The rewrite of one object; ``id`` is this copy's own and travels in its checkpoint."""
 
-    origin: Requests
-    into: Requests
+    origin: Client
+    into: Client
     source: Metadata
     target: str
     options: CopyOptions
-    id: str = field(default_factory=marker.fresh)
+    id: str = field(default_factory=new_mark)
     _condition: str | None = None
 
     @property
@@ -56,34 +62,30 @@ class GcsCopy:
 
     def rewrite(self, token: str | None) -> Rewritten:
         """One call. Parameters and body are the same in each, as the service demands."""
-        url, body, attempts = self._url(token), self._body(), 0
+        url, body = self._url(token), self._body()
+        headers = {"Content-Type": "application/json"}
 
         def request(call: Call) -> Rewritten:
-            nonlocal attempts
-            attempts += 1
-            answer = self.into.client.exchange(
-                call, "POST", url, headers={"Content-Type": "application/json"}, body=body
-            )
+            answer = self.into.link.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status != 200:
-                raise self._refusal(answer, token)
-            return self._reply(document(answer, self._location))
+                raise self._error_of(answer, token)
+            return self._read_reply(document(answer, self._location))
 
         try:
-            return self.into.chain.send("rewrite", self.target, request, slow=True)
-        except ConditionNotMatch:
-            # The answer of an earlier attempt may have been lost after it had made the target.
-            made = self.committed() if attempts > 1 else None
-            if made is None:
-                raise
-            return Rewritten(self.source.size, self.source.size, None, made)
+            done = send_marked(
+                self.into.chain, "rewrite", self.target, request, self.committed, slow=True
+            )
         except SourceGone as error:
-            raise self._source_gone() from error
+            raise self._explain_missing() from error
+        if isinstance(done, Metadata):
+            return Rewritten(self.source.size, self.source.size, None, done)
+        return done
 
     def committed(self) -> Metadata | None:
         """The target, if it bears this copy's mark."""
         if not self._conditional:
             return None
-        return marker.made_by(self.into, self.target, self.id)
+        return find_marked(self.into, self.target, self.id)
 
     @property
     def _location(self) -> str:
@@ -100,14 +102,14 @@ class GcsCopy:
             "maxBytesRewrittenPerCall": None if chunk is None else -(-chunk // MIB) * MIB,
             "rewriteToken": token,
         }
-        return self.into.client.url(f"{source}/rewriteTo/b/{bucket}/o/{target}", query)
+        return self.into.link.url(f"{source}/rewriteTo/b/{bucket}/o/{target}", query)
 
     def _target_generation(self) -> str | None:
         if self.options.if_not_exists:
             return "0"
         if self._condition is None:
             # Looked up once: every call of a rewrite must carry the same condition.
-            self._condition = self.into.generation_of(self.target, self.options.if_match)
+            self._condition = find_generation(self.into, self.target, self.options.if_match)
         return self._condition
 
     def _body(self) -> bytes:
@@ -115,18 +117,14 @@ class GcsCopy:
         options = self.options
         if options.carry_metadata and not options.carry_class and not self._conditional:
             return b""
-        carried = self.source if options.carry_metadata else Metadata(path=self.source.path)
-        if not options.carry_class:
-            carried = replace(carried, storage_class=None)
-        elif not options.carry_metadata:
-            carried = replace(carried, storage_class=self.source.storage_class)
+        carried = metadata_to_carry(self.source, options)
         # Without a type the service would take the body for empty and keep the source's metadata.
         resource = {"contentType": "application/octet-stream", **body_of(carried)}
         if self._conditional:
-            resource = marker.marked(resource, self.id)
+            resource = add_mark(resource, self.id)
         return json.dumps(resource).encode()
 
-    def _reply(self, reply: Mapping[str, Any]) -> Rewritten:
+    def _read_reply(self, reply: Mapping[str, Any]) -> Rewritten:
         try:
             copied, total = int(reply["totalBytesRewritten"]), int(reply["objectSize"])
             done = bool(reply["done"])
@@ -137,37 +135,34 @@ class GcsCopy:
             ) from error
         return Rewritten(copied, total, None if done else reply.get("rewriteToken"), made)
 
-    def _refusal(self, answer: Answer, token: str | None) -> CalqueError:
+    def _error_of(self, answer: Answer, token: str | None) -> CalqueError:
         if token is not None and answer.status in (400, 410):
             return CheckpointInvalid(
                 f"GCS no longer takes the token of the copy to {self._location}",
                 hint="Tokens live for a week and belong to one copy. Copy anew.",
             )
         if answer.status == 412:
-            return not_met(self._location, if_not_exists=self.options.if_not_exists)
+            return condition_error(self._location, if_not_exists=self.options.if_not_exists)
         if answer.status == 404 and not is_missing_bucket(answer):
             return SourceGone(f"the source of {self._location} is not there any more")
-        return refusal(answer, self._location, "copy to")
+        return error_of(answer, self._location, "copy to")
 
-    def _source_gone(self) -> CalqueError:
-        """The pinned generation is not there any more: replaced, or deleted?"""
+    def _explain_missing(self) -> CalqueError:
+        """What a 404 means: the source was replaced or deleted, or there is no target bucket."""
         where = self.origin.location(self.source.path)
         try:
-            found = self.origin.stat(self.source.path, self.source.version)
+            found = stat(self.origin, self.source.path, self.source.version)
         except NotFound:
             found = None
         if found is not None and found.version == self.source.version:
-            return self._no_target()
+            return self._missing_target()
         try:
-            self.origin.stat(self.source.path)
+            stat(self.origin, self.source.path)
         except NotFound:
-            return NotFound(f"the source {where} was deleted before it was copied")
-        return ConditionNotMatch(
-            f"the source {where} was replaced before it was copied",
-            hint="Copy again to get the new object; the target is untouched.",
-        )
+            return source_error(where, deleted=True)
+        return source_error(where, deleted=False)
 
-    def _no_target(self) -> CalqueError:
+    def _missing_target(self) -> CalqueError:
         """The source is as it was: what the service does not find is where the copy goes."""
         bucket = f"gs://{self.into.bucket}"
         return BucketMissing(
@@ -187,13 +182,13 @@ class GcsRewriteDriver(RewriteDriver):
         return {**super().state(), "copy": self._id}
 
 
-def driver_of(verbs: GcsCopy) -> CopyDriver:
-    """Rewrite serves every size: a small object, or a near one, takes a single call."""
-    return GcsRewriteDriver(verbs, verbs.source.size)
+def make_driver(verbs: GcsCopy, state: Mapping[str, Any] | None = None) -> CopyDriver:
+    """The driver of a copy; with a state, of the earlier copy whose token and id it holds.
 
-
-def resumed_driver(verbs: GcsCopy, state: Mapping[str, Any]) -> CopyDriver:
-    """The driver of an earlier copy, from its token and its id."""
+    Rewrite serves every size: a small object, or a near one, takes a single call.
+    """
+    if state is None:
+        return GcsRewriteDriver(verbs, verbs.source.size)
     if state.get("driver") != "rewrite" or not isinstance(state.get("copy"), str):
         raise CheckpointInvalid("the checkpoint is not one of a GCS copy")
     verbs.id = state["copy"]

@@ -15,7 +15,7 @@ from google.auth import identity_pool
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 from google.oauth2 import service_account
 
-from calque.errors import CalqueError, PermissionDenied, Unavailable
+from calque.errors import CalqueError, PermissionDenied, Unavailable, Unsupported
 from calque.operator.services.gcs.config import GcsConfig
 
 SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
@@ -42,28 +42,44 @@ class Credentials:
             return
         found = self._found
         if found is None or not found.valid:
-            found = self._renewed()
+            found = self._load(renew=True)
         found.apply(headers)
 
-    def _renewed(self) -> Any:
+    def service_account(self) -> service_account.Credentials:
+        """The account whose key signs requests for others; Unsupported where no key is held."""
+        found = None if self._config.token is not None else self._load(renew=False)
+        if not isinstance(found, service_account.Credentials):
+            raise Unsupported(
+                "GCS signs requests for others by the key of a service account alone, and these "
+                "credentials hold none",
+                hint="Open the bucket with key_file=… (or GOOGLE_APPLICATION_CREDENTIALS), the "
+                "JSON file of a service account.",
+            )
+        return found
+
+    def _load(self, *, renew: bool) -> Any:
+        """What was found, with a token that is good where one is asked for.
+
+        One thread at a time: the others would each fetch a token of their own.
+        """
         with self._lock:
             try:
                 if self._found is None:
                     self._found = self._find()
-                if not self._found.valid:
+                if renew and not self._found.valid:
                     self._found.refresh(google.auth.transport.requests.Request())
             except (GoogleAuthError, OSError, ValueError) as error:
-                raise _mapped(error) from error
+                raise _error_of(error) from error
             return self._found
 
     def _find(self) -> Any:
         if self._config.key_file is not None:
-            return _from_file(self._config.key_file)
+            return _load_file(self._config.key_file)
         found, _ = google.auth.default(scopes=[SCOPE])
         return found
 
 
-def _from_file(path: str) -> Any:
+def _load_file(path: str) -> Any:
     """The credentials in a JSON file that the caller has named."""
     info = json.loads(Path(path).read_text())
     loaders: dict[str, Callable[..., Any]] = {
@@ -77,7 +93,7 @@ def _from_file(path: str) -> Any:
     return loaders[kind](info, scopes=[SCOPE])
 
 
-def _mapped(error: Exception) -> CalqueError:
+def _error_of(error: Exception) -> CalqueError:
     if isinstance(error, DefaultCredentialsError):
         return PermissionDenied("no usable Google Cloud credentials were found", hint=_HINT)
     if isinstance(error, TransportError):

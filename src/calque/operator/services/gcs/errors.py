@@ -22,8 +22,8 @@ from calque.errors import (
 )
 from calque.operator.http.exchange import Answer, retry_after
 from calque.operator.http.redact import first_line
-
-Kind = type[CalqueError]
+from calque.operator.services import statuses
+from calque.operator.services.statuses import Kind, kind_of
 
 REASONS: Mapping[str, Kind] = MappingProxyType(
     {
@@ -106,26 +106,10 @@ REASONS: Mapping[str, Kind] = MappingProxyType(
 
 STATUSES: Mapping[int, Kind] = MappingProxyType(
     {
-        304: ConditionNotMatch,
-        400: InvalidInput,
-        401: PermissionDenied,
-        403: PermissionDenied,
-        404: NotFound,
-        405: Unsupported,
-        408: TimedOut,
+        **statuses.STATUSES,
         409: AlreadyExists,
         410: NotFound,
-        411: InvalidInput,
-        412: ConditionNotMatch,
-        413: ResourceExhausted,
-        416: InvalidInput,
-        429: RateLimited,
         499: Unavailable,
-        500: Unavailable,
-        501: Unsupported,
-        502: Unavailable,
-        503: Unavailable,
-        504: TimedOut,
     }
 )
 
@@ -145,7 +129,7 @@ class BucketMissing(NotFound):
     """Not the object is missing but its bucket."""
 
 
-def refusal(answer: Answer, location: str, verb: str) -> CalqueError:
+def error_of(answer: Answer, location: str, verb: str) -> CalqueError:
     """The error for an answer that is no success, naming what was asked of which object."""
     reason, message = _reason(answer)
     kind = _kind(answer.status, reason)
@@ -175,11 +159,7 @@ def _kind(status: int, reason: str) -> Kind:
         return PermissionDenied
     # A rate limit that comes as 403 must not be taken for a lack of rights.
     known = REASONS.get(reason)
-    if known is not None:
-        return known
-    if status >= 500:
-        return STATUSES.get(status, Unavailable)
-    return STATUSES.get(status, Unexpected)
+    return known if known is not None else kind_of(status, STATUSES)
 
 
 def _reason(answer: Answer) -> tuple[str, str]:
@@ -191,13 +171,3 @@ def _reason(answer: Answer) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         text = first_line(answer.body[:1000].decode("utf-8", "replace"))
         return "", "" if text.startswith("<") else text
-
-
-def not_met(location: str, *, if_not_exists: bool) -> ConditionNotMatch:
-    """The error for a condition on a target that was false."""
-    if if_not_exists:
-        return ConditionNotMatch(f"{location} exists already", hint="It was left as it is.")
-    return ConditionNotMatch(
-        f"{location} is not the object that if_match names",
-        hint="It was created, replaced or deleted since; nothing was changed.",
-    )

@@ -1,35 +1,28 @@
-"""The mark of a conditional request, by which it knows its own work again.
+"""The mark of a conditional request: an entry of user metadata that calque hides from its callers.
 
-A conditional write whose answer was lost meets its own object when it is repeated, and the service
-answers that the condition is false. The mark, one entry of user metadata that calque hides from its
-callers, tells that from a race that was lost.
+See ``calque.operator.services.conditional`` for what it is good for.
 """
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from calque.errors import NotFound
-from calque.operator.services.gcs.requests import Requests
+from calque.operator.services.gcs.client import Client
 from calque.operator.services.gcs.resource import MARK, metadata_of
+from calque.operator.services.gcs.stat import get_resource
 from calque.values import Metadata
 
 
-def fresh() -> str:
-    """An id nobody else has."""
-    return secrets.token_hex(12)
-
-
-def marked(resource: dict[str, Any], mark: str) -> dict[str, Any]:
+def add_mark(resource: dict[str, Any], mark: str) -> dict[str, Any]:
     """The resource with the mark in its user metadata."""
     return {**resource, "metadata": {**resource.get("metadata", {}), MARK: mark}}
 
 
-def made_by(requests: Requests, path: str, mark: str) -> Metadata | None:
+def find_marked(client: Client, path: str, mark: str) -> Metadata | None:
     """The object, if it bears the mark."""
     try:
-        resource = requests.resource(path)
+        resource = get_resource(client, path)
     except NotFound:
         return None
     if (resource.get("metadata") or {}).get(MARK) != mark:

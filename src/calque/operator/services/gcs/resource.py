@@ -16,11 +16,6 @@ EXPIRES = "calque-expires"
 MARK = "calque-request"
 """The mark of a conditional request; see ``marker``."""
 
-LISTED = (
-    "nextPageToken,prefixes,items(name,size,generation,updated,storageClass,crc32c,"
-    "contentType,contentEncoding,contentLanguage,contentDisposition,cacheControl,metadata)"
-)
-
 
 def metadata_of(resource: Mapping[str, Any], path: str) -> Metadata:
     """What calque knows of an object, from its resource."""

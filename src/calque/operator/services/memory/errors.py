@@ -39,6 +39,6 @@ class Refused(Exception):
         self.code: Code = code
 
 
-def mapped(refused: Refused, location: str) -> CalqueError:
+def error_of(refused: Refused, location: str) -> CalqueError:
     """The error that a refusal becomes."""
     return ERRORS[refused.code](f"{location}: {refused}")

@@ -55,7 +55,7 @@ class MemoryStore:
         self._objects: dict[str, list[Stored]] = {}
         self._order: list[bytes] = []
         self._uploads: dict[str, Upload] = {}
-        self._committed: dict[str, Metadata] = {}
+        self._committed: dict[str, Metadata] = {}  # by upload: a repeated commit finds its work
         self._numbers = itertools.count(1)
 
     def get(self, key: str, version: str | None = None) -> Stored:
@@ -73,7 +73,7 @@ class MemoryStore:
                 return stored
         raise Refused("NoSuchVersion", f"there is no version {version}")
 
-    def pinned(self, key: str, etag: str | None, version: str | None) -> Stored:
+    def get_pinned(self, key: str, etag: str | None, version: str | None) -> Stored:
         """The object if it is still the one that is meant."""
         stored = self.get(key, version)
         if etag is not None and stored.metadata.etag != etag:
@@ -173,7 +173,7 @@ class MemoryStore:
             self._committed[upload] = metadata
             return metadata
 
-    def made_by(self, upload: str) -> Metadata | None:
+    def find_made(self, upload: str) -> Metadata | None:
         with self._lock:
             return self._committed.get(upload)
 

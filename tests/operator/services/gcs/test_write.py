@@ -7,7 +7,7 @@ import pytest
 
 from calque.errors import CalqueError, ConditionNotMatch, PermissionDenied
 from calque.operator import Operator
-from calque.operator.services.gcs import write as upload
+from calque.operator.services.gcs import write
 from calque.values import KIB
 from tests.servers.gcs_fake import GcsFake
 from tests.servers.gcs_fake.replies import Reply as FakeReply
@@ -22,7 +22,7 @@ DATA = bytes(range(256)) * (3 * KIB) + b"tail"
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions of few bytes."""
-    monkeypatch.setattr(upload, "PIECE", PIECE)
+    monkeypatch.setattr(write, "PIECE", PIECE)
 
 
 @pytest.mark.parametrize(

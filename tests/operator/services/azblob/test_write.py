@@ -7,7 +7,7 @@ import pytest
 
 from calque.errors import ConditionNotMatch, Unavailable
 from calque.operator import Operator
-from calque.operator.services.azblob import write as upload
+from calque.operator.services.azblob import write
 from calque.values import KIB
 from tests.operator.services.azblob.conftest import Account
 from tests.servers.proxy import Fault, FaultProxy, Reply
@@ -19,7 +19,7 @@ DATA = bytes(range(256)) * 500 + b"tail"
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of few bytes."""
-    monkeypatch.setattr(upload, "PIECE", PIECE)
+    monkeypatch.setattr(write, "PIECE", PIECE)
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
