@@ -33,9 +33,9 @@ class CheckpointFile:
         return cls(state_folder() / f"{digest[:40]}.json")
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep other processes from the same copy; ConditionNotMatch while one is at it."""
-        with self._kept():
+        with self._map_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
             descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
@@ -47,14 +47,14 @@ class CheckpointFile:
 
     def read(self) -> bytes | None:
         """The envelope as it was written; None when there is none."""
-        with self._kept(), suppress(FileNotFoundError):
+        with self._map_errors(), suppress(FileNotFoundError):
             return self.path.read_bytes()
         return None
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Replace the envelope in one moment; a crash leaves the old one or the new one."""
         fresh = self.path.with_suffix(".new")
-        with self._kept():
+        with self._map_errors():
             with open(fresh, "w", opener=_private) as file:
                 file.write(checkpoint.to_json())
                 file.flush()
@@ -63,11 +63,11 @@ class CheckpointFile:
 
     def remove(self) -> None:
         """Forget the copy."""
-        with self._kept():
+        with self._map_errors():
             self.path.unlink(missing_ok=True)
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
+    def _map_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from calque._version import __version__
+from calque.cli.locations import Location, Options
 from calque.cli.output import JsonFlag, as_json, say, table
-from calque.cli.places import Options, Place
 from calque.config import load_settings, mask_url, state_folder
 from calque.errors import CalqueError, Unsupported
 from calque.operator.service import Probing
@@ -80,7 +80,7 @@ def doctor(
       calque doctor --prepare
     """
     if location is not None:
-        _try_out(Place.of(location, option), json=json)
+        _try_out(Location.of(location, option), json=json)
         return
     if prepare_spark:
         made = prepare()
@@ -93,7 +93,7 @@ def doctor(
     table(["", "what", "found", "what to do"], rows)
 
 
-def _try_out(place: Place, *, json: bool) -> None:
+def _try_out(place: Location, *, json: bool) -> None:
     """What the server at a place does, and the options that say so."""
     service = place.operator.service
     if not isinstance(service, Probing):

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.output import JsonFlag, printable, size
-from calque.cli.places import Location, Options, Place
 from calque.errors import NotFound
 from calque.values import Metadata
 
@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 @app.command()
 def ls(
-    location: Location = ".",
+    location: LocationArgument = ".",
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="All objects below, not one level.")
     ] = False,
@@ -40,7 +40,7 @@ def ls(
 
     - `calque ls -rl ./warehouse` shows every file below with size and time
     """
-    place = Place.of(location, option)
+    place = Location.of(location, option)
     base = place.prefix.rpartition("/")[0]
     base = f"{base}/" if base else ""
     entries = islice(_entries(place, base, start_after, recursive), limit)
@@ -51,7 +51,7 @@ def ls(
         print(_line(entry, entry.path[len(base) :], long))
 
 
-def _entries(place: Place, base: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
+def _entries(place: Location, base: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
     if place.is_local and place.path and not place.prefix.endswith("/"):
         yield place.operator.stat(place.path)
         return
@@ -64,7 +64,7 @@ def _entries(place: Place, base: str, start_after: str, recursive: bool) -> Iter
         _refuse_missing(place)
 
 
-def _refuse_missing(place: Place) -> None:
+def _refuse_missing(place: Location) -> None:
     """An empty directory is fine, one that is not there is a mistyped name."""
     if place.is_local and not place.is_local_directory:
         raise NotFound(f"{place.location} does not exist")
@@ -77,7 +77,7 @@ def _line(entry: Metadata, name: str, long: bool) -> str:
     return f"{'' if entry.is_dir else size(entry.size):>12}  {when:<19}  {printable(name)}"
 
 
-def _print_json(place: Place, entries: Iterator[Metadata]) -> None:
+def _print_json(place: Location, entries: Iterator[Metadata]) -> None:
     """One document, an entry a line, written as entries come."""
     print("[", end="")
     for index, entry in enumerate(entries):

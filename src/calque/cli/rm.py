@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.locations import Location, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, say
-from calque.cli.places import Options, Place
 from calque.errors import CalqueError, NotFound, Unsupported
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -42,7 +42,7 @@ def rm(
     failed: list[tuple[str, CalqueError]] = []
     for location in locations:
         try:
-            _delete(Place.of(location, option).file(), force, if_match)
+            _delete(Location.of(location, option).file(), force, if_match)
             deleted.append(location)
         except CalqueError as error:
             failed.append((location, error))
@@ -56,7 +56,7 @@ def rm(
         raise typer.Exit(PARTLY)
 
 
-def _delete(place: Place, force: bool, if_match: str | None) -> None:
+def _delete(place: Location, force: bool, if_match: str | None) -> None:
     if not force and not place.operator.exists(place.path):
         raise NotFound(f"{place.location} does not exist", hint="With --force this is no error.")
     place.operator.delete(place.path, if_match=if_match)

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, printable, say, size, table
-from calque.cli.places import Location, Options, Place
 from calque.cli.quantities import parse_duration
 from calque.errors import CalqueError
 from calque.operator import Leftover
@@ -29,7 +29,7 @@ class Swept:
 
 @app.command()
 def sweep(
-    location: Location,
+    location: LocationArgument,
     older_than: Annotated[
         str,
         typer.Option(metavar="TIME", help="Leave alone what is younger: it may still be resumed."),
@@ -49,7 +49,7 @@ def sweep(
 
     - `calque sweep ./warehouse --older-than 0s` removes every abandoned temporary file
     """
-    place = Place.of(location, option)
+    place = Location.of(location, option)
     before = datetime.now(UTC) - parse_duration(older_than)
     swept: list[Swept] = []
     failure: CalqueError | None = None
@@ -70,14 +70,14 @@ def sweep(
         raise typer.Exit(PARTLY)
 
 
-def _old(place: Place, before: datetime) -> Iterator[Leftover]:
+def _old(place: Location, before: datetime) -> Iterator[Leftover]:
     """Those of which it is known that they are old enough."""
     for found in place.operator.leftovers(place.prefix):
         if found.started is not None and found.started <= before:
             yield found
 
 
-def _sweep(place: Place, found: Leftover, dry_run: bool) -> Swept:
+def _sweep(place: Location, found: Leftover, dry_run: bool) -> Swept:
     if dry_run:
         return Swept(found, "found")
     try:

@@ -16,7 +16,7 @@ from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.chunks import Data, chunks_of
 from calque.operator.copier import Copier
-from calque.operator.copying import resume_copy, start_copy
+from calque.operator.copy import resume_copy, start_copy
 from calque.operator.directories import create_dir, remove_all
 from calque.operator.layers.chain import Chain, Layer
 from calque.operator.layers.default import default_layers
@@ -31,7 +31,7 @@ from calque.operator.options import (
     options_of,
 )
 from calque.operator.presign import PresignedRequest, PresignedVerb, presign
-from calque.operator.reading import open_reader, read_all, read_on, read_options
+from calque.operator.read import open_reader, read_all, read_on, read_options
 from calque.operator.registry import Opening
 from calque.operator.service import HasService, Leftover, Service, Versioned, require, service_of
 from calque.operator.uri import root_of, text_of
@@ -67,7 +67,7 @@ class Operator:
         chosen = default_layers() if layers is None else layers
         text = root_of(uri)
         service = registry.build(text, options, Chain(chosen))
-        return cls(service, opening=registry.opening(text, options, chosen))
+        return cls(service, opening=registry.opening_of(text, options, chosen))
 
     @classmethod
     def locate(
@@ -103,7 +103,7 @@ class Operator:
 
     def location(self, path: str = "") -> str:
         """The canonical URI of a path, free of secrets."""
-        return self._service.location(paths.checked(path))
+        return self._service.location(paths.valid_path(path))
 
     def layer(self, layer: Layer) -> Operator:
         """The same service with one more layer around every request; this operator is unchanged."""
@@ -111,11 +111,11 @@ class Operator:
         opening = self._opening
         if opening is not None:
             opening = Opening(opening.uri, opening.options, chain.layers)
-        return Operator(self._service.layered(chain), opening=opening)
+        return Operator(self._service.with_chain(chain), opening=opening)
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         """What is known of an object or directory (a path that ends in ``/``); else NotFound."""
-        if not paths.is_directory(paths.checked(path)):
+        if not paths.is_directory(paths.valid_path(path)):
             return self._service.stat(path, version=version)
         # The root is looked at too, so that a bucket that is not there is told.
         if next(self._service.list(path), None) is not None or path == "":
@@ -138,8 +138,8 @@ class Operator:
         Pages are fetched as they are needed. Not recursive: one level below the prefix, directories
         as ``is_dir`` entries whose path ends in ``/``.
         """
-        paths.checked(prefix)
-        paths.checked(start_after)
+        paths.valid_path(prefix)
+        paths.valid_path(start_after)
         return self._service.list(prefix, start_after=start_after, recursive=recursive)
 
     def list_versions(self, prefix: str = "") -> Iterator[Metadata]:
@@ -153,7 +153,7 @@ class Operator:
             self.capability.versions and isinstance(service, Versioned),
             "list versions",
         )
-        return cast(Versioned, service).list_versions(paths.checked(prefix))
+        return cast(Versioned, service).list_versions(paths.valid_path(prefix))
 
     def read(self, path: str, **options: Unpack[ReadKeywords]) -> bytes:
         """The bytes of an object, or ``length`` of them from ``offset``.
@@ -338,7 +338,7 @@ class Operator:
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """What killed copies have left under a prefix, found by our own marker."""
-        return self._service.leftovers(paths.checked(prefix))
+        return self._service.leftovers(paths.valid_path(prefix))
 
     def remove_leftover(self, leftover: Leftover) -> None:
         """Remove what a killed copy has left."""

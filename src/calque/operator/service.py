@@ -97,7 +97,7 @@ class Service(Protocol):
     def chain(self) -> Chain:
         """The layers that every request of this service passes through."""
 
-    def layered(self, chain: Chain) -> Service:
+    def with_chain(self, chain: Chain) -> Service:
         """The same service over the same connections, its requests passing through ``chain``."""
 
     def location(self, path: str) -> str:

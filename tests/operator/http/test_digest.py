@@ -22,14 +22,14 @@ def test_a_digest_of_pieces_is_that_of_the_whole(kind: str) -> None:
         digest = Digest([promised])
         for at in range(0, len(DATA), size):
             digest.update(DATA[at : at + size])
-        assert digest.broken() is None
+        assert digest.find_broken() is None
     wrong = Digest([promised])
     wrong.update(flip_a_bit(DATA))
-    assert wrong.broken() is not None
+    assert wrong.find_broken() is not None
     if kind in KNOWN:
         assert TRUE[kind](b"123456789") == KNOWN[kind]
 
 
 def test_a_digest_of_a_kind_that_nobody_knows_promises_nothing() -> None:
     """Servers may bring new ones."""
-    assert Digest([Checksum("xxh9000", "AAAA")]).broken() is None
+    assert Digest([Checksum("xxh9000", "AAAA")]).find_broken() is None

@@ -10,11 +10,11 @@ from calque.errors import CalqueError, CheckpointInvalid, ConditionNotMatch, Inv
 from calque.operator.drivers.finished import finished_state
 from calque.operator.drivers.part_queue import PartQueue, pool_for
 from calque.operator.drivers.parts_state import (
-    fitting,
     parts_of,
     parts_to_json,
     plan_of,
     plan_to_json,
+    select_fitting,
 )
 from calque.operator.drivers.verbs import CommitConflict, MultipartVerbs, Part
 from calque.values import Backoff, ByteRange, Metadata, PartPlan
@@ -63,7 +63,7 @@ class MultipartDriver:
         if upload is None:
             return driver
         try:
-            held = fitting(driver._plan, verbs.list_parts(str(upload)))
+            held = select_fitting(driver._plan, verbs.list_parts(str(upload)))
         except NotFound as error:
             driver._adopt_commit(str(upload), known, error)
             return driver
@@ -76,7 +76,7 @@ class MultipartDriver:
         self._held_before = sum(part.size for part in held.values())
 
     def _adopt_commit(self, upload: str, known: Mapping[int, Part], gone: NotFound) -> None:
-        self._result = self._verbs.committed(upload, list(known.values()))
+        self._result = self._verbs.find_committed(upload, list(known.values()))
         if self._result is None:
             raise CheckpointInvalid(
                 f"the upload {upload} of the checkpoint is gone: it was aborted or removed",
@@ -101,8 +101,8 @@ class MultipartDriver:
             raise
 
     def _advance(self) -> int | None:
-        upload = self._begun()
-        part = self._queued(upload).take()
+        upload = self._ensure_upload()
+        part = self._ensure_queue(upload).take()
         if part is not None:
             return self._count(part)
         try:
@@ -113,7 +113,7 @@ class MultipartDriver:
         self._settle()
         return None
 
-    def _begun(self) -> str:
+    def _ensure_upload(self) -> str:
         if self._upload is None:
             self._do(self._initiate)
         if self._upload is None:
@@ -137,7 +137,7 @@ class MultipartDriver:
             if self._pending.done():
                 self._pending = None
 
-    def _queued(self, upload: str) -> PartQueue:
+    def _ensure_queue(self, upload: str) -> PartQueue:
         if self._queue is None:
 
             def copy(number: int, span: ByteRange) -> Part:
@@ -162,7 +162,7 @@ class MultipartDriver:
                 self._result = self._verbs.complete(upload, parts)
             except NotFound:
                 # The answer to an earlier try of this commit may have been lost on its way.
-                self._result = self._verbs.committed(upload, parts)
+                self._result = self._verbs.find_committed(upload, parts)
                 if self._result is None:
                     raise
 
@@ -196,14 +196,14 @@ class MultipartDriver:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = self._pending = None
         if self._queue is not None:
-            self._done.update({part.number: part for part in self._queue.landed()})
+            self._done.update({part.number: part for part in self._queue.drain()})
             self._queue = None
 
     def _drop(self, upload: str) -> None:
         try:
             for attempt in range(1, _ABORT_ROUNDS + 1):
                 self._verbs.abort(upload)
-                if not self._listed(upload):
+                if not self._holds_parts(upload):
                     return
                 _ABORT_BACKOFF.sleep(attempt)
         except Exception as error:
@@ -213,7 +213,7 @@ class MultipartDriver:
         left.add_note(f"left behind: multipart upload {upload}")
         raise left
 
-    def _listed(self, upload: str) -> bool:
+    def _holds_parts(self, upload: str) -> bool:
         try:
             return bool(self._verbs.list_parts(upload))
         except NotFound:

@@ -55,7 +55,7 @@ class PartQueue:
                 return
             self._flying.add(self._pool.submit(self._copy, *following))
 
-    def landed(self) -> list[Part]:
+    def drain(self) -> list[Part]:
         """After the pool was shut down: parts that came through without having been taken."""
         return [
             each.result()

@@ -77,7 +77,7 @@ class RewriteDriver:
         except ConditionNotMatch:
             # A resumed copy may have been committed by its first process after the checkpoint:
             # then the target that stands in the way is its own.
-            made = self._verbs.committed() if self._resumed else None
+            made = self._verbs.find_committed() if self._resumed else None
             if made is None:
                 raise
             return Rewritten(self._total, self._total, None, made)

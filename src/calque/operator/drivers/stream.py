@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions, WriteOptions
-from calque.operator.reading import pinned_options, read_on
+from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service, Tagging, WriteAgain
 from calque.values import ByteRange, Metadata
 
@@ -188,7 +188,7 @@ class _Work:
 
     def _write(self, pipe: _Pipe) -> Metadata:
         options = write_options(self.source, self.options)
-        into = self.into.layered(self.into.chain.around(_Stopping(pipe)))
+        into = self.into.with_chain(self.into.chain.around(_Stopping(pipe)))
         return into.write(self.target, self._chunks(pipe), options)
 
     def _chunks(self, pipe: _Pipe) -> Iterator[bytes]:
@@ -213,7 +213,7 @@ class _Work:
             checksums=(known,) if known else (),
             verify=self.options.verify == "checksum",
         )
-        origin = self.origin.layered(self.origin.chain.around(_Stopping(pipe)))
+        origin = self.origin.with_chain(self.origin.chain.around(_Stopping(pipe)))
         for chunk in read_on(origin, self.source.path, options):
             if pipe.stopped:
                 raise Aborted("the copy was aborted")

@@ -78,13 +78,13 @@ class Route:
     proxy: str | None = None
 
     @property
-    def absolute(self) -> str:
+    def target_prefix(self) -> str:
         """What stands before the path in the request line: the origin, for a plain proxy."""
         return f"http://{self.host}" if self.proxy and self.scheme == "http" else ""
 
     def open(self, within: float | None = None) -> socket.socket:
         """A connected socket; OSError where the other side cannot be reached."""
-        opened = self._opened()
+        opened = self._prepare()
         if within is not None:
             opened.timeout = min(within, self.connect_timeout)
         opened.connect()
@@ -92,7 +92,7 @@ class Route:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
-    def _opened(self) -> http.client.HTTPConnection:
+    def _prepare(self) -> http.client.HTTPConnection:
         parts = urlsplit(f"{self.scheme}://{self.host}")
         via = urlsplit(self.proxy) if self.proxy else parts
         name, port = via.hostname or "", via.port
@@ -103,16 +103,18 @@ class Route:
             name, port or default, timeout=self.connect_timeout, context=self.tls
         )
         if self.proxy:
-            secure.set_tunnel(parts.hostname or "", parts.port or 443, _proxy_proof(self.proxy))
+            secure.set_tunnel(
+                parts.hostname or "", parts.port or 443, _proxy_authorization(self.proxy)
+            )
         return secure
 
     @property
-    def proof(self) -> dict[str, str]:
+    def proxy_headers(self) -> dict[str, str]:
         """Headers that a plain proxy wants on each request."""
-        return _proxy_proof(self.proxy) if self.proxy and self.scheme == "http" else {}
+        return _proxy_authorization(self.proxy) if self.proxy and self.scheme == "http" else {}
 
 
-def _proxy_proof(proxy: str) -> dict[str, str]:
+def _proxy_authorization(proxy: str) -> dict[str, str]:
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}
@@ -248,13 +250,13 @@ class Reply:
         self._connection = connection
         self._reader = reader
         self._chunked = _is_chunked(headers) and not empty
-        length = _stated_length(headers)
+        length = _content_length(headers)
         self._left: int | None = 0 if empty else length
         self._closing = closing or (self._left is None and not self._chunked)
         if self._left == 0 and not self._chunked:
-            self._done()
+            self._free_connection()
 
-    def _done(self) -> None:
+    def _free_connection(self) -> None:
         self._connection.reusable = not self._closing
 
     def read(self) -> bytes:
@@ -275,11 +277,11 @@ class Reply:
             yield from self._until_closed(size)
             return
         else:
-            yield from self._counted(self._left, size)
+            yield from self._read_count(self._left, size)
         self._chunked, self._left = False, 0
-        self._done()
+        self._free_connection()
 
-    def _counted(self, count: int, size: int) -> Iterator[bytes]:
+    def _read_count(self, count: int, size: int) -> Iterator[bytes]:
         while count:
             piece, broken = self._read(min(size, count))
             count -= len(piece)
@@ -300,7 +302,7 @@ class Reply:
 
     def _chunks(self, size: int) -> Iterator[bytes]:
         while left := self._chunk_size():
-            yield from self._counted(left, size)
+            yield from self._read_count(left, size)
             if self._line() not in _BLANK:
                 raise _nonsense("a chunk of the reply does not end where it says")
         for _ in range(_MOST_HEADERS):
@@ -318,7 +320,7 @@ class Reply:
         try:
             line = self._reader.readline(_LONGEST_LINE)
         except OSError as error:
-            raise _lost(error) from error
+            raise _read_error(error) from error
         if not line:
             raise CutOffError("the reply was cut off", sent=True, answered=True)
         return line
@@ -330,7 +332,7 @@ class Reply:
             try:
                 piece = self._reader.read1(count)
             except OSError as error:
-                return b"".join(got), _lost(error)
+                return b"".join(got), _read_error(error)
             if not piece:
                 cut = CutOffError("the reply was cut off", sent=True, answered=True)
                 return b"".join(got), cut
@@ -349,7 +351,7 @@ def _is_chunked(headers: Mapping[str, str]) -> bool:
     return True
 
 
-def _stated_length(headers: Mapping[str, str]) -> int | None:
+def _content_length(headers: Mapping[str, str]) -> int | None:
     stated = headers.get("content-length")
     if stated is None:
         return None
@@ -363,7 +365,7 @@ def _nonsense(why: str) -> WireError:
     return WireError(why, sent=True, answered=True, nonsense=True)
 
 
-def _lost(error: OSError) -> WireError:
+def _read_error(error: OSError) -> WireError:
     lost = WireError(
         str(error),
         sent=True,

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from calque.errors import Unexpected
 
 
-class Turning:
+class PageGuard:
     """Sees that a listing moves on from page to page."""
 
     def __init__(self, location: str) -> None:

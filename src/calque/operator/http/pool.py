@@ -61,7 +61,7 @@ class Pool:
                 timed_out=True,
             )
         try:
-            kept = self._kept()
+            kept = self._take_idle()
             if kept is not None:
                 try:
                     return kept, kept.exchange(head, body, bodiless=bodiless, patience=patience)
@@ -70,7 +70,7 @@ class Pool:
                     over = error.answered or error.timed_out or error.stopped
                     if over or not (repeatable or not error.sent):
                         raise
-            fresh = self._opened(within)
+            fresh = self._connect(within)
             try:
                 return fresh, fresh.exchange(head, body, bodiless=bodiless, patience=patience)
             except WireError:
@@ -80,7 +80,7 @@ class Pool:
             self._free.release()
             raise
 
-    def _kept(self) -> Connection | None:
+    def _take_idle(self) -> Connection | None:
         while True:
             with self._lock:
                 if not self._idle:
@@ -90,7 +90,7 @@ class Pool:
                 return connection
             connection.close()
 
-    def _opened(self, within: float | None) -> Connection:
+    def _connect(self, within: float | None) -> Connection:
         try:
             return Connection(self.route.open(within))
         except (OSError, http.client.HTTPException) as error:

@@ -199,8 +199,8 @@ class AzblobCopy:
             raise
         return Part(number, block.id, span.length or 0)
 
-    def staged(self) -> Mapping[int, Part]:
-        return self._staging.staged()
+    def list_staged(self) -> Mapping[int, Part]:
+        return self._staging.list_staged()
 
     def commit(self, parts: Sequence[Part]) -> Metadata:
         """The blocks become the blob, with everything that is carried over."""
@@ -222,7 +222,7 @@ class AzblobCopy:
 
     def _compare(self, parts: Sequence[Part]) -> None:
         """What the service holds must be what was staged, before it becomes the blob."""
-        held = self.staged() if parts else {}
+        held = self.list_staged() if parts else {}
         for part in parts:
             found = held.get(part.number)
             if found is None:
@@ -234,8 +234,8 @@ class AzblobCopy:
                     hint="The target is untouched. Copy again.",
                 )
 
-    def committed(self, parts: Sequence[Part]) -> Metadata | None:
-        return self._staging.committed()
+    def find_committed(self, parts: Sequence[Part]) -> Metadata | None:
+        return self._staging.find_committed()
 
     def discard(self) -> None:
         self._staging.discard()

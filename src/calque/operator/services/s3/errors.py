@@ -169,7 +169,7 @@ def refusal_of(status: int, headers: Mapping[str, str], document: bytes) -> Refu
     return Refusal(status, fields.get("Code", ""), first_line(fields.get("Message", "")), region)
 
 
-def mapped(
+def error_of(
     refusal: Refusal,
     location: str,
     *,

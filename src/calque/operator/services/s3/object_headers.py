@@ -45,7 +45,7 @@ _FIELDS = (
 )
 
 
-def described(by: Described) -> dict[str, str]:
+def content_headers(by: Described) -> dict[str, str]:
     """Content headers and user metadata."""
     headers = {
         name.replace("_", "-"): value

@@ -21,7 +21,7 @@ from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Client, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.object_headers import (
-    described,
+    content_headers,
     tags_document,
     tags_header,
     target_conditions,
@@ -59,11 +59,11 @@ class Write:
         ahead = list(islice(parts, 2))
         if len(ahead) < 2:
             whole = ahead[0] if ahead else b""
-            return self._described(self._put(whole), len(whole))
+            return self._describe(self._put(whole), len(whole))
         return self._in_parts(_let_go(ahead, parts))
 
     def _refuse_bad_metadata(self) -> None:
-        described(self.options)
+        content_headers(self.options)
         tags_header(self.options.tags)
 
     def _cut(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -112,7 +112,7 @@ class Write:
         return target_conditions(self.options.if_not_exists, self.options.if_match)
 
     def _headers(self) -> dict[str, str]:
-        headers = described(self.options)
+        headers = content_headers(self.options)
         tags = tags_header(self.options.tags)
         if tags:
             headers["x-amz-tagging"] = tags
@@ -169,7 +169,7 @@ class Write:
                 raise self._learnt() from error
             raise
         self._tag_afterwards()
-        return self._described(made, sent.size)
+        return self._describe(made, sent.size)
 
     def _learnt(self) -> WriteAgain:
         """The server commits no upload that holds a part more, so parts are marked otherwise."""
@@ -180,7 +180,7 @@ class Write:
             hint="Write again: another mark is used from now on. upload_mark=size says it at once.",
         )
 
-    def _described(self, made: Metadata, size: int) -> Metadata:
+    def _describe(self, made: Metadata, size: int) -> Metadata:
         options = self.options
         return replace(
             made,

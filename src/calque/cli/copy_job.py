@@ -14,8 +14,8 @@ from types import FrameType
 import typer
 
 from calque.cli.checkpoints import CheckpointFile
+from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
-from calque.cli.places import Place
 from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
 from calque.operator import Copier
 from calque.operator.options import CopyKeywords
@@ -27,7 +27,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyReport:
     """The report of a copy."""
 
     source: str
@@ -44,13 +44,13 @@ class Copied:
 class CopyJob:
     """What is copied where, and how it shows itself."""
 
-    source: Place
-    target: Place
+    source: Location
+    target: Location
     options: CopyKeywords
     resume: bool = False
     quiet: bool = False
 
-    def run(self) -> Copied:
+    def run(self) -> CopyReport:
         """Copy, and report. Ctrl-C and SIGTERM leave nothing behind; with ``resume``, a checkpoint.
 
         A connection that is lost for good, and credentials that end midway, keep the checkpoint
@@ -77,9 +77,9 @@ class CopyJob:
                 error.hint = "With --stream the bytes pass through this machine instead."
             raise
 
-    def _run_resumable(self) -> Copied:
+    def _run_resumable(self) -> CopyReport:
         kept = CheckpointFile.of(self.source.identity, self.target.identity)
-        with kept.held():
+        with kept.lock():
             copier, resumed = self._resume(kept)
             saver = _Saver(kept, copier)
             try:
@@ -120,13 +120,13 @@ class CopyJob:
         copier.checkpoint()  # says at once, before anything is written, when it cannot be resumed
         return copier, 0
 
-    def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> Copied:
+    def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> CopyReport:
         begun = time.monotonic()
         with self._progress(copier) as show:
             for _ in copier:
                 show()
                 after_step()
-        return Copied(
+        return CopyReport(
             source=self.source.location,
             target=self.target.location,
             bytes=copier.progress.copied,
