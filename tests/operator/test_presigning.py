@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -15,10 +13,9 @@ from botocore.config import Config
 from calque.errors import InvalidInput, IsADirectory, Unsupported
 from calque.operator import Operator, PresignedRequest
 from calque.operator.services.s3.signing import Keys, Signer
+from tests.operator.presigned import ODD, send
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.seaweedfs import S3Server, seaweedfs
-
-ODD = "a b/ü+%&=?#~.txt"
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +37,6 @@ def op(server: S3Server) -> Iterator[Operator]:
         secret_access_key=server.secret_key,
     ) as operator:
         yield operator
-
-
-def send(asked: PresignedRequest, body: bytes | None = None) -> tuple[int, bytes]:
-    """Send a request as a stranger does: by its method, URL and headers."""
-    parts = urlsplit(asked.url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
-    with ExitStack() as held:
-        held.callback(connection.close)
-        target = f"{parts.path}?{parts.query}"
-        connection.request(asked.method, target, body, dict(asked.headers))
-        answer = connection.getresponse()
-        return answer.status, answer.read()
 
 
 @pytest.mark.parametrize("key", ["plain", ODD])

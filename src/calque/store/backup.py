@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from calque.errors import AlreadyExists, CalqueError, InvalidInput, NotFound, Unavailable
 from calque.operator import Operator
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import map_errors
 from calque.store.description import Description, NodeDescription, exclusive, write_json
 from calque.store.embedded import ACCESS_FILE, STORE_FILE, EmbeddedStore
 from calque.store.metabase.copy_metabase import copy_metabase
@@ -76,7 +76,7 @@ def copy_store(
             f"the store has {len(store.description.nodes)} nodes, {len(nodes)} roots are named"
         )
     place = Path(folder).absolute()
-    with about(str(place)):
+    with map_errors(str(place)):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     with exclusive(place):
         if any(entry.name != ".lock" for entry in place.iterdir()):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import map_errors
 from calque.store.description import (
     Access,
     Description,
@@ -140,7 +140,7 @@ class EmbeddedStore:
         place = Path(folder).absolute()
         if place.is_file():
             raise InvalidInput(f"{place} is a file, and a store needs a folder")
-        with about(str(place)):
+        with map_errors(str(place)):
             place.mkdir(parents=True, exist_ok=True)
         with exclusive(place):
             if cls.exists(place):

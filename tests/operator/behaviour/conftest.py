@@ -24,30 +24,30 @@ PARAMS = [
 
 
 @pytest.fixture(scope="session")
-def opened() -> Iterator[Callable[[str], Case]]:
+def open_once() -> Iterator[Callable[[str], Case]]:
     """Opens a case once a session, in whatever order tests ask: its server is started once, and
     one that cannot be had is not looked for again."""
     with ExitStack() as held:
 
         @cache
-        def tried(name: str) -> Case | str:
+        def try_to_open(name: str) -> Case | str:
             module = importlib.import_module(f"{cases.__name__}.{name}")
             try:
                 return held.enter_context(module.open_case())
             except pytest.skip.Exception as skipped:
                 return str(skipped)
 
-        def open_once(name: str) -> Case:
-            found = tried(name)
+        def open_case(name: str) -> Case:
+            found = try_to_open(name)
             return found if isinstance(found, Case) else pytest.skip(found)
 
-        yield open_once
+        yield open_case
 
 
 @pytest.fixture(scope="session", params=PARAMS)
-def case(request: pytest.FixtureRequest, opened: Callable[[str], Case]) -> Case:
+def case(request: pytest.FixtureRequest, open_once: Callable[[str], Case]) -> Case:
     """A service under test; its server lives as long as the session."""
-    return opened(request.param)
+    return open_once(request.param)
 
 
 @pytest.fixture

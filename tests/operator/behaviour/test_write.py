@@ -65,12 +65,12 @@ def test_chunks_that_fail_leave_the_old_object(op: Operator, case: Case) -> None
     """A producer that breaks off changes nothing and leaves nothing behind."""
     op.write("w", b"old")
 
-    def broken() -> Iterator[bytes]:
+    def break_off() -> Iterator[bytes]:
         yield content(case.large)
         raise RuntimeError("producer died")
 
     with pytest.raises(RuntimeError, match="producer died"):
-        op.write("w", broken())
+        op.write("w", break_off())
     assert op.read("w") == b"old"
     assert [entry.path for entry in op.list()] == ["w"]
     assert list(op.leftovers()) == []

@@ -6,8 +6,8 @@ offsets, checksums. Nothing is kept on disk.
 
 Map: ``server`` (HTTP), ``routes`` (which verb a request means), ``model`` (buckets, objects),
 ``conditions`` (preconditions), ``objects`` (get, list, patch, delete, compose), ``rewrite``,
-``uploads`` (media, multipart, resumable), ``replies`` (answers and errors as the service words
-them).
+``uploads`` (media, multipart, resumable), ``signed`` (objects by signed URLs), ``replies``
+(answers and errors as the service words them).
 """
 
 from tests.servers.gcs_fake.model import Journal, World

@@ -7,6 +7,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from tests.servers.gcs_fake import signed
 from tests.servers.gcs_fake.model import Bucket, World
 from tests.servers.gcs_fake.replies import ApiError, Reply, Request
 from tests.servers.gcs_fake.routes import Routes
@@ -22,12 +25,14 @@ class GcsFake:
     """A running fake: ``with GcsFake() as fake: Client(api_endpoint=fake.endpoint)``.
 
     ``require_token`` makes every storage call ask for ``Authorization: Bearer`` with a token that
-    :meth:`issue_token` or the OAuth endpoint ``/token`` gave out.
+    :meth:`issue_token` or the OAuth endpoint ``/token`` gave out. ``accounts`` are the public keys
+    of service accounts, by email, that signed URLs are held against.
     """
 
     def __init__(self, *, require_token: bool = False) -> None:
         self.require_token = require_token
         self.tokens: set[str] = set()
+        self.accounts: dict[str, RSAPublicKey] = {}
         self._listener = _Listener(("127.0.0.1", 0), _Handler)
         self._listener.fake = self
         self.endpoint = f"http://127.0.0.1:{self._listener.server_address[1]}"
@@ -78,6 +83,8 @@ class GcsFake:
             return Reply.of_json(
                 200, {"access_token": token, "expires_in": 3600, "token_type": "Bearer"}
             )
+        if "X-Goog-Signature" in request.query:
+            return signed.answer(self.world, request, self.accounts)
         if self.require_token and (refusal := self._refusal(request)) is not None:
             return refusal.reply(media=request.query.get("alt") == "media")
         return self.routes.answer(request)
@@ -156,4 +163,4 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815

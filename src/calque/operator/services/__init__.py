@@ -2,11 +2,35 @@
 
 ::
 
-    builder.py   SECRETS, build(uri, options, chain) -> Service: what the registry calls
-    config.py    the frozen configuration: every option documented, secrets masked in its repr
-    service.py   the verbs of calque.operator.service.Service
-    copy.py      the verbs for the drivers, and the choice of driver by size
-    errors.py    the one table from the service's errors to ours
+    builder.py      SECRETS, build(uri, options, chain) -> Service: what the registry calls
+    config.py       the frozen configuration: every option documented, secrets masked in its repr
+    service.py      what the service can do, and which of the files below does it
+    stat.py         an object looked at
+    list.py         objects in key order, page by page
+    read.py         the bytes of a range
+    write.py        an object written whole
+    delete.py       an object removed
+    copy.py         the verbs of a copy for the drivers, and the choice of driver by size
+    leftovers.py    what killed copies left, found and removed
+    errors.py       the one table from the service's errors to ours
+
+    client.py       where requests are sent: the root, the layers, one signed exchange
+    credentials.py  where somebody must say who asks
+    presign.py      where requests can be signed for others to send
+    marker.py       where work of ours must be told from that of others
+
+What only one service needs has a name of its own, told in the docstring of its package; a test
+holds this list against the files. No service imports another. What several share is beside them:
+
+::
+
+    client_service.py  the part of service.py that is the same wherever there is a client
+    conditional.py     conditional requests that meet their own work, and their refusals
+    carry.py           what a copy carries over besides the bytes
+    listing.py         pages of a listing, and servers that never turn them
+    pieces.py          the bytes of a write, cut into what one request carries
+    statuses.py        what an HTTP status means where no reason is given
+    option_values.py   options read from keywords and from queries
 
 **builder.py** is the whole contract with the registry:
 

@@ -3,14 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 from azure.storage.blob import BlobBlock
-from azure.storage.blob._shared.authentication import _storage_header_sort
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.operator.services.azblob import blocks
 from calque.operator.services.azblob.blocks import LIMITS, Block
-from calque.operator.services.azblob.credentials import service_order
-from calque.operator.services.azblob.resource import user_name, wire_name
 from calque.values import MIB, PartPlan
 
 
@@ -42,21 +39,3 @@ def test_plans_keep_the_services_limits(size: int, wanted: int) -> None:
     assert plan.count <= 50_000
     assert plan.part_size <= 4000 * MIB
     assert plan.range_of(plan.count).last == size - 1
-
-
-@given(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs",)), min_size=1))
-def test_metadata_names_survive_the_wire(name: str) -> None:
-    """Azure takes identifiers only; every other name is escaped and comes back."""
-    assert wire_name(name).isascii()
-    assert wire_name(name).isidentifier()
-    assert user_name(wire_name(name)) == name
-
-
-@given(
-    st.lists(st.text("abcxyz0189_", min_size=1, max_size=6).map("x-ms-meta-".__add__), unique=True)
-)
-def test_headers_are_signed_in_the_services_order(names: list[str]) -> None:
-    """Which is not that of their bytes; Microsoft's client knows it."""
-    fixed = ["x-ms-version", "x-ms-date", "x-ms-copy-source", "x-ms-copy-source-tag-option"]
-    theirs = [name for name, _ in _storage_header_sort([(name, "") for name in fixed + names])]
-    assert sorted(fixed + names, key=service_order) == theirs

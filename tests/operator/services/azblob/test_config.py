@@ -8,8 +8,10 @@ from calque.errors import ConfigInvalid, InvalidInput
 from calque.operator import Operator
 from calque.operator.services.azblob.builder import split
 from calque.operator.services.azblob.config import AzblobConfig
+from calque.operator.uri import ServiceUri
 
 KEY = "c2VzYW1lLXNlc2FtZQ=="
+PLAIN = ServiceUri.parse("az://c")
 
 
 @pytest.fixture(autouse=True)
@@ -23,25 +25,25 @@ def test_the_environment_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Account and key by the names that the az command knows; the key goes before the SAS."""
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "acme")
     monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=1&sig=x")
-    config = AzblobConfig.of("c", None, "", {})
+    config = AzblobConfig.parse(PLAIN, {})
     assert (config.endpoint, config.sas) == ("https://acme.blob.core.windows.net", "sv=1&sig=x")
     monkeypatch.setenv("AZURE_STORAGE_KEY", KEY)
-    config = AzblobConfig.of("c", None, "", {})
+    config = AzblobConfig.parse(PLAIN, {})
     assert (config.key, config.sas) == (KEY, None)
 
 
 def test_a_connection_string(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole, with an endpoint of its own, or with a signature; options go before it."""
     text = f"DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={KEY};EndpointSuffix=x.cn"
-    config = AzblobConfig.of("c", None, "", {"connection_string": text})
+    config = AzblobConfig.parse(PLAIN, {"connection_string": text})
     assert (config.account, config.key) == ("acme", KEY)
     assert config.endpoint == "https://acme.blob.x.cn"
     signed = "BlobEndpoint=https://acme.blob.core.windows.net/;SharedAccessSignature=sv=1&sig=s"
-    config = AzblobConfig.of("c", None, "", {"connection_string": signed})
+    config = AzblobConfig.parse(PLAIN, {"connection_string": signed})
     assert (config.account, config.sas, config.key) == ("acme", "sv=1&sig=s", None)
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
-    assert AzblobConfig.of("c", None, "", {}).account == "acme"
-    assert AzblobConfig.of("c", None, "", {"account": "other"}).account == "other"
+    assert AzblobConfig.parse(PLAIN, {}).account == "acme"
+    assert AzblobConfig.parse(PLAIN, {"account": "other"}).account == "other"
 
 
 def test_bad_options_are_refused() -> None:
@@ -69,7 +71,9 @@ def test_secrets_are_never_shown_or_pickled() -> None:
     operator = Operator.from_uri("az://c", account="acme", key=KEY)
     assert KEY.encode() not in pickle.dumps(operator)
     assert KEY not in repr(operator)
-    assert KEY not in repr(AzblobConfig.of("c", "acme", "", {"key": KEY, "sas": "sig=abc"}))
+    assert KEY not in repr(
+        AzblobConfig.parse(ServiceUri.parse("az://acme.blob/c"), {"key": KEY, "sas": "sig=abc"})
+    )
     for name in ("key", "sas", "connection_string"):
         with pytest.raises(InvalidInput) as raised:
             Operator.from_uri(f"az://c?{name}=sesame", account="acme")

@@ -365,7 +365,7 @@ def test_a_pending_copy_that_fails(
         shaky.copy("from", "to")
 
 
-def _pending(reply: Reply) -> Reply:
+def with_pending_copy(reply: Reply) -> Reply:
     named = {**with_status("pending")(reply).headers, "x-ms-copy-id": "the-copy"}
     return replace(reply, headers=named)
 
@@ -381,8 +381,8 @@ def test_a_pending_copy_that_is_given_up(
             raise given_up_by("enough")
 
     op.write("from", SMALL)
-    proxy.add(Fault(where=from_url, edit=_pending))
-    proxy.add(Fault(method="HEAD", contains="/to", times=None, edit=_pending))
+    proxy.add(Fault(where=from_url, edit=with_pending_copy))
+    proxy.add(Fault(method="HEAD", contains="/to", times=None, edit=with_pending_copy))
     proxy.add(Fault(method="PUT", contains="comp=copy", reply=Reply(204)))
     with pytest.raises(given_up_by) as caught:
         shaky.layer(Hook("stat", give_up)).copy("from", "to")

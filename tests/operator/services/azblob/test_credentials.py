@@ -4,9 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.storage.blob import generate_container_sas
+from azure.storage.blob._shared.authentication import _storage_header_sort
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calque.errors import PermissionDenied
 from calque.operator import Operator
+from calque.operator.services.azblob.credentials import service_order
 from tests.operator.services.azblob.conftest import PART, THRESHOLD, Account
 
 KEYS = ["plain", "a b+c%&=?#", "ü/日本/🙂", "quote'\"", "tilde~!*()[]{}|^<>;:@,$", "x" * 1000]
@@ -74,3 +78,13 @@ def test_tags_that_may_not_be_read(op: Operator, account: Account) -> None:
     with pytest.raises(PermissionDenied, match="tags"):
         blind.copy("x", "y")
     assert blind.copy("x", "y", carry_tags=False).size == THRESHOLD + 1
+
+
+@given(
+    st.lists(st.text("abcxyz0189_", min_size=1, max_size=6).map("x-ms-meta-".__add__), unique=True)
+)
+def test_headers_are_signed_in_the_services_order(names: list[str]) -> None:
+    """Which is not that of their bytes; Microsoft's client knows it."""
+    fixed = ["x-ms-version", "x-ms-date", "x-ms-copy-source", "x-ms-copy-source-tag-option"]
+    theirs = [name for name, _ in _storage_header_sort([(name, "") for name in fixed + names])]
+    assert sorted(fixed + names, key=service_order) == theirs

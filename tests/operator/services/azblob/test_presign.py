@@ -6,8 +6,8 @@ import pytest
 
 from calque.errors import Unsupported
 from calque.operator import Operator, PresignedRequest
+from tests.operator.presigned import ODD, send
 from tests.operator.services.azblob.conftest import Account
-from tests.operator.test_presigning import ODD, send
 
 
 @pytest.mark.parametrize("name", ["plain", ODD])

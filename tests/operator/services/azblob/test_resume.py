@@ -32,7 +32,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def killed(account: Account, path: Path, steps: int) -> Checkpoint:
+def kill_copy(account: Account, path: Path, steps: int) -> Checkpoint:
     """The last checkpoint of a process that was killed after so many steps."""
     options = {
         "uri": f"az://{account.container}",
@@ -58,7 +58,7 @@ def test_killed_after_a_step_and_resumed(
 ) -> None:
     """Staged blocks are not copied again; after the commit it reports completed."""
     op.write("from", DATA)
-    checkpoint = killed(account, tmp_path / "c.json", steps)
+    checkpoint = kill_copy(account, tmp_path / "c.json", steps)
     committed = steps == 6
     assert op.exists("to") == committed
     assert bool(list(op.leftovers())) != committed
@@ -86,7 +86,7 @@ def test_a_small_copy_that_was_committed_reports_completed(op: Operator) -> None
 def test_killed_and_swept(op: Operator, account: Account, tmp_path: Path) -> None:
     """A sweep finds the blocks by our mark, with their age and size, and removes them."""
     op.write("from", DATA)
-    checkpoint = killed(account, tmp_path / "c.json", 2)
+    checkpoint = kill_copy(account, tmp_path / "c.json", 2)
     (left,) = op.leftovers()
     assert (left.kind, left.location) == ("uncommitted blocks", op.location("to"))
     assert (left.size or 0) >= 2 * PART

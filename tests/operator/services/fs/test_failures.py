@@ -270,10 +270,10 @@ def test_hard_links_do_when_renameat2_is_missing(
     """On file systems without it if_not_exists is as atomic, and no second name is left."""
     from calque.operator.services.fs import syscalls
 
-    def missing(*_: object) -> None:
+    def refuse(*_: object) -> None:
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(syscalls, "rename_no_replace", missing)
+    monkeypatch.setattr(syscalls, "rename_no_replace", refuse)
     op.write("from", b"new")
     op.copy("from", "to", if_not_exists=True)
     with pytest.raises(Exception, match="exists already"):
@@ -289,11 +289,11 @@ def test_neither_rename_nor_links(
     """Where no atomic way exists: Unsupported before any byte is copied."""
     from calque.operator.services.fs import syscalls
 
-    def missing(*_: object, **__: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(syscalls, "rename_no_replace", missing)
-    monkeypatch.setattr(os, "link", missing)
+    monkeypatch.setattr(syscalls, "rename_no_replace", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     op.write("from", b"new")
     faults = FaultInjection(Fault(verb="none", delay=1))
     with pytest.raises(NotImplementedError, match="if_not_exists"):

@@ -7,12 +7,13 @@ import pytest
 from calque.errors import ConfigInvalid, InvalidInput
 from calque.operator import Operator
 from calque.operator.services.gcs.config import PUBLIC_ENDPOINT, GcsConfig
+from calque.operator.uri import ServiceUri
 
 
 def test_googles_own_endpoint_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without options and environment, credentials are looked for and Google is asked."""
     monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
-    config = GcsConfig.of("b", "", {})
+    config = GcsConfig.parse(ServiceUri.parse("gs://b"), {})
     assert (config.endpoint, config.anonymous) == (PUBLIC_ENDPOINT, False)
 
 
@@ -20,9 +21,9 @@ def test_googles_own_endpoint_is_the_default(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_emulator_variable(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """STORAGE_EMULATOR_HOST names the server, with or without a scheme, and needs no login."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", host)
-    config = GcsConfig.of("b", "", {})
+    config = GcsConfig.parse(ServiceUri.parse("gs://b"), {})
     assert (config.endpoint, config.anonymous) == ("http://127.0.0.1:9023", True)
-    own = GcsConfig.of("b", "", {"endpoint": "https://private.example"})
+    own = GcsConfig.parse(ServiceUri.parse("gs://b"), {"endpoint": "https://private.example"})
     assert (own.endpoint, own.anonymous) == ("https://private.example", False)
 
 

@@ -1,37 +1,14 @@
 """Credentials come from google-auth and are renewed by it."""
 
-import json
 import pickle
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from calque.errors import PermissionDenied
 from calque.operator import Operator
+from tests.operator.services.gcs.service_account import key_file
 from tests.servers.gcs_fake import GcsFake
-
-
-def key_file(folder: Path, token_uri: str) -> Path:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    account = {
-        "type": "service_account",
-        "project_id": "p",
-        "private_key_id": "1",
-        "private_key": pem.decode(),
-        "client_email": "robot@p.example",
-        "client_id": "1",
-        "token_uri": token_uri,
-    }
-    path = folder / "key.json"
-    path.write_text(json.dumps(account))
-    return path
 
 
 def test_a_service_account_asks_for_its_token_once(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def killed(fake: GcsFake, path: Path, steps: int, condition: str = "any") -> Checkpoint:
+def kill_copy(fake: GcsFake, path: Path, steps: int, condition: str = "any") -> Checkpoint:
     """The checkpoint before the last step that a killed process took."""
     child = subprocess.run(
         [sys.executable, "-c", CHILD, fake.endpoint, str(path), str(steps), condition],
@@ -45,7 +45,7 @@ def test_killed_at_a_step_and_resumed(
 ) -> None:
     """What was rewritten is not rewritten again; after the commit it reports completed."""
     near.write("x", DATA)
-    checkpoint = killed(fake, tmp_path / "c.json", steps, "new")
+    checkpoint = kill_copy(fake, tmp_path / "c.json", steps, "new")
     done_already = steps == 3
     assert far.exists("y") == done_already
     fake.world.journal.clear()
@@ -60,7 +60,7 @@ def test_another_writer_meanwhile(
 ) -> None:
     """A resumed if_not_exists does not take another's object for its own."""
     near.write("x", DATA)
-    checkpoint = killed(fake, tmp_path / "c.json", 1, "new")
+    checkpoint = kill_copy(fake, tmp_path / "c.json", 1, "new")
     near.copy("x", "y", into=far, if_not_exists=True)
     with pytest.raises(ConditionNotMatch):
         near.resume(checkpoint, into=far).run()
@@ -71,7 +71,7 @@ def test_a_source_that_was_replaced(
 ) -> None:
     """The checkpoint names bytes that are gone."""
     near.write("x", DATA)
-    checkpoint = killed(fake, tmp_path / "c.json", 1)
+    checkpoint = kill_copy(fake, tmp_path / "c.json", 1)
     near.write("x", DATA)
     with pytest.raises(CheckpointInvalid):
         near.resume(checkpoint, into=far)

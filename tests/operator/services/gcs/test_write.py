@@ -70,12 +70,12 @@ def test_a_small_write_knows_its_own_object(shaky: Operator, proxy: FaultProxy) 
 def test_a_producer_that_fails_cancels_its_session(near: Operator, fake: GcsFake) -> None:
     """The session is gone, the error is the producer's own."""
 
-    def broken() -> Iterator[bytes]:
+    def break_off() -> Iterator[bytes]:
         yield DATA
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
-        near.write("x", broken())
+        near.write("x", break_off())
     assert fake.world.journal.count("cancel") == 1
     assert not fake.routes.uploads.sessions
     assert not near.exists("x")

@@ -43,6 +43,7 @@ class Block:
 
 def new_write() -> str:
     """The id of a new write: the second it begins, then chance."""
+    # Eight digits hold the seconds until the year 2106; the length of ids may never change.
     return f"{int(time.time()):08x}{secrets.token_hex(6)}"
 
 

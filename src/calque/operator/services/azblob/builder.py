@@ -16,15 +16,9 @@ __all__ = ["SECRETS", "build", "split"]
 def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> AzblobService:
     """The service behind ``az://container/root`` or ``az://ACCOUNT.blob/container/root``.
 
-    A container's name has no dot, so the two are never confused. Nothing is sent.
+    Nothing is sent.
     """
-    if "." in uri.host:
-        container, _, root = uri.path.partition("/")
-        account: str | None = uri.host.split(".")[0]
-    else:
-        container, root, account = uri.host, uri.path, None
-    config = AzblobConfig.of(container, account, root.strip("/"), options)
-    return AzblobService(Client(Link(config), chain))
+    return AzblobService(Client(Link(AzblobConfig.parse(uri, options)), chain))
 
 
 def split(uri: str) -> tuple[str, str]:

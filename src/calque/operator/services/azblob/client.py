@@ -75,11 +75,13 @@ class Link:
         body: bytes | None,
     ) -> tuple[str, dict[str, str]]:
         signed = {"x-ms-version": API_VERSION, **headers}
+        # The type is signed: it must be said here, before anything on the way adds one.
         if body and "Content-Type" not in signed:
             signed["Content-Type"] = "application/octet-stream"
         path = self.path(blob)
         self.credentials.sign(method, path, query, signed, len(body or b""))
         pairs = [f"{name}={quote(value, safe='')}" for name, value in query.items()]
+        # A shared access signature is a query of its own, encoded already; it is not encoded again.
         own = self.credentials.query()
         tail = "&".join([*pairs, own] if own else pairs)
         return f"{path}{'?' + tail if tail else ''}", signed

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from calque.errors import ConfigInvalid
 from calque.operator.services.option_values import check_endpoint, flag, text, whole_number
-from calque.operator.uri import refuse_unknown
+from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.values import MIB
 
 SECRETS = frozenset({"key", "sas", "connection_string"})
@@ -72,11 +72,10 @@ class AzblobConfig:
             raise ConfigInvalid(f"part_size must be between 1 and {BLOCK_MOST}")
 
     @classmethod
-    def of(
-        cls, container: str, account: str | None, root: str, options: Mapping[str, object]
-    ) -> AzblobConfig:
-        """Merge options over the environment; an unknown option is refused."""
+    def parse(cls, uri: ServiceUri, options: Mapping[str, object]) -> AzblobConfig:
+        """Read the URI and its options, then the environment for what they leave open."""
         refuse_unknown("az", options, OPTIONS)
+        account, container, root = _split_uri(uri)
         joined = _connection(
             text("connection_string", options.get("connection_string")) or _environment(options)
         )
@@ -95,7 +94,7 @@ class AzblobConfig:
         return cls(
             container=container,
             account=name or _account_in(endpoint),
-            root=root,
+            root=root.strip("/"),
             endpoint=endpoint.rstrip("/"),
             key=None if anonymous else key,
             sas=None if anonymous or not sas else sas.lstrip("?"),
@@ -104,6 +103,14 @@ class AzblobConfig:
             part_size=whole_number("part_size", options.get("part_size", 32 * MIB)),
             ca_bundle=text("ca_bundle", options.get("ca_bundle")),
         )
+
+
+def _split_uri(uri: ServiceUri) -> tuple[str | None, str, str]:
+    """Account, container and root. A container's name has no dot, so the two forms are told."""
+    if "." not in uri.host:
+        return None, uri.host, uri.path
+    container, _, root = uri.path.partition("/")
+    return uri.host.split(".")[0], container, root
 
 
 def _environment(options: Mapping[str, object]) -> str | None:

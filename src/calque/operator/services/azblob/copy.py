@@ -90,6 +90,7 @@ class AzblobCopy:
         headers = self._whole_headers()
 
         def request(call: Call) -> Answer:
+            # Signed anew for each attempt: a retry may come after the last signature has ended.
             signed = {**headers, **self._source_headers()}
             return self.into.ask(call, self.target, "PUT", headers=signed)
 
@@ -105,6 +106,7 @@ class AzblobCopy:
                 slow=True,
             )
         except CalqueError as error:
+            # A refusal may be about the source or about the target, and the code does not tell.
             if (changed := self._find_change(error)) is not None:
                 raise changed from error
             if isinstance(error, ConditionNotMatch):
@@ -113,6 +115,7 @@ class AzblobCopy:
             raise
         if isinstance(answer, Metadata):
             return answer
+        # Who has waited looks anew: the etag of the answer was that of the pending blob.
         if self._await(answer.headers):
             return resource.metadata_of(self.target, head(self.into, self.target))
         return stat_made(self.into, self.target, answer, self.source.size)
@@ -215,8 +218,10 @@ class AzblobCopy:
             **resource.tag_headers(source.tags if options.carry_tags else None),
             **condition_headers(options.if_not_exists, options.if_match),
         }
+        # Blocks have no MD5 of the whole; the source's is carried, so that readers can check.
         if options.carry_metadata and source.checksum is not None:
             headers["x-ms-blob-content-md5"] = source.checksum.value
+        # Just before the commit, which takes whatever blocks there are under these ids.
         self._compare(parts)
         return self._staging.commit(len(parts), source.size, headers)
 

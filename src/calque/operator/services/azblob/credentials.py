@@ -99,6 +99,7 @@ class Credentials:
         config = self._config
         if config.anonymous:
             return ""
+        # A signature that we were given is not handed on: it may allow more than was asked for.
         if self._key is None:
             raise Unsupported(
                 "Azure signs requests for others by the account's key alone",
@@ -116,6 +117,7 @@ class Credentials:
 
     def _bearer(self) -> str:
         with self._lock:
+            # One thread fetches a token, the others wait for it.
             if self._token is None or self._token.expires_on - time.time() < _RENEW_BEFORE:
                 self._token = self._fetch_token()
             return str(self._token.token)
@@ -127,6 +129,7 @@ class Credentials:
         except ImportError as error:
             raise MissingExtra.of("azure", "az:// without a key or a SAS") from error
         try:
+            # Kept: it remembers which of its many ways has worked.
             self._identity = self._identity or DefaultAzureCredential()
             return self._identity.get_token(SCOPE)
         except AzureError as error:
@@ -158,6 +161,7 @@ def _text_to_sign(
 ) -> str:
     """The text that a Shared Key signs: verb, standard headers, x-ms headers, resource."""
     lower = {name.lower(): value for name, value in headers.items()}
+    # A length of 0 is signed as nothing, since version 2015-02-21 of the service.
     lower["content-length"] = str(length) if length else ""
     standard = [lower.get(name, "") for name in _SIGNED_HEADERS]
     own = sorted((name for name in lower if name.startswith("x-ms-")), key=service_order)

@@ -22,6 +22,7 @@ def list_leftovers(client: Client, prefix: str) -> Iterator[Leftover]:
     """
     denied = None
     for entry in list_uncommitted(client, prefix):
+        # What is only staged has no size in a listing; nor have empty blobs, sorted out below.
         if entry.size or entry.is_dir:
             continue
         try:
@@ -38,6 +39,7 @@ def _leftovers_of(client: Client, path: str) -> Sequence[Leftover]:
         block = blocks.Block.read(id)
         if block is not None:
             sizes[block.write] = sizes.get(block.write, 0) + size
+    # After the blocks were listed: a copy that was committed meanwhile is a blob now.
     if not sizes or exists(client, path):
         return []
     where = client.location(path)

@@ -156,6 +156,7 @@ def page_of(body: bytes) -> tuple[list[Metadata], str | None]:
     entries = [_entry_of(blob) for blob in root.iterfind("Blobs/Blob")]
     folders = [_name(folder) for folder in root.iterfind("Blobs/BlobPrefix")]
     entries += [Metadata(path=folder, is_dir=True) for folder in folders]
+    # Blobs and folders come apart; callers expect one order.
     entries.sort(key=lambda entry: entry.path)
     return entries, root.findtext("NextMarker") or None
 
@@ -221,6 +222,7 @@ def tags_of(body: bytes) -> dict[str, str]:
 
 
 def _parse(body: bytes) -> ElementTree.Element:
+    # Azure begins its XML with a byte order mark.
     return ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
 
 
@@ -228,6 +230,7 @@ def _name(entry: ElementTree.Element) -> str:
     name = entry.find("Name")
     if name is None or name.text is None:
         raise Unexpected("Azure listed a blob without a name")
+    # Names that XML cannot hold come percent-encoded, and say so.
     return unquote(name.text) if name.get("Encoded") == "true" else name.text
 
 

@@ -19,6 +19,7 @@ from calque.operator.services.conditional import condition_error, send_marked
 from calque.values import Metadata
 
 _LONG_AGO = "Thu, 01 Jan 1970 00:00:00 GMT"
+"""Before any blob: "unmodified since then" is false as soon as there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Staging:
         """The blob, if it is made of exactly this write's blocks."""
         held = get_block_list(self.client, self.path).committed
         ours = _own_parts(held, self.write)
+        # Every block must be ours: another writer may have committed some of them among its own.
         if not held or len(ours) != len(held) or count not in (None, len(held)):
             return None
         return _drop_checksum(resource.metadata_of(self.path, head(self.client, self.path)))
@@ -111,6 +113,7 @@ class Staging:
         headers = {"If-Unmodified-Since": _LONG_AGO}
         try:
             self.client.send("abort", self.path, "DELETE", headers=headers)
+        # Gone already, or a blob has appeared: in both cases nothing of ours is left to drop.
         except (NotFound, ConditionNotMatch):
             return
 

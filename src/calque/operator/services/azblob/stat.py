@@ -20,6 +20,7 @@ from calque.values import Metadata
 
 def stat(client: Client, path: str) -> Metadata:
     """What is known of a blob; its tags are asked for apart where it has some."""
+    # A HEAD tells how many tags there are and not which.
     found = resource.metadata_of(path, head(client, path))
     return found if found.tags is not None else replace(found, tags=_fetch_tags(client, path))
 

@@ -95,6 +95,7 @@ class Upload:
             # The chunks are spent: they cannot be staged again.
             raise self._conflict_error(error) from error
         except BaseException as error:
+            # Before the reason is looked for: an interrupt must leave nothing either.
             staging.discard_after(error)
             why = staging.explain_refusal(error) if isinstance(error, InvalidInput) else None
             if why is not None:
@@ -119,6 +120,7 @@ class Upload:
                             f"{blocks.LIMITS.most} blocks of {self._piece} bytes",
                             hint="Say how large it is (size_hint), so that blocks can be larger.",
                         )
+                    # The oldest first: memory holds a piece for each request, and one more.
                     if len(pending) >= self.options.concurrent:
                         pending.popleft().result()
                     block = Block(staging.write, count)
@@ -126,6 +128,7 @@ class Upload:
                 while pending:
                     pending.popleft().result()
             finally:
+                # After a failure: what waits is not sent, what is under way is waited for.
                 for future in pending:
                     future.cancel()
         return count, size

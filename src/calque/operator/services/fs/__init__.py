@@ -11,9 +11,10 @@ What holds here:
 - a file is an object and a directory is only part of a key. Sockets, pipes and devices are not
   shown; content headers, user metadata and tags have no place here and are not kept.
 
-Map: ``service`` (the face), ``root`` and ``syscalls`` (paths, the kernel), ``temporary`` (temporary
-files, their marker, how they are published), ``extents`` (how bytes move), one file a verb, and
-``errors`` (errno to calque's errors).
+The files are those of every service (see ``calque.operator.services``), and those of files alone:
+``root`` and ``syscalls`` (paths, the kernel), ``temporary`` (how a file is written aside and takes
+its name), ``extents`` (how bytes move), ``resume`` (a copy that goes on), ``rename``,
+``directories``.
 """
 
 from calque.operator.services.fs.service import FsService

@@ -6,26 +6,18 @@ import os
 import re
 from collections.abc import Mapping
 
-from calque.errors import InvalidInput
 from calque.operator.layers.chain import Chain
 from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.service import FsService
-from calque.operator.uri import ServiceUri, refuse_unknown
+from calque.operator.uri import ServiceUri
 
 SECRETS: frozenset[str] = frozenset()
-_OPTIONS = ("durable",)
 _SCHEME = re.compile("(fs|file)://", re.IGNORECASE)
 
 
 def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> FsService:
     """The service of ``fs:///absolute/path``, ``file:///absolute/path`` or a plain path."""
-    refuse_unknown("fs", options, _OPTIONS)
-    if uri.host not in ("", "localhost"):
-        raise InvalidInput(
-            f"{uri} names a host; only files of this machine can be reached",
-            hint=f"Write three slashes for an absolute path: {uri.scheme}:///{uri.host}{uri.path}",
-        )
-    return FsService(FsConfig.make(uri.path or "/", options), chain)
+    return FsService(FsConfig.parse(uri, options), chain)
 
 
 def split(uri: str) -> tuple[str, str]:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from calque.errors import InvalidInput
 from calque.operator.services.fs.root import Root
 from calque.operator.services.option_values import flag
+from calque.operator.uri import ServiceUri, refuse_unknown
+
+OPTIONS = frozenset({"durable"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +22,17 @@ class FsConfig:
     durable: bool = True
 
     @classmethod
-    def make(cls, root: str, options: Mapping[str, object]) -> FsConfig:
-        """The configuration of a root directory, which need not exist yet."""
-        if "\0" in root or not root:
+    def parse(cls, uri: ServiceUri, options: Mapping[str, object]) -> FsConfig:
+        """Read a root directory, which need not exist yet, and its options."""
+        refuse_unknown("fs", options, OPTIONS)
+        if uri.host not in ("", "localhost"):
+            raise InvalidInput(
+                f"{uri} names a host; only files of this machine can be reached",
+                hint="Write three slashes for an absolute path: "
+                f"{uri.scheme}:///{uri.host}{uri.path}",
+            )
+        root = uri.path or "/"
+        if "\0" in root:
             raise InvalidInput(f"{root!r} is no directory")
         durable = flag("durable", options.get("durable", True))
         return cls(root=Root(os.path.normpath(os.path.abspath(root))), durable=durable)

@@ -23,12 +23,13 @@ from calque.errors import (
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions
 from calque.operator.services.fs import extents, syscalls
-from calque.operator.services.fs.errors import about, looking_for
+from calque.operator.services.fs.errors import map_errors, map_lookup_errors
+from calque.operator.services.fs.marker import refuse_reserved
 from calque.operator.services.fs.read import open_source
 from calque.operator.services.fs.resume import DRIVER, Unfinished
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import describe, stat, token
-from calque.operator.services.fs.temporary import Temporary, refuse_reserved
+from calque.operator.services.fs.temporary import Temporary
 from calque.operator.services.fs.write import check_conditions, target_status
 from calque.values import MIB, Metadata
 
@@ -72,7 +73,7 @@ class FileCopy:
         if options.source_version is not None:
             raise Unsupported(f"{source.path!r}: a file system keeps no versions")
         shown = target_root.absolute(key)
-        with about(shown):
+        with map_errors(shown):
             if (old := target_status(target_root, key)) is not None:
                 _refuse_same(source_root, source_root.key(source.path), old, shown)
             if options.if_not_exists and left is None and _is_there(target_root, key):
@@ -88,7 +89,7 @@ class FileCopy:
 
 
 def _refuse_same(root: Root, source: str, old: os.stat_result, shown: str) -> None:
-    with looking_for(root.absolute(source)), root.opened(source, os.O_PATH) as descriptor:
+    with map_lookup_errors(root.absolute(source)), root.hold_open(source, os.O_PATH) as descriptor:
         same = os.path.samestat(os.fstat(descriptor), old)
     if same:
         ours = root.absolute(source)
@@ -131,17 +132,17 @@ class FileDriver:
         """
         driver = cls(copy, chain, left)
         if left is not None:
-            driver._request("stat", driver._look_whether_done)
+            driver._request("stat", driver._check_done)
         return driver
 
-    def _look_whether_done(self) -> None:
+    def _check_done(self) -> None:
         copy, left = self._copy, self._left
         assert left is not None
         if not left.is_gone(copy.target_root, copy.target):
             return
         source = open_source(copy.source_root, copy.source.path)
         try:
-            self._result = left.committed(copy.target_root, copy.target, source)
+            self._result = left.check_committed(copy.target_root, copy.target, source)
         finally:
             os.close(source)
         self._offset = self.total
@@ -171,7 +172,7 @@ class FileDriver:
         self._close_source()
         if self._result is not None:
             return
-        with about(self._copy.shown):
+        with map_errors(self._copy.shown):
             if self._temporary is not None:
                 self._temporary.discard()
             elif self._left is not None:
@@ -197,7 +198,7 @@ class FileDriver:
         It is synced first: after a power cut the file must hold what the checkpoint says.
         """
         if self._temporary is not None and self._temporary.is_open:
-            with about(self._copy.shown):
+            with map_errors(self._copy.shown):
                 if self._copy.durable:
                     os.fdatasync(self._temporary.descriptor)
                 self._left = Unfinished.of(self._temporary, self._offset)
@@ -205,7 +206,7 @@ class FileDriver:
 
     def _request(self, verb: str, work: Callable[[], T], *, idempotent: bool = True) -> T:
         def request(_: Call) -> T:
-            with about(self._copy.shown):
+            with map_errors(self._copy.shown):
                 return work()
 
         call = Call(verb, self._copy.target, idempotent=idempotent, slow=True)
@@ -213,13 +214,14 @@ class FileDriver:
 
     def _begin(self) -> None:
         copy = self._copy
-        self._let_go()
+        self._release()
+        # Opened once and read by this descriptor: another file that takes the name is not read.
         self._source = open_source(copy.source_root, copy.source.path)
         self._check_source()
         found = os.fstat(self._source)
         self._sparse = found.st_blocks * 512 < found.st_size
         if self._left is not None:
-            self._go_on(self._left)
+            self._continue(self._left)
             return
         self._temporary = Temporary.create(
             copy.target_root,
@@ -231,7 +233,7 @@ class FileDriver:
         if self.total and extents.clone(self._source, self._temporary.descriptor):
             self._offset = self.total
 
-    def _go_on(self, left: Unfinished) -> None:
+    def _continue(self, left: Unfinished) -> None:
         copy = self._copy
         self._temporary = left.reopen(copy.target_root, copy.target, self._source, copy.durable)
         self._offset = self._begun_to_write = left.copied
@@ -248,8 +250,9 @@ class FileDriver:
         else:
             moved = self._move(begin, min(end - begin, self._copy.options.chunk or CHUNK))
         self._check_source()
+        # The file ended before its size: it was cut while we read.
         if moved == 0:
-            raise self._changed()
+            raise self._change_error()
         return moved
 
     def _move(self, offset: int, length: int) -> int:
@@ -267,16 +270,16 @@ class FileDriver:
         """The open file must still be the pinned one."""
         if token(os.fstat(self._source)) != self._copy.source.token:
             self._check_source_path()
-            raise self._changed()
+            raise self._change_error()
 
     def _check_source_path(self) -> None:
         """The name must still lead to the pinned file: it may be deleted or replaced by another."""
         copy = self._copy
         found = stat(copy.source_root, copy.source.path)  # NotFound when it is gone
         if found.token != copy.source.token:
-            raise self._changed()
+            raise self._change_error()
 
-    def _changed(self) -> ConditionNotMatch:
+    def _change_error(self) -> ConditionNotMatch:
         shown = self._copy.source_root.absolute(self._copy.source.path)
         return ConditionNotMatch(
             f"{shown!r} was changed while it was copied; no target was made",
@@ -286,20 +289,22 @@ class FileDriver:
     def _commit(self) -> None:
         assert self._temporary is not None
         copy, descriptor = self._copy, self._temporary.descriptor
+        # One byte beyond: nothing else tells a file that grew while its last chunk was read.
         if os.pread(self._source, 1, self.total):
-            raise self._changed()  # it grew, or is one of /proc that hides its size
+            raise self._change_error()  # it grew, or is one of /proc that hides its size
         self._check_source_path()
         written = os.fstat(descriptor).st_size
         if written != self.total:
             raise IntegrityError(f"{copy.shown!r}: {written} of {self.total} bytes were written")
         # only the permission bits: a set-user-id copy would run as somebody else
         os.fchmod(descriptor, os.fstat(self._source).st_mode & 0o777)
+        # Noted before the rename: should its answer be lost, the copy is found by this.
         self._left = Unfinished.of(self._temporary, self.total)
         found = self._temporary.publish(copy.target, replace=not copy.options.if_not_exists)
         self._result = describe(copy.target, found)
         self._close_source()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Undo a begin whose answer was lost on its way through the layers."""
         self._close_source()
         if self._temporary is not None and self._left is None:

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from calque.errors import Unsupported
 from calque.operator.options import DeleteOptions
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import map_errors
+from calque.operator.services.fs.marker import refuse_reserved
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import check_regular
-from calque.operator.services.fs.temporary import refuse_reserved
 
 
 def delete(root: Root, path: str, options: DeleteOptions, *, durable: bool) -> None:
@@ -23,7 +23,7 @@ def delete(root: Root, path: str, options: DeleteOptions, *, durable: bool) -> N
     if options.version is not None:
         raise Unsupported(f"{path!r}: a file system keeps no versions")
     shown = root.absolute(key)
-    with about(shown), suppress(FileNotFoundError, NotADirectoryError):
+    with map_errors(shown), suppress(FileNotFoundError, NotADirectoryError):
         directory = root.open_directory(key.rpartition("/")[0])
         try:
             _unlink(directory, key.rpartition("/")[2], shown)
@@ -37,4 +37,5 @@ def _unlink(directory: int, name: str, shown: str) -> None:
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not modes.S_ISLNK(found.st_mode):
         check_regular(found, shown)
+    # A directory that takes the name meanwhile is safe: unlink(2) removes none.
     os.unlink(name, dir_fd=directory)

@@ -6,7 +6,7 @@ import errno
 import os
 from contextlib import suppress
 
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import map_errors
 from calque.operator.services.fs.root import Root
 
 _OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -17,7 +17,7 @@ _STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOO
 def create_dir(root: Root, path: str, *, durable: bool) -> None:
     """Make a directory and what is missing above it, each fsynced into its parent."""
     key = root.directory_key(path)
-    with about(root.absolute(key)):
+    with map_errors(root.absolute(key)):
         os.close(root.open_directory(key, make=True, durable=durable))
 
 
@@ -25,7 +25,7 @@ def remove_empty(root: Root, path: str) -> None:
     """Remove a directory and those below it, as far as they are empty."""
     key = root.directory_key(path)
     above, _, name = key.rpartition("/")
-    with about(root.absolute(key)), suppress(FileNotFoundError, NotADirectoryError):
+    with map_errors(root.absolute(key)), suppress(FileNotFoundError, NotADirectoryError):
         parent = root.open_directory(above)
         try:
             _remove(parent, name)

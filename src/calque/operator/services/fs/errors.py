@@ -104,7 +104,7 @@ def translate(error: OSError, path: str) -> CalqueError:
 
 
 @contextmanager
-def about(path: str) -> Iterator[None]:
+def map_errors(path: str) -> Iterator[None]:
     """Every OSError inside becomes a calque error that names ``path``."""
     try:
         yield
@@ -115,10 +115,10 @@ def about(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def looking_for(path: str) -> Iterator[None]:
+def map_lookup_errors(path: str) -> Iterator[None]:
     """Like :func:`about`, for verbs that only look: nothing can be there under a file."""
     try:
-        with about(path):
+        with map_errors(path):
             yield
     except InvalidInput as error:
         if isinstance(error.__cause__, NotADirectoryError):

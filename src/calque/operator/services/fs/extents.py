@@ -69,6 +69,7 @@ class Mover:
             except OSError as error:
                 if error.errno not in _CANNOT:
                     raise
+                # For good: the files stay the same, so the next chunk would be refused again.
                 self._ways.pop(0)
         return self._ways[0](self._source, self._target, offset, length)
 
@@ -78,6 +79,7 @@ def _by_kernel(source: int, target: int, offset: int, length: int) -> int:
 
 
 def _by_sendfile(source: int, target: int, offset: int, length: int) -> int:
+    # sendfile writes where the target stands; only the source has an offset of its own.
     os.lseek(target, offset, os.SEEK_SET)
     return os.sendfile(target, source, offset, length)
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput
 from calque.operator.service import Leftover
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import map_errors
+from calque.operator.services.fs.marker import is_temporary, target_of
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.temporary import is_temporary, lock, target_of
+from calque.operator.services.fs.temporary import lock
 
 KIND = "temporary file"
 
@@ -19,7 +20,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
+def list_leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
     """Temporary files under a prefix that no living process holds. Symlinks are not followed.
 
     The prefix is one of targets, as on every service, and not of the temporary files' own names.
@@ -47,7 +48,7 @@ def leftovers(root: Root, prefix: str) -> Iterator[Leftover]:
                 waiting.append(key)
                 continue
             try:
-                found = _abandoned(root, key) if is_temporary(name) else None
+                found = _stat_abandoned(root, key) if is_temporary(name) else None
             except CalqueError as error:
                 failed = failed or error
                 continue
@@ -69,9 +70,12 @@ def remove_leftover(root: Root, leftover: Leftover) -> None:
     directory, _, name = key.rpartition("/")
     if not is_temporary(name):
         raise InvalidInput(f"{leftover.id!r} is no temporary file of calque; it was not touched")
-    with about(root.absolute(key)):
+    with map_errors(root.absolute(key)):
         try:
-            with root.opened(directory, _DIRECTORY) as parent, root.opened(key, _PLAIN) as held:
+            with (
+                root.hold_open(directory, _DIRECTORY) as parent,
+                root.hold_open(key, _PLAIN) as held,
+            ):
                 if not lock(held):
                     raise ConditionNotMatch(f"{leftover.id!r} is in use; it was not touched")
                 os.unlink(name, dir_fd=parent)  # while held, so that nobody can resume it
@@ -81,7 +85,7 @@ def remove_leftover(root: Root, leftover: Leftover) -> None:
 
 def _entries(root: Root, directory: str) -> list[tuple[str, bool]]:
     """Names of what may matter here: directories and our temporary files."""
-    with about(root.absolute(directory)):
+    with map_errors(root.absolute(directory)):
         try:
             descriptor = root.open(directory, _DIRECTORY)
         except (FileNotFoundError, NotADirectoryError):
@@ -98,12 +102,13 @@ def _entries(root: Root, directory: str) -> list[tuple[str, bool]]:
             os.close(descriptor)
 
 
-def _abandoned(root: Root, key: str) -> os.stat_result | None:
+def _stat_abandoned(root: Root, key: str) -> os.stat_result | None:
     """What the file is; None when it is held by a living process, is no plain file, or is gone."""
-    with about(root.absolute(key)):
+    with map_errors(root.absolute(key)):
         try:
-            with root.opened(key, _PLAIN) as descriptor:
+            with root.hold_open(key, _PLAIN) as descriptor:
                 found = os.fstat(descriptor)
+                # A lock that we get says that no living process of this machine writes there.
                 free = modes.S_ISREG(found.st_mode) and lock(descriptor)
                 return found if free else None
         except FileNotFoundError:

@@ -7,16 +7,16 @@ import stat as modes
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from calque.operator.services.fs.errors import about, translate
+from calque.operator.services.fs.errors import map_errors, translate
+from calque.operator.services.fs.marker import is_temporary
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import describe
-from calque.operator.services.fs.temporary import is_temporary
 from calque.values import Metadata
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 
-def listing(root: Root, prefix: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
+def list_files(root: Root, prefix: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
     """Entries whose key begins with ``prefix``, in the order of their UTF-8 bytes, as S3 does.
 
     Symlinks to files are shown as files if they stay beneath the root. Symlinks to directories
@@ -96,7 +96,7 @@ class _Walk:
     def _enter(self, key: str, start: str, flags: int) -> _Level | None:
         """The level of a directory; None when it is not there (any more)."""
         prefix = f"{key}/" if key else ""
-        with about(self._root.absolute(key)):
+        with map_errors(self._root.absolute(key)):
             try:
                 descriptor = self._root.open(key, _DIRECTORY | flags)
             except (FileNotFoundError, NotADirectoryError):
@@ -131,7 +131,7 @@ class _Walk:
 
     def _leads_to_directory(self, key: str) -> bool:
         try:
-            with self._root.opened(key, os.O_PATH | os.O_DIRECTORY):
+            with self._root.hold_open(key, os.O_PATH | os.O_DIRECTORY):
                 return True
         except OSError:
             return False  # a file, or dangling, looping, leading out: no directory of ours
@@ -148,11 +148,11 @@ class _Walk:
             raise translate(error, self._root.absolute(level.prefix + name)) from error
         if modes.S_ISREG(found.st_mode):
             return found
-        return self._behind(level.prefix + name) if modes.S_ISLNK(found.st_mode) else None
+        return self._stat_behind(level.prefix + name) if modes.S_ISLNK(found.st_mode) else None
 
     def _reopen(self, level: _Level) -> bool:
         """Whether the directory is still there; if not, its files went with it."""
-        with about(self._root.absolute(level.prefix)):
+        with map_errors(self._root.absolute(level.prefix)):
             try:
                 level.descriptor = self._root.open(level.prefix[:-1], _DIRECTORY)
             except (FileNotFoundError, NotADirectoryError):
@@ -160,10 +160,10 @@ class _Walk:
                 return False
         return True
 
-    def _behind(self, key: str) -> os.stat_result | None:
+    def _stat_behind(self, key: str) -> os.stat_result | None:
         """The file a symlink leads to; None when it dangles, loops or leads out of the root."""
         try:
-            with self._root.opened(key, os.O_PATH) as descriptor:
+            with self._root.hold_open(key, os.O_PATH) as descriptor:
                 found = os.fstat(descriptor)
         except OSError:
             return None

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from calque.errors import ConditionNotMatch, Unsupported
 from calque.operator.options import ReadOptions
-from calque.operator.services.fs.errors import about, looking_for
+from calque.operator.services.fs.errors import map_errors, map_lookup_errors
+from calque.operator.services.fs.marker import refuse_reserved
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import check_regular, token
-from calque.operator.services.fs.temporary import refuse_reserved
 from calque.values import MIB
 
 PIECE = MIB
@@ -21,7 +21,7 @@ def open_source(root: Root, path: str) -> int:
     key = root.key(path)
     refuse_reserved(key)
     shown = root.absolute(key)
-    with looking_for(shown):
+    with map_lookup_errors(shown):
         descriptor = root.open(key, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             check_regular(os.fstat(descriptor), shown)
@@ -51,7 +51,7 @@ def read(root: Root, path: str, options: ReadOptions) -> Iterator[bytes]:
 def _pieces(descriptor: int, shown: str, options: ReadOptions) -> Iterator[bytes]:
     offset, left = options.range.offset, options.range.length
     try:
-        with about(shown):
+        with map_errors(shown):
             while left is None or left > 0:
                 piece = os.pread(descriptor, PIECE if left is None else min(PIECE, left), offset)
                 _check_pin(os.fstat(descriptor), shown, options.if_match)

@@ -8,10 +8,11 @@ import stat as modes
 from contextlib import ExitStack
 
 from calque.errors import ConditionNotMatch, IsSameFile, Unsupported
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import map_errors
+from calque.operator.services.fs.marker import refuse_reserved
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import describe, token
-from calque.operator.services.fs.temporary import move_no_replace, refuse_reserved
+from calque.operator.services.fs.temporary import move_no_replace
 from calque.operator.services.fs.write import target_status
 from calque.values import Metadata
 
@@ -28,23 +29,25 @@ def rename(
     old, new = root.key(source.path), into.key(target)
     refuse_reserved(old)
     refuse_reserved(new)
-    with about(into.absolute(new)), ExitStack() as held:
+    with map_errors(into.absolute(new)), ExitStack() as held:
         target_status(into, new)
         old_directory = root.open_directory(old.rpartition("/")[0])
         held.callback(os.close, old_directory)
-        found = _pinned(old_directory, source, root.absolute(old))
+        found = _stat_pinned(old_directory, source, root.absolute(old))
         directory = into.open_directory(new.rpartition("/")[0], make=True, durable=durable)
         held.callback(os.close, directory)
+        # rename(2) of two links to one file does nothing and reports success.
         _refuse_same(found, directory, new)
         _move(old_directory, old, directory, new, if_not_exists)
         if durable:
+            # The new name first: a crash between the two may leave both names, never none.
             os.fsync(directory)
             os.fsync(old_directory)
         return describe(new, os.stat(new.rpartition("/")[2], dir_fd=directory))
 
 
-def _pinned(directory: int, source: Metadata, shown: str) -> os.stat_result:
-    with about(shown):
+def _stat_pinned(directory: int, source: Metadata, shown: str) -> os.stat_result:
+    with map_errors(shown):
         found = os.stat(os.path.basename(shown), dir_fd=directory, follow_symlinks=False)
     if not modes.S_ISREG(found.st_mode):
         raise Unsupported(f"{shown!r} is not a plain file and cannot be renamed")

@@ -10,9 +10,10 @@ from typing import Any, Self
 
 from calque.errors import CheckpointInvalid
 from calque.operator.services.fs import syscalls
+from calque.operator.services.fs.marker import is_temporary
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import describe
-from calque.operator.services.fs.temporary import Temporary, is_temporary
+from calque.operator.services.fs.temporary import Temporary
 from calque.values import MIB, Metadata
 
 DRIVER = "file"
@@ -54,7 +55,7 @@ class Unfinished:
     def to_json(self) -> dict[str, Any]:
         return {"driver": DRIVER, **asdict(self)}
 
-    def _is(self, descriptor: int) -> bool:
+    def _is_ours(self, descriptor: int) -> bool:
         same = os.fstat(descriptor).st_ino == self.inode
         return same and syscalls.birth(descriptor) == self.born
 
@@ -63,7 +64,7 @@ class Unfinished:
         directory = target.rpartition("/")[0]
         try:
             key = f"{directory}/{self.temporary}" if directory else self.temporary
-            with root.opened(key, os.O_PATH | os.O_NOFOLLOW):
+            with root.hold_open(key, os.O_PATH | os.O_NOFOLLOW):
                 return False
         except (FileNotFoundError, NotADirectoryError):
             return True
@@ -80,9 +81,10 @@ class Unfinished:
         try:
             found = os.fstat(temporary.descriptor)
             begin = max(0, self.copied - MIB)
-            if not self._is(temporary.descriptor) or found.st_size < self.copied:
+            if not self._is_ours(temporary.descriptor) or found.st_size < self.copied:
                 raise CheckpointInvalid(f"{self.temporary!r} is another file now", hint=_ANEW)
-            if not _equal(source, temporary.descriptor, begin, self.copied):
+            # The last bytes only: to compare all would read again what a resume is to spare.
+            if not _is_equal(source, temporary.descriptor, begin, self.copied):
                 raise CheckpointInvalid(f"{self.temporary!r} was changed since", hint=_ANEW)
         except BaseException:
             temporary.close()
@@ -94,19 +96,19 @@ class Unfinished:
         with suppress(FileNotFoundError):
             Temporary.reopen(root, target, self.temporary, durable=False).discard()
 
-    def committed(self, root: Root, target: str, source: int) -> Metadata:
+    def check_committed(self, root: Root, target: str, source: int) -> Metadata:
         """The target, where this very copy became it: the same file, and byte for byte the source.
 
         A process may be killed after the rename and before it wrote down that it was done. Where
         the target is another's, the copy was aborted or swept: CheckpointInvalid.
         """
         try:
-            with root.opened(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+            with root.hold_open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
                 found, size = os.fstat(descriptor), os.fstat(source).st_size
                 if (
-                    self._is(descriptor)
+                    self._is_ours(descriptor)
                     and found.st_size == size
-                    and _equal(source, descriptor, 0, size)
+                    and _is_equal(source, descriptor, 0, size)
                 ):
                     return describe(target, found)
         except OSError:
@@ -117,7 +119,7 @@ class Unfinished:
         )
 
 
-def _equal(one: int, other: int, begin: int, end: int) -> bool:
+def _is_equal(one: int, other: int, begin: int, end: int) -> bool:
     while begin < end:
         count = min(MIB, end - begin)
         piece = os.pread(one, count, begin)

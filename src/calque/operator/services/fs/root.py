@@ -28,14 +28,14 @@ class Root:
         """
         if not path or path.endswith("/"):
             raise IsADirectory(f"{path!r} names a directory; a file was needed")
-        parts = _normal(path)
+        parts = _split_path(path)
         if not parts or path.rsplit("/", 1)[-1] in (".", ".."):
             raise IsADirectory(f"{path!r} names a directory; a file was needed")
         return "/".join(parts)
 
     def directory_key(self, path: str) -> str:
         """Like :meth:`key` for a directory; the root itself is ``""``."""
-        return "/".join(_normal(path))
+        return "/".join(_split_path(path))
 
     def absolute(self, key: str) -> str:
         """The path as the system knows it, and as messages show it."""
@@ -59,7 +59,7 @@ class Root:
         return walk_beneath(root, path, flags, mode)
 
     @contextmanager
-    def opened(self, key: str, flags: int) -> Iterator[int]:
+    def hold_open(self, key: str, flags: int) -> Iterator[int]:
         """:meth:`open` for the length of a ``with`` block."""
         descriptor = self.open(key, flags)
         try:
@@ -86,7 +86,7 @@ class Root:
         return self.open(key, _DIRECTORY)
 
 
-def _normal(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     if "\0" in path:
         raise InvalidInput(f"{path!r} holds a NUL byte, which no file name can")
     parts: list[str] = []
@@ -138,6 +138,7 @@ def walk_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
             if step == ".":
                 continue
             if step == "..":
+                # The root itself is the lowest that is held: one more step up would leave it.
                 if len(held) == 1:
                     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
                 os.close(held.pop())

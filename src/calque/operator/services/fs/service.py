@@ -15,9 +15,9 @@ from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.copy import FileCopy, FileDriver
 from calque.operator.services.fs.delete import delete
 from calque.operator.services.fs.directories import create_dir, remove_empty
-from calque.operator.services.fs.errors import about
-from calque.operator.services.fs.leftovers import leftovers, remove_leftover
-from calque.operator.services.fs.list import listing
+from calque.operator.services.fs.errors import map_errors
+from calque.operator.services.fs.leftovers import list_leftovers, remove_leftover
+from calque.operator.services.fs.list import list_files
 from calque.operator.services.fs.read import read
 from calque.operator.services.fs.rename import rename
 from calque.operator.services.fs.resume import Unfinished
@@ -72,7 +72,7 @@ class FsService:
     ) -> Iterator[Metadata]:
         return self.chain.run(
             Call("list", prefix),
-            lambda _: listing(self.config.root, prefix, start_after, recursive),
+            lambda _: list_files(self.config.root, prefix, start_after, recursive),
         )
 
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
@@ -80,12 +80,12 @@ class FsService:
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         def send(verb: str, request: Callable[[], T]) -> T:
-            def translated(_: Call) -> T:
-                with about(self.config.root.absolute(path)):
+            def map_and_request(_: Call) -> T:
+                with map_errors(self.config.root.absolute(path)):
                     return request()
 
             call = Call(verb, path, idempotent=verb != "write_commit", slow=True)
-            return self.chain.run(call, translated)
+            return self.chain.run(call, map_and_request)
 
         return write(self.config.root, path, chunks, options, self.config.durable, send)
 
@@ -158,7 +158,7 @@ class FsService:
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         return self.chain.run(
-            Call("leftovers", prefix), lambda _: leftovers(self.config.root, prefix)
+            Call("leftovers", prefix), lambda _: list_leftovers(self.config.root, prefix)
         )
 
     def remove_leftover(self, leftover: Leftover) -> None:

@@ -7,9 +7,9 @@ import stat as modes
 from datetime import UTC, datetime
 
 from calque.errors import IsADirectory, Unsupported
-from calque.operator.services.fs.errors import looking_for
+from calque.operator.services.fs.errors import map_lookup_errors
+from calque.operator.services.fs.marker import refuse_reserved
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.temporary import refuse_reserved
 from calque.values import Metadata
 
 
@@ -23,7 +23,7 @@ def stat(root: Root, path: str) -> Metadata:
     key = root.key(path)
     refuse_reserved(key)
     shown = root.absolute(key)
-    with looking_for(shown), root.opened(key, os.O_PATH) as descriptor:
+    with map_lookup_errors(shown), root.hold_open(key, os.O_PATH) as descriptor:
         found = os.fstat(descriptor)
     check_regular(found, shown)
     return describe(key, found)
@@ -31,7 +31,7 @@ def stat(root: Root, path: str) -> Metadata:
 
 def _directory(root: Root, path: str) -> Metadata:
     key = root.directory_key(path)
-    with looking_for(root.absolute(key)), root.opened(key, os.O_PATH | os.O_DIRECTORY):
+    with map_lookup_errors(root.absolute(key)), root.hold_open(key, os.O_PATH | os.O_DIRECTORY):
         return Metadata(path=path, is_dir=True)
 
 

@@ -5,42 +5,15 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
-import secrets
 from contextlib import suppress
 
 from calque.errors import ConditionNotMatch, InvalidInput, Unsupported
 from calque.operator.services.fs import syscalls
+from calque.operator.services.fs.marker import change_name, is_temporary, new_name
 from calque.operator.services.fs.root import Root
 
-MARKER = re.compile(r"\.calque-[0-9a-f]{24}(?:-([^/\0]+))?\.tmp")
-"""The names of our temporary files: chance, then the target's name where there is room for it."""
-
-_PREFIX = ".calque-"
-_LONGEST = 255
-
 _NO_SUCH_CALL = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
-
-
-def is_temporary(name: str) -> bool:
-    """Whether a file name (not a path) carries our marker."""
-    return name.startswith(_PREFIX) and MARKER.fullmatch(name) is not None
-
-
-def target_of(key: str) -> str:
-    """The target that a temporary file (a key) was for; its own key where its name cannot tell."""
-    directory, slash, name = key.rpartition("/")
-    match = MARKER.fullmatch(name)
-    return f"{directory}{slash}{match[1]}" if match and match[1] else key
-
-
-def refuse_reserved(key: str) -> None:
-    """Names with our marker are never listed and may be swept: nobody may keep data there."""
-    if is_temporary(key.rpartition("/")[2]):
-        raise InvalidInput(
-            f"{key!r} is a name that calque keeps for its temporary files",
-            hint="Choose another name",
-        )
+"""How kernels and file systems say that they do not know a call; each has a word of its own."""
 
 
 class Temporary:
@@ -73,6 +46,7 @@ class Temporary:
             raise
         made = cls(directory, name, descriptor, durable)
         try:
+            # Locked before anything is written, so that a sweep never takes a file that is in use.
             made._lock()
             if not replace:
                 made._check_no_replace()
@@ -122,12 +96,14 @@ class Temporary:
         file is still there then.
         """
         name = target.rpartition("/")[2]
+        # The bytes first: a crash after the rename must not leave a name without them.
         if self._durable:
             os.fsync(self.descriptor)
         if replace:
             os.rename(self.name, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
         else:
             self._publish_new(name, target)
+        # The name itself is in the directory, and durable only once that is synced.
         if self._durable:
             os.fsync(self._directory)
         found = os.fstat(self.descriptor)
@@ -151,7 +127,7 @@ class Temporary:
 
     def _check_no_replace(self) -> None:
         """Do on the empty file what will be done at the end, so that nothing is copied in vain."""
-        name = _PREFIX + secrets.token_hex(12) + self.name[len(_PREFIX) + 24 :]
+        name = change_name(self.name)
         move_no_replace(self._directory, self.name, self._directory, name)
         self.name = name
 
@@ -213,22 +189,17 @@ def move_no_replace(old_directory: int, old: str, directory: int, new: str) -> N
             "this file system has neither renameat2 nor hard links: if_not_exists cannot be kept",
             hint="Copy without if_not_exists, or to another file system",
         ) from error
+    # A crash before this leaves two names of one file; a resume knows them as one.
     os.unlink(old, dir_fd=old_directory)
 
 
 def _create(directory: int, target: str, mode: int) -> tuple[str, int]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    name = _new_name(target)
+    name = new_name(target)
     try:
         return name, os.open(name, flags, mode, dir_fd=directory)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-    name = _new_name("")  # some file systems allow fewer than 255 bytes
+    name = new_name("")  # some file systems allow fewer than 255 bytes
     return name, os.open(name, flags, mode, dir_fd=directory)
-
-
-def _new_name(target: str) -> str:
-    chance = _PREFIX + secrets.token_hex(12)
-    named = f"{chance}-{target}.tmp" if target else f"{chance}.tmp"
-    return named if len(os.fsencode(named)) <= _LONGEST else f"{chance}.tmp"

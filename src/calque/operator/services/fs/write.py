@@ -10,10 +10,11 @@ from typing import Protocol, TypeVar
 
 from calque.errors import Unsupported
 from calque.operator.options import WriteOptions
-from calque.operator.services.fs.errors import about
+from calque.operator.services.fs.errors import map_errors
+from calque.operator.services.fs.marker import refuse_reserved
 from calque.operator.services.fs.root import Root
 from calque.operator.services.fs.stat import check_regular, describe
-from calque.operator.services.fs.temporary import Temporary, refuse_reserved
+from calque.operator.services.fs.temporary import Temporary
 from calque.values import Metadata
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def write(
         made.append(Temporary.create(root, key, replace=replace, mode=_FULL_MODE, durable=durable))
         return made[-1]
 
-    with about(root.absolute(key)):
+    with map_errors(root.absolute(key)):
         old = target_status(root, key)
         offset = 0
         try:
@@ -56,6 +57,7 @@ def write(
                 send("write_chunk", partial(_write_at, temporary.descriptor, chunk, offset))
                 offset += len(chunk)
             if old is not None:
+                # Before it takes the name: not for a moment may it be read by wider rights.
                 os.fchmod(temporary.descriptor, modes.S_IMODE(old.st_mode))
             found = send("write_commit", lambda: temporary.publish(key, replace=replace))
         except BaseException:
@@ -85,7 +87,7 @@ def target_status(root: Root, key: str) -> os.stat_result | None:
     directory nor a device (``/dev/null``) is ever replaced by a file.
     """
     try:
-        with root.opened(key, os.O_PATH | os.O_NOFOLLOW) as descriptor:
+        with root.hold_open(key, os.O_PATH | os.O_NOFOLLOW) as descriptor:
             found = os.fstat(descriptor)
     except FileNotFoundError:
         return None
@@ -93,7 +95,7 @@ def target_status(root: Root, key: str) -> os.stat_result | None:
         check_regular(found, root.absolute(key))
         return found
     try:
-        with root.opened(key, os.O_PATH) as descriptor:
+        with root.hold_open(key, os.O_PATH) as descriptor:
             behind = os.fstat(descriptor)
     except OSError:
         return None  # it dangles, loops or leads out: it will be replaced, not followed

@@ -15,5 +15,4 @@ __all__ = ["SECRETS", "build"]
 
 def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> GcsService:
     """The service behind ``gs://bucket/root``. Nothing is sent."""
-    config = GcsConfig.of(uri.host, uri.path.strip("/"), options)
-    return GcsService(Client(Link(config), chain))
+    return GcsService(Client(Link(GcsConfig.parse(uri, options)), chain))

@@ -26,6 +26,7 @@ class Link:
         self.config = config
         self.credentials = Credentials(config)
         self._wire = Wire(config.endpoint, ca_bundle=config.ca_bundle)
+        # An endpoint may lie below a path, behind a gateway for example.
         self._base = urlsplit(config.endpoint).path.rstrip("/")
 
     def url(self, path: str, query: Query) -> str:
@@ -94,6 +95,7 @@ class Client:
             answer = self.link.exchange(call, method, url)
             if not 200 <= answer.status < 300:
                 raise error_of(answer, location, verb)
+            # A deletion is answered without a body.
             return {} if method == "DELETE" else document(answer, location)
 
         return self.chain.send(verb, path, request)

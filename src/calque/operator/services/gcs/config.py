@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from calque.errors import ConfigInvalid
 from calque.operator.services.option_values import check_endpoint, flag, text
-from calque.operator.uri import refuse_unknown
+from calque.operator.uri import ServiceUri, refuse_unknown
 
 PUBLIC_ENDPOINT = "https://storage.googleapis.com"
 SECRETS = frozenset({"token"})
@@ -56,8 +56,8 @@ class GcsConfig:
         check_endpoint("gs", self.endpoint)
 
     @classmethod
-    def of(cls, bucket: str, root: str, options: Mapping[str, object]) -> GcsConfig:
-        """Merge options over the environment; an unknown option is refused."""
+    def parse(cls, uri: ServiceUri, options: Mapping[str, object]) -> GcsConfig:
+        """Read the URI and its options, then the environment for what they leave open."""
         refuse_unknown("gs", options, OPTIONS)
         emulator = os.environ.get("STORAGE_EMULATOR_HOST", "")
         if emulator and "://" not in emulator:
@@ -65,8 +65,8 @@ class GcsConfig:
         own_endpoint = text("endpoint", options.get("endpoint"))
         anonymous = options.get("anonymous", bool(emulator and own_endpoint is None))
         return cls(
-            bucket=bucket,
-            root=root,
+            bucket=uri.host,
+            root=uri.path.strip("/"),
             endpoint=(own_endpoint or emulator or PUBLIC_ENDPOINT).rstrip("/"),
             anonymous=flag("anonymous", anonymous),
             key_file=text("key_file", options.get("key_file")),

@@ -76,6 +76,7 @@ class GcsCopy:
                 self.into.chain, "rewrite", self.target, request, self.find_committed, slow=True
             )
         except SourceGone as error:
+            # After the request: layers time and repeat that, and not the search for a reason.
             raise self._explain_missing() from error
         if isinstance(done, Metadata):
             return Rewritten(self.source.size, self.source.size, None, done)
@@ -99,6 +100,7 @@ class GcsCopy:
         query = {
             "sourceGeneration": self.source.version,
             "ifGenerationMatch": self._target_generation(),
+            # The service takes whole MiB only.
             "maxBytesRewrittenPerCall": None if chunk is None else -(-chunk // MIB) * MIB,
             "rewriteToken": token,
         }
@@ -136,6 +138,7 @@ class GcsCopy:
         return Rewritten(copied, total, None if done else reply.get("rewriteToken"), made)
 
     def _error_of(self, answer: Answer, token: str | None) -> CalqueError:
+        # The first call carries the same parameters but the token, so the token is what is refused.
         if token is not None and answer.status in (400, 410):
             return CheckpointInvalid(
                 f"GCS no longer takes the token of the copy to {self._location}",
@@ -143,6 +146,7 @@ class GcsCopy:
             )
         if answer.status == 412:
             return condition_error(self._location, if_not_exists=self.options.if_not_exists)
+        # Source and target are named in one URL: the 404 itself does not tell which is missing.
         if answer.status == 404 and not is_missing_bucket(answer):
             return SourceGone(f"the source of {self._location} is not there any more")
         return error_of(answer, self._location, "copy to")
@@ -154,15 +158,16 @@ class GcsCopy:
             found = stat(self.origin, self.source.path, self.source.version)
         except NotFound:
             found = None
+        # The source is as it was, so it is the target that has no bucket.
         if found is not None and found.version == self.source.version:
-            return self._missing_target()
+            return self._missing_bucket_error()
         try:
             stat(self.origin, self.source.path)
         except NotFound:
             return source_error(where, deleted=True)
         return source_error(where, deleted=False)
 
-    def _missing_target(self) -> CalqueError:
+    def _missing_bucket_error(self) -> CalqueError:
         """The source is as it was: what the service does not find is where the copy goes."""
         bucket = f"gs://{self.into.bucket}"
         return BucketMissing(

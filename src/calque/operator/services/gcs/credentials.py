@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,14 @@ _HINT = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The private key of a service account: whose it is, and how it signs."""
+
+    email: str
+    sign: Callable[[bytes], bytes]
+
+
 class Credentials:
     """Puts the Authorization header on requests and renews its token; safe for threads."""
 
@@ -40,13 +49,14 @@ class Credentials:
         if self._config.token is not None:
             headers["Authorization"] = f"Bearer {self._config.token}"
             return
+        # Read without the lock, which would line up all requests: it is set once and never unset.
         found = self._found
         if found is None or not found.valid:
             found = self._load(renew=True)
         found.apply(headers)
 
-    def service_account(self) -> service_account.Credentials:
-        """The account whose key signs requests for others; Unsupported where no key is held."""
+    def signing_key(self) -> SigningKey:
+        """The key that signs requests for others; Unsupported where there is none."""
         found = None if self._config.token is not None else self._load(renew=False)
         if not isinstance(found, service_account.Credentials):
             raise Unsupported(
@@ -55,7 +65,7 @@ class Credentials:
                 hint="Open the bucket with key_file=… (or GOOGLE_APPLICATION_CREDENTIALS), the "
                 "JSON file of a service account.",
             )
-        return found
+        return SigningKey(found.signer_email, found.sign_bytes)
 
     def _load(self, *, renew: bool) -> Any:
         """What was found, with a token that is good where one is asked for.
@@ -66,6 +76,7 @@ class Credentials:
             try:
                 if self._found is None:
                     self._found = self._find()
+                # Asked again under the lock: another thread may have renewed it meanwhile.
                 if renew and not self._found.valid:
                     self._found.refresh(google.auth.transport.requests.Request())
             except (GoogleAuthError, OSError, ValueError) as error:

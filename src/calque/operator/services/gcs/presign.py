@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
-from google.auth.exceptions import GoogleAuthError
-from google.oauth2 import service_account
-
-from calque.errors import InvalidInput, PermissionDenied
+from calque.errors import InvalidInput
 from calque.operator.services.gcs.client import Client
+from calque.operator.services.gcs.credentials import SigningKey
 
 LONGEST = 7 * 24 * 3600
 """GCS takes no signature that is to last longer."""
@@ -30,40 +28,36 @@ def presign(client: Client, method: str, path: str, seconds: int) -> tuple[str, 
     target = f"{parts.path.rstrip('/')}/{_encode(config.bucket)}/{_encode(client.key(path), '/')}"
     query = {} if config.user_project is None else {"userProject": config.user_project}
     if not config.anonymous:
-        account = client.link.credentials.service_account()
-        query = _sign(account, method, parts.netloc, target, query, seconds)
+        key = client.link.credentials.signing_key()
+        query = sign_query(key, method, parts.netloc, target, query, seconds, datetime.now(UTC))
     tail = f"?{_join(query)}" if query else ""
     return f"{parts.scheme}://{parts.netloc}{target}{tail}", {}
 
 
-def _sign(
-    account: service_account.Credentials,
+def sign_query(
+    key: SigningKey,
     method: str,
     host: str,
     target: str,
     query: Mapping[str, str],
     seconds: int,
+    now: datetime,
 ) -> dict[str, str]:
-    """The query with all that a signature consists of."""
-    now = datetime.now(UTC)
+    """The query with all that a signature consists of; ``target`` is the encoded path."""
     scope = f"{now:%Y%m%d}/auto/storage/goog4_request"
     signed = {
         **query,
         "X-Goog-Algorithm": _ALGORITHM,
-        "X-Goog-Credential": f"{account.signer_email}/{scope}",
+        "X-Goog-Credential": f"{key.email}/{scope}",
         "X-Goog-Date": f"{now:%Y%m%dT%H%M%SZ}",
         "X-Goog-Expires": str(seconds),
         "X-Goog-SignedHeaders": "host",
     }
-    # A body is not known yet, so none is signed; two line ends part the headers from their names.
+    # The body is the sender's and not known yet. The block of headers ends in a blank line.
     asked = [method, target, _join(signed), f"host:{host}\n", "host", "UNSIGNED-PAYLOAD"]
     digest = hashlib.sha256("\n".join(asked).encode()).hexdigest()
     text = "\n".join([_ALGORITHM, signed["X-Goog-Date"], scope, digest])
-    try:
-        signature: bytes = account.sign_bytes(text.encode())
-    except (GoogleAuthError, ValueError) as error:
-        raise PermissionDenied("the key of the service account cannot sign") from error
-    return {**signed, "X-Goog-Signature": signature.hex()}
+    return {**signed, "X-Goog-Signature": key.sign(text.encode()).hex()}
 
 
 def _join(query: Mapping[str, str]) -> str:

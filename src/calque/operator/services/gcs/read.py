@@ -54,6 +54,7 @@ class _Object:
         query = {
             "alt": "media",
             "generation": self.version,
+            # A generation that is asked for by number cannot be another one.
             "ifGenerationMatch": pin if self.version is None else None,
         }
         target = object_path(client.bucket, client.key(self.path))
@@ -63,6 +64,7 @@ class _Object:
 
         def request(call: Call) -> OpenReply | None:
             answer, pieces = link.open(call, url, headers)
+            # Nothing from here on: the range begins at the end, or the object is empty.
             if answer.status == 416 and span is not None:
                 return None
             if answer.status not in (200, 206):

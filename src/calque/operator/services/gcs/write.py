@@ -71,8 +71,10 @@ class Upload:
     def _send_whole(self, data: bytes) -> Metadata:
         """Metadata and bytes in one request, with a checksum that the service compares."""
         resource = {**self._resource(), "crc32c": _base64(google_crc32c.value(data))}
+        # Only then can a repeat be refused for what the first attempt has made.
         if self._conditional:
             resource = add_mark(resource, self._mark)
+        # By chance, so that no bytes of an object can be taken for the end of a part.
         boundary = f"calque-{secrets.token_hex(16)}"
         body = b"".join(
             (
@@ -104,6 +106,7 @@ class Upload:
         return error_of(answer, self._location, "write")
 
     def _send_pieces(self, pieces: Iterator[bytes]) -> Metadata:
+        # A session needs no mark: asked again, it tells itself what it has made.
         session = self._open_session()
         digest, offset = 0, 0
         try:
@@ -117,6 +120,7 @@ class Upload:
             raise
         if made is None:
             raise Unexpected(f"GCS took all of {self._location} and did not finish it")
+        # The service compares too; an emulator may not, and a wrong object must not pass.
         if made.get("crc32c") not in (None, _base64(digest)):
             raise IntegrityError(f"GCS holds other bytes for {self._location} than were sent")
         return metadata_of(made, self.path)
@@ -171,17 +175,20 @@ class _Piece:
 
     def _attempt(self, call: Call) -> dict[str, Any] | None:
         self.attempts += 1
+        # After a failure nobody knows how much of the piece has arrived: ask before sending.
         received = self.offset
         if self.attempts > 1:
             answer = self._put(call, b"", f"bytes */{self._total}")
             if answer.status in (200, 201):
                 return document(answer, self.upload._location)
             received = self._count_received(answer)
+        # The service may keep less than it was sent; the rest goes out again.
         while received < self.offset + len(self.data):
             answer = self._put(call, *self._rest(received))
             if answer.status in (200, 201):
                 return document(answer, self.upload._location)
             before, received = received, self._count_received(answer)
+            # Without progress this would go on for ever.
             if received <= before:
                 raise Unavailable(f"GCS takes no more bytes of {self.upload._location}")
         return None
@@ -197,6 +204,7 @@ class _Piece:
 
     def _put(self, call: Call, body: bytes, span: str) -> Answer:
         headers = {"Content-Range": span}
+        # The digest of the whole is known with the last piece; GCS refuses to commit other bytes.
         if self.total is not None and body:
             headers["X-Goog-Hash"] = f"crc32c={self.digest}"
         answer = self.upload.client.link.exchange(

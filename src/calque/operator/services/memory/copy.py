@@ -50,6 +50,7 @@ class MemoryCopy:
         store = self.into.store
 
         def request() -> Metadata:
+            # Bytes never change, so they may be taken outside of the store's lock.
             data = self._get_source().data
             return store.put(self._target_key, self._template(), data, self._condition)
 

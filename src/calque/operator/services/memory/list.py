@@ -19,6 +19,7 @@ def list_objects(
     while True:
         page = _fetch(client, prefix, after)
         for entry in page:
+            # The last entry seen, not the last one shown: a folder shows once for many.
             after = entry.path
             folder = None if recursive else _folder(prefix, entry.path)
             if folder is None:

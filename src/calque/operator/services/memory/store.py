@@ -53,7 +53,7 @@ class MemoryStore:
         self.versions = versions
         self._lock = threading.Lock()
         self._objects: dict[str, list[Stored]] = {}
-        self._order: list[bytes] = []
+        self._order: list[bytes] = []  # keys, kept sorted: a page of a listing is a slice
         self._uploads: dict[str, Upload] = {}
         self._committed: dict[str, Metadata] = {}  # by upload: a repeated commit finds its work
         self._numbers = itertools.count(1)
@@ -85,6 +85,7 @@ class MemoryStore:
             return self._put(key, template, data, condition)
 
     def _put(self, key: str, template: Metadata, data: bytes, condition: Condition) -> Metadata:
+        # Under the same lock as the change, so that no other writer comes between.
         self._check(key, condition)
         metadata = replace(
             template,
@@ -97,6 +98,7 @@ class MemoryStore:
         history = self._objects.setdefault(key, [])
         if not history:
             bisect.insort(self._order, key.encode())
+        # The old version goes in the same moment as the new one comes.
         if not self.versions:
             history.clear()
         history.append(Stored(metadata, data))
@@ -167,6 +169,7 @@ class MemoryStore:
                     raise Refused("InvalidPart", f"part {part.number} is not held as named")
             if [part.number for part in parts] != list(range(1, len(parts) + 1)):
                 raise Refused("InvalidPart", "parts must be named in order, from 1")
+            # Checked before anything changes: a refused commit leaves the upload as it was.
             whole = b"".join(data for data in held if data is not None)
             metadata = self._put(begun.key, begun.template, whole, condition)
             del self._uploads[upload]
@@ -183,6 +186,7 @@ class MemoryStore:
 
     def uploads(self, prefix: str) -> Iterator[tuple[str, Upload]]:
         with self._lock:
+            # A copy, since uploads may begin and end while the caller goes through them.
             found = [each for each in self._uploads.items() if each[1].key.startswith(prefix)]
         return iter(found)
 
@@ -211,6 +215,7 @@ class Stores:
         """The store of a name; without a name, one of its own."""
         if not name:
             return MemoryStore(f"~{uuid.uuid4().hex[:8]}", versions=versions)
+        # Two threads that open one name at once must get one store.
         with self._lock:
             store = self._named.get(name)
             if store is None:

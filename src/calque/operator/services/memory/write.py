@@ -25,6 +25,7 @@ def write(client: Client, path: str, chunks: Iterable[bytes], options: WriteOpti
         tags=None if options.tags is None else dict(options.tags),
         storage_class=options.storage_class,
     )
+    # Chunks were read before this: they may come out of requests to the same store.
     condition = Condition(options.if_not_exists, options.if_match)
     made = client.send("write", path, lambda: client.store.put(key, template, data, condition))
     return client.localize(made)
