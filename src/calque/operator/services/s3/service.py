@@ -13,8 +13,6 @@ from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Probe, Service
-from calque.operator.services.s3 import read as reading
-from calque.operator.services.s3 import stat as stating
 from calque.operator.services.s3.address import valid_key
 from calque.operator.services.s3.client import Client, Link
 from calque.operator.services.s3.config import S3Config
@@ -25,6 +23,8 @@ from calque.operator.services.s3.leftovers import leftovers, remove_leftover
 from calque.operator.services.s3.list import list_keys
 from calque.operator.services.s3.presign import presign
 from calque.operator.services.s3.probe import Prober
+from calque.operator.services.s3.read import read
+from calque.operator.services.s3.stat import head, stat, tags_to_carry
 from calque.operator.services.s3.versions import list_versions
 from calque.operator.services.s3.write import Write
 from calque.values import Metadata, ObjectIdentity
@@ -108,12 +108,12 @@ class S3Service:
         return hashlib.sha256(keys.access_key.encode()).hexdigest()[:16]
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
-        return stating.stat(self._client, path, self._key(path), version=version)
+        return stat(self._client, path, self._key(path), version=version)
 
     def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
         """The tags of an object that is copied; raises where there may be some we cannot read."""
         key = self._key(source.path)
-        return source.tags or stating.tags_to_carry(self._client, source.path, key, source.version)
+        return source.tags or tags_to_carry(self._client, source.path, key, source.version)
 
     def list(
         self, prefix: str, *, start_after: str = "", recursive: bool = True
@@ -130,7 +130,7 @@ class S3Service:
         )
 
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
-        return reading.read(self._client, path, self._key(path), options)
+        return read(self._client, path, self._key(path), options)
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Write(self._client, self._config, path, self._key(path), options).run(chunks)
@@ -185,7 +185,7 @@ class S3Service:
         link = Link(replace(self._config, bucket=origin._config.bucket))
         try:
             key, version = origin._key(source.path), source.version
-            found = stating.head(Client(link, self._chain), source.path, key, version=version)
+            found = head(Client(link, self._chain), source.path, key, version=version)
         except (NotFound, PermissionDenied):
             return False
         finally:
