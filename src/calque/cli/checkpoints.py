@@ -14,6 +14,10 @@ from calque.errors import ConditionNotMatch, PermissionDenied
 from calque.operator import Checkpoint
 
 
+class StateFolderDenied(PermissionDenied):
+    """Our own state folder cannot be used; the two ends of the copy have refused nothing."""
+
+
 def state_folder() -> Path:
     """``$XDG_STATE_HOME/calque/copies``, by default under ``~/.local/state``."""
     base = os.environ.get("XDG_STATE_HOME")
@@ -71,7 +75,7 @@ class CheckpointFile:
         try:
             yield
         except OSError as error:
-            raise PermissionDenied(
+            raise StateFolderDenied(
                 f"the state folder {self.path.parent} cannot be used: {error.strerror}",
                 hint="Set XDG_STATE_HOME to a folder of yours, or copy without --resume.",
             ) from error

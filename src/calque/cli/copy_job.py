@@ -13,7 +13,7 @@ from types import FrameType
 
 import typer
 
-from calque.cli.checkpoints import CheckpointFile
+from calque.cli.checkpoints import CheckpointFile, StateFolderDenied
 from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
 from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
@@ -92,7 +92,11 @@ class CopyJob:
                 saver.pause()
                 say(f"the other side is lost; go on later with: {_command()}")
                 raise
-            except PermissionDenied:
+            except PermissionDenied as error:
+                if isinstance(error, StateFolderDenied):
+                    # Without a checkpoint nobody could go on, so nothing is kept for it.
+                    copier.__exit__(type(error), error, None)
+                    raise
                 # Credentials that have expired could not clear up either: the parts would leak.
                 saver.pause()
                 say(f"access ended midway; with new credentials go on with: {_command()}")
@@ -127,8 +131,8 @@ class CopyJob:
                 show()
                 after_step()
         return CopyReport(
-            source=self.source.location,
-            target=self.target.location,
+            source=self.source.uri,
+            target=self.target.uri,
             bytes=copier.progress.copied,
             seconds=time.monotonic() - begun,
             route="locally" if self._is_local else copier.route,

@@ -108,7 +108,8 @@ class Location:
         return cls(*Operator.locate(location, layers=layers, **{**settled, **given}))
 
     @property
-    def location(self) -> str:
+    def uri(self) -> str:
+        """The canonical URI, free of secrets."""
         return self.operator.location(self.path)
 
     @property
@@ -130,10 +131,10 @@ class Location:
         return self.is_local and os.path.isdir("/" + self.path)
 
     def file(self) -> Location:
-        """This place, as one object; says what to do when it is a directory."""
+        """This location, as one object; says what to do when it is a directory."""
         if not self.path or self.path.endswith("/") or self.is_local_directory:
             raise IsADirectory(
-                f"{self.location} is a directory; one object is needed",
+                f"{self.uri} is a directory; one object is needed",
                 hint="Trees are not copied by this command: name one object.",
             )
         return self

@@ -79,8 +79,8 @@ def _rename(source: Location, target: Location, options: CopyOptions) -> CopyRep
     if made is None:
         return None
     return CopyReport(
-        source=source.location,
-        target=target.location,
+        source=source.uri,
+        target=target.uri,
         bytes=made.size,
         seconds=time.monotonic() - begun,
         route="renamed",

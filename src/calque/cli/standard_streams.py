@@ -36,7 +36,7 @@ def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
     """Write what comes in as one object; cut off by an error or a signal it leaves nothing."""
     if not target.path or target.path.endswith("/") or target.is_local_directory:
         raise IsADirectory(
-            f"{target.location} is a directory, and standard input has no name to keep",
+            f"{target.uri} is a directory, and standard input has no name to keep",
             hint="Name the object: calque cp - s3://bucket/key.",
         )
     begun = time.monotonic()
@@ -48,7 +48,7 @@ def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
             if_match=options.get("if_match"),
             concurrent=options.get("concurrent", 4),
         )
-    return _report(STANDARD, target.location, made, Metadata(path=STANDARD), begun)
+    return _report(STANDARD, target.uri, made, Metadata(path=STANDARD), begun)
 
 
 def show_on_standard_output(source: Location, options: CopyKeywords) -> CopyReport:
@@ -60,7 +60,7 @@ def show_on_standard_output(source: Location, options: CopyKeywords) -> CopyRepo
     for chunk in read_on(service, found.path, reading) if found.size else ():
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
-    return _report(source.location, STANDARD, found, found, begun)
+    return _report(source.uri, STANDARD, found, found, begun)
 
 
 def _report(source: str, target: str, made: Metadata, found: Metadata, begun: float) -> CopyReport:

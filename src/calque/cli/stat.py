@@ -16,7 +16,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 @app.command()
 def stat(
-    location: LocationArgument,
+    uri: LocationArgument,
     version: Annotated[str | None, typer.Option(metavar="ID", help="Of this version.")] = None,
     option: Options = None,
     json: JsonFlag = False,
@@ -29,10 +29,10 @@ def stat(
 
     - `calque stat report.csv --json`
     """
-    place = Location.of(location, option)
-    path = place.prefix if place.is_local_directory else place.path
-    known = _known_fields(place.operator.stat(path, version=version))
-    known = {"location": place.location, **known}
+    location = Location.of(uri, option)
+    path = location.prefix if location.is_local_directory else location.path
+    known = _known_fields(location.operator.stat(path, version=version))
+    known = {"location": location.uri, **known}
     if json:
         as_json(known)
     else:

@@ -35,10 +35,10 @@ def _agree(copied: CopyReport, ours: str, theirs: str) -> None:
         )
 
 
-def _hash(place: Location, metadata: Metadata) -> str:
-    can = place.operator.capability
-    stream = place.operator.read_stream(
-        place.path,
+def _hash(location: Location, metadata: Metadata) -> str:
+    can = location.operator.capability
+    stream = location.operator.read_stream(
+        location.path,
         if_match=metadata.pin if can.read_with_if_match else None,
         version=metadata.version if can.read_with_version else None,
     )
