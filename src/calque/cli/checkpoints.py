@@ -42,6 +42,8 @@ class CheckpointFile:
         with self._map_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            # A file of its own: the checkpoint is replaced by renaming, and a lock would stay on
+            # the old.
             descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
         try:
             _lock(descriptor)
@@ -62,6 +64,8 @@ class CheckpointFile:
             with open(fresh, "w", opener=_private) as file:
                 file.write(checkpoint.to_json())
                 file.flush()
+                # On the disk before it gets its name: after a power cut an empty file would stand
+                # there.
                 os.fsync(file.fileno())
             fresh.rename(self.path)
 

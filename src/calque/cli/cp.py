@@ -113,6 +113,7 @@ def cp(
         "carry_tags": carry_tags,
         "verify": "none" if verify is False else "checksum",
     }
+    # A pipe has no name, no size and no second reading: it takes a way of its own.
     if STANDARD in (source, target):
         refuse_unfit(source, target, options, resume=resume)
         if source == STANDARD:

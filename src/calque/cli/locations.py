@@ -53,6 +53,7 @@ def _parse_options(options: Sequence[str], scheme: str) -> dict[str, str]:
         name, equals, value = option.partition("=")
         if not name or not equals:
             raise ConfigInvalid(f"{option!r} is no option", hint="Write -o NAME=VALUE.")
+        # Every user of the machine can read the arguments of a process.
         if name in secrets_of(scheme):
             raise ConfigInvalid(
                 f"the secret {name!r} does not belong on a command line, where others can see it",
@@ -104,6 +105,7 @@ class Location:
             raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
         location, settled = _resolve_remote(location)
         scheme = scheme_of(location)
+        # `-o` may be meant for the other side of a copy.
         given = {} if scheme in ("fs", "file") else _parse_options(options or (), scheme)
         return cls(*Operator.locate(location, layers=layers, **{**settled, **given}))
 

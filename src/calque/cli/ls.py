@@ -81,6 +81,7 @@ def _line(entry: Metadata, name: str, long: bool) -> str:
 
 def _print_json(location: Location, entries: Iterator[Metadata]) -> None:
     """One document, an entry a line, written as entries come."""
+    # By hand, because a listing may be longer than memory.
     print("[", end="")
     for index, entry in enumerate(entries):
         shown = {

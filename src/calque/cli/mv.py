@@ -61,6 +61,7 @@ def mv(
     moved = _rename(origin, goal, options)
     if moved is None:
         moved = CopyJob(origin, goal, keywords, quiet=quiet or json).run()
+        # The source goes last, and only when the target is seen to be another object.
         service, into = origin.operator.service, goal.operator.service
         delete_moved(service, moved.source_metadata, into, goal.path, options)
     if json:

@@ -40,6 +40,7 @@ def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
             hint="Name the object: calque cp - s3://bucket/key.",
         )
     begun = time.monotonic()
+    # Killed midway it must not commit what happened to have come so far.
     with terminable():
         made = target.operator.write(
             target.path,

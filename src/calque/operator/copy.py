@@ -30,6 +30,7 @@ def start_copy(
     source = wanted.path if isinstance(wanted, Metadata) else wanted
     paths.file_path(source, "copy")
     paths.file_path(target, "copy to")
+    # Refusals that need no request come first: a hopeless copy costs nothing.
     _refuse_same(origin, source, into, target)
     _refuse_impossible(origin.capability, into.capability, options)
     found = _find_source(origin, wanted, options)
@@ -49,6 +50,7 @@ def start_copy(
 def _refuse_same(origin: Service, source: str, into: Service, target: str) -> None:
     if origin.location(source) != into.location(target):
         return
+    # The same name may lie on two servers, so equal locations alone prove nothing.
     if origin is into or origin.identity(source) == into.identity(target):
         raise IsSameFile(
             f"{origin.location(source)} cannot be copied to itself",

@@ -34,6 +34,7 @@ def read_on(service: Service, path: str, options: ReadOptions) -> Iterator[bytes
     while True:
         try:
             for chunk in service.read(path, replace(options, range=ByteRange(offset, length))):
+                # A byte is progress: the bound is on tries in a row that bring none.
                 offset, idle = offset + len(chunk), 0
                 length = None if length is None else length - len(chunk)
                 yield chunk

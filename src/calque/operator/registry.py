@@ -65,6 +65,7 @@ def opening_of(
     portable: Callable[[str], bool] | None = getattr(_builder(scheme_of(uri)), "portable", None)
     if portable is not None and not portable(uri):
         return None
+    # An opening is pickled and sent to other machines.
     secrets = secrets_of(scheme_of(uri))
     kept = {name: value for name, value in options.items() if name not in secrets}
     return Opening(uri, kept, layers)

@@ -32,6 +32,8 @@ class Threads:
         """
         future = asyncio.get_running_loop().run_in_executor(self._pool, call)
         cancelled: asyncio.CancelledError | None = None
+        # Shielded, and again after each cancellation: a thread cannot be cancelled, and what it
+        # does would go on unseen while the caller believes that it is over.
         while not future.done():
             try:
                 await asyncio.shield(future)
@@ -71,6 +73,7 @@ class _PulledChunks(Iterator[bytes]):
 
     def __next__(self) -> bytes:
         with self._lock:
+            # Under the lock: else a stop between the look and the submit would cancel nothing.
             if self._stopped:
                 raise Aborted("the write was cancelled")
             pending = asyncio.run_coroutine_threadsafe(self._pull(), self._loop)

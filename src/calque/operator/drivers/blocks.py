@@ -64,6 +64,7 @@ class BlocksDriver(MultipartDriver):
         """
         driver = cls(verbs, plan_of(state, size=size), concurrent=concurrent)
         known = parts_of(state)
+        # The server is asked, not the checkpoint: blocks may have been staged after it was saved.
         held = select_fitting(driver._plan, verbs.list_staged())
         if held:
             driver._continue(_NO_UPLOAD, held)
@@ -81,6 +82,7 @@ class BlocksDriver(MultipartDriver):
     def _drop(self, upload: str) -> None:
         try:
             self._blocks.discard()
+            # A block that was in flight may have landed after the first discard.
             if self._blocks.list_staged():
                 self._blocks.discard()
         except Exception as error:

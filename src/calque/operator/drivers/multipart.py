@@ -63,6 +63,7 @@ class MultipartDriver:
         if upload is None:
             return driver
         try:
+            # The server is asked, not the checkpoint: parts may have landed after it was saved.
             held = select_fitting(driver._plan, verbs.list_parts(str(upload)))
         except NotFound as error:
             driver._adopt_commit(str(upload), known, error)
@@ -175,6 +176,7 @@ class MultipartDriver:
                 f"the commit lost {self._restarts} races with other writers of the target",
                 hint="Copy again when the others are done.",
             ) from conflict
+        # Dropped before the next one begins, so that never two uploads of one copy are left behind.
         self._drop(upload)
         self._upload = self._queue = None
         self._done.clear()
@@ -193,6 +195,7 @@ class MultipartDriver:
     def _settle(self) -> None:
         """Let every request under way come to its end, and keep what it has brought."""
         if self._pool is not None:
+            # First the threads, then what they brought: a part that lands later would be lost.
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = self._pending = None
         if self._queue is not None:
@@ -202,6 +205,8 @@ class MultipartDriver:
     def _drop(self, upload: str) -> None:
         try:
             for attempt in range(1, _ABORT_ROUNDS + 1):
+                # S3: parts that are in flight during an abort may still land, and are stored and
+                # paid for.
                 self._verbs.abort(upload)
                 if not self._holds_parts(upload):
                     return

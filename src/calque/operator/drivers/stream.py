@@ -52,6 +52,7 @@ class _Pipe:
         What passes a second time is told once.
         """
         with self._changed:
+            # Memory is bounded here: the reader never runs further ahead than this.
             self._changed.wait_for(lambda: self._stopped or len(self._steps) < _AHEAD)
             self._refuse_when_stopped()
             if passed > self._told:
@@ -107,6 +108,7 @@ class StreamDriver:
         self._thread: threading.Thread | None = None
         self._total = source.size
         self._reported = 0
+        # A driver that was forgotten must not leave a thread that waits for its next step for ever.
         weakref.finalize(self, self._pipe.stop)
 
     @property
@@ -119,6 +121,7 @@ class StreamDriver:
                 target=self._work.run, args=(self._pipe,), name="calque-stream", daemon=True
             )
             self._thread.start()
+        # Only after the last byte was told: whoever stops before has no new target.
         if self._reported == self._total:
             self._pipe.let_commit()
         copied = self._pipe.take()
@@ -179,6 +182,7 @@ class _Work:
         try:
             try:
                 pipe.result = self._write(pipe)
+            # The source can be read again, which an ordinary caller's chunks cannot.
             except WriteAgain:
                 pipe.result = self._write(pipe)
         except BaseException as error:

@@ -88,6 +88,8 @@ class _Reading:
                     yield from self._checked_pieces(reply)
                 except Unavailable:
                     self._idle += 1
+                    # Without a pin the rest could be of another object that took the name
+                    # meanwhile.
                     if self._pin is None or self._idle > _RESUMED_AT_MOST:
                         raise
                     _BACKOFF.sleep(self._idle)

@@ -148,6 +148,7 @@ class Connection:
     ) -> Reply:
         """Send a request and read the head of its reply; ``bodiless`` for HEAD."""
         sent = False
+        # Until the reply was read to its end: a half-read one would be taken for the next answer.
         self.reusable = False
         self._incoming.patience = patience
         try:
@@ -172,6 +173,7 @@ class Connection:
     def _send(self, head: bytes, body: bytes | memoryview, patience: Patience) -> OSError | None:
         """Send everything; a server may refuse and hang up before it has read it all."""
         try:
+            # One system call and one segment instead of two.
             if len(body) <= _SMALL_BODY:
                 self._send_all(head + body, patience)
             else:
@@ -180,6 +182,8 @@ class Connection:
         except (TimeoutError, CalledOffError):
             raise
         except OSError as error:
+            # A refusal may be waiting although the line broke: a large body is refused before its
+            # end.
             if len(body) <= _SMALL_BODY:
                 raise
             return error
@@ -200,6 +204,7 @@ class Connection:
                 raise ValueError("the reply is not HTTP/1.1")
             status = int(line[9:12])
             headers = self._headers()
+            # HTTP/1.0 closes after each reply unless it says otherwise.
             if line.startswith(b"HTTP/1.0"):
                 headers.setdefault("connection", "close")
             if status >= 200:

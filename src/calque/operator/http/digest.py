@@ -73,6 +73,7 @@ class Digest:
 
     def __init__(self, promised: Iterable[Checksum]) -> None:
         self._promised = tuple(each for each in promised if _is_known(each.algorithm))
+        # Several promises may be of one algorithm; the bytes are hashed once for all of them.
         kinds = {each.algorithm for each in self._promised}
         self._running: dict[str, _Running] = {kind: _start_hash(kind) for kind in kinds}
 

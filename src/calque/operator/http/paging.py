@@ -23,6 +23,7 @@ class PageGuard:
         folder of many keys may fill two pages.
         """
         self._repeats = self._repeats + 1 if names and names == self._last else 0
+        # A token seen before means a circle, however long; equal pages one that stands still.
         if token in self._tokens or self._repeats > 1:
             raise Unexpected(
                 f"the server lists the same page of {self._location} again and again",

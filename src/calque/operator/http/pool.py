@@ -53,6 +53,7 @@ class Pool:
             self._begin()
         patience = Patience.of(timeout, within, stopped)
         most = self._patience if within is None else min(self._patience, within)
+        # A bound on waiting for a place too: it counts against the time of the whole request.
         if not self._free.acquire(timeout=most):
             raise WireError(
                 f"all {self._most} connections were busy for {most:.0f} s",
@@ -76,6 +77,7 @@ class Pool:
             except WireError:
                 fresh.close()
                 raise
+        # Ctrl-C included: a place that is not given back is lost for the life of the pool.
         except BaseException:
             self._free.release()
             raise
@@ -86,6 +88,7 @@ class Pool:
                 if not self._idle:
                     return None
                 since, connection = self._idle.pop()
+            # The newest first, so that in quiet times the others grow old and are closed.
             if time.monotonic() - since < _IDLE_SECONDS and not connection.stale():
                 return connection
             connection.close()

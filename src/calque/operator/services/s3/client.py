@@ -76,6 +76,7 @@ class Link:
     def parts(self) -> tuple[Endpoint, Pool, Signer]:
         made = self._made
         if made is None:
+            # Looked at again under the lock: another thread may have been faster.
             with self._lock:
                 made = self._made = self._made or self._make()
         return made
@@ -166,6 +167,7 @@ class Client:
                 raise exchange_error(error, location) from error
             finally:
                 stream.close()
+            # S3 may answer a long copy or commit with 200 first and the error in the body later.
             if stream.status in request.accepts and not _is_error(body):
                 self.link.bucket_seen = True
                 return Answer(stream.status, stream.headers, body)
@@ -228,6 +230,7 @@ class Client:
         if self.link.config.requester_pays:
             headers |= PAYING
         keys = self.link.account.keys()
+        # Asked for anew with each request: credentials of a role are renewed while we run.
         if keys is not None:
             payload = self._payload(endpoint, request, headers)
             headers = signer.sign(keys, request.method, path, query, headers, payload)

@@ -101,6 +101,7 @@ class Account:
         return self._by_session
 
     def _source(self) -> Any:
+        # botocore's search for credentials is not safe between threads.
         with self._lock:
             if self._credentials is None:
                 self._credentials = self._find_credentials()

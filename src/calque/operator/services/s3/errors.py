@@ -194,6 +194,7 @@ def error_of(
             "asked for in",
             hint=f"Say region={refusal.region}, or set AWS_REGION={refusal.region}.",
         )
+    # The server waited for our bytes in vain; it says 400, yet the same request may pass.
     if refusal.code == "RequestTimeout":
         error.retryable = True
     return error

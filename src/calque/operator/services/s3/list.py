@@ -74,6 +74,7 @@ def list_keys(
             raise Unexpected(
                 f"{client.location(prefix)}: the server lists what cannot be read: {error}"
             ) from error
+        # Resuming by start_after and merging of listings both rely on the order of keys.
         for entry in _entries(page, path_of, after):
             if ordered and entry.path <= last and last:
                 raise Unexpected(

@@ -31,6 +31,7 @@ def read(client: Client, path: str, key: str, options: ReadOptions) -> Iterator[
     """The bytes of a range, held against what their reply says of them."""
     source = _Object(client, path, key, options)
     if options.range.length == 0:
+        # There is no range of no bytes; S3 would answer such a request with the whole object.
         source.look()
         return iter(())
     return body.read(source, options)
@@ -60,6 +61,7 @@ class _Object:
             raise ConditionNotMatch(f"{self.location} was replaced by another object")
 
     def open(self, span: str | None, pin: str | None) -> OpenReply | None:
+        # Checksums are of whole objects, so they are asked for only with one.
         headers = {**_pins(pin), **(_ASK if span is None else {"range": span})}
         request = Request("GET", self.key, self._query, headers, accepts=(200, 206))
         try:

@@ -159,6 +159,8 @@ class S3Service:
             raise Unsupported(
                 f"S3 cannot copy {self.location(source.path)} to {into.location(target)} by itself"
             )
+        # The target's credentials send the copy. If they see another object under that name, it
+        # would be copied without a word.
         if into is not self and into._account != self._account and not into._sees(self, source):
             raise Unsupported(
                 f"the target's credentials do not see {self.location(source.path)} as the "
@@ -182,6 +184,7 @@ class S3Service:
 
         Two accounts of one server may each have a bucket of this name, with another object in it.
         """
+        # A link of its own: this one has signed and resolved for another bucket.
         link = Link(replace(self._config, bucket=origin._config.bucket))
         try:
             key, version = origin._key(source.path), source.version

@@ -56,6 +56,7 @@ class Write:
 
     def _run(self, chunks: Iterable[bytes]) -> Metadata:
         parts = self._cut(chunks)
+        # Two parts tell whether one is all: a single PUT saves three requests.
         ahead = list(islice(parts, 2))
         if len(ahead) < 2:
             whole = ahead[0] if ahead else b""
@@ -73,6 +74,7 @@ class Write:
         for chunk in chunks:
             held += chunk
             while len(held) > size:
+                # Through a view: a slice of the bytearray would be a second copy of the part.
                 with memoryview(held) as view:
                     part = bytes(view[:size])
                 del held[:size]
@@ -164,6 +166,7 @@ class Write:
             _drop(uploads, self, upload, error)
             raise error from conflict
         except BaseException as error:
+            # Dropped whatever the error was: the parts of an unfinished upload are paid for.
             _drop(uploads, self, upload, error)
             if by_part and _misses_a_part(error):
                 raise self._learnt() from error
@@ -216,6 +219,7 @@ class _Sending:
             try:
                 for number, data in enumerate(pieces, 1):
                     self._count(number, data)
+                    # A part is cut only when a place is free, so memory stays bounded.
                     if len(flying) >= most:
                         landed, flying = wait(flying, return_when=FIRST_COMPLETED)
                         done += [each.result() for each in landed]
