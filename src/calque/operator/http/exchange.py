@@ -29,8 +29,9 @@ from calque.errors import (
     Unavailable,
     Unexpected,
 )
-from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.connection import Connection, Reply, WireError
 from calque.operator.http.pool import Pool
+from calque.operator.http.route import Route
 from calque.operator.layers.chain import Call
 from calque.values import KIB
 

@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.connection import Connection, Reply, WireError
 from calque.operator.http.patience import Patience
+from calque.operator.http.route import Route
 
 _IDLE_SECONDS = 20.0
 """Servers close idle connections after 30 s or less; older ones than this are not tried."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from calque.operator.drivers.verbs import Part
 from calque.operator.services.s3.client import _is_error
-from calque.operator.services.s3.copy import multipart_etag
 from calque.operator.services.s3.replies import (
     bare_etag,
     checksum_of,
@@ -21,6 +20,7 @@ from calque.operator.services.s3.replies import (
     quoted_etag,
     text_of,
 )
+from calque.operator.services.s3.uploads import multipart_etag
 from calque.values import Checksum
 
 

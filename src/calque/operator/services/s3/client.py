@@ -18,9 +18,10 @@ from calque.errors import (
     Unavailable,
     Unexpected,
 )
-from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.connection import Connection, Reply, WireError
 from calque.operator.http.exchange import retry_after
 from calque.operator.http.pool import Pool
+from calque.operator.http.route import Route
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.s3.address import Endpoint, encode_query
 from calque.operator.services.s3.config import S3Config

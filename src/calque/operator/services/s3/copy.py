@@ -8,7 +8,6 @@ since some servers ignore that, the outcome is compared as well.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,7 +47,7 @@ from calque.operator.services.s3.replies import (
     version_of,
 )
 from calque.operator.services.s3.stat import head, tags_to_carry
-from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.uploads import Uploads, multipart_etag
 from calque.operator.services.s3.write import Write, put_tags, uncommittable
 from calque.values import MIB, Backoff, ByteRange, Metadata, PartPlan
 
@@ -345,17 +344,6 @@ class S3Copy:
         if found.etag != self.source.etag:
             raise self._source_changed() from error
         raise error
-
-
-def multipart_etag(size: int, parts: Sequence[Part]) -> str | None:
-    """The ETag of an object made of these parts; None where they are not all, or are no MD5s."""
-    digests = [part.etag.partition("-")[0] for part in sorted(parts, key=lambda part: part.number)]
-    if sum(part.size for part in parts) != size:
-        return None
-    if not all(_MD5.fullmatch(digest) for digest in digests):
-        return None
-    joined = b"".join(bytes.fromhex(digest) for digest in digests)
-    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(digests)}"
 
 
 def start_driver(verbs: S3Copy) -> CopyDriver:

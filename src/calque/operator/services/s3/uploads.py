@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from calque.operator.services.s3.replies import (
 )
 from calque.values import Metadata
 
+_MD5 = re.compile(r"[0-9a-f]{32}")
 _NAMES_ALL = "Where the server commits no upload that has a part more: say upload_mark=size."
 
 
@@ -240,3 +243,14 @@ class Uploads:
         if not held:
             return None
         return any(marker.is_marker(part) for part in held) or marker.are_odd(held)
+
+
+def multipart_etag(size: int, parts: Sequence[Part]) -> str | None:
+    """The ETag of an object made of these parts; None where they are not all, or are no MD5s."""
+    digests = [part.etag.partition("-")[0] for part in sorted(parts, key=lambda part: part.number)]
+    if sum(part.size for part in parts) != size:
+        return None
+    if not all(_MD5.fullmatch(digest) for digest in digests):
+        return None
+    joined = b"".join(bytes.fromhex(digest) for digest in digests)
+    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(digests)}"
