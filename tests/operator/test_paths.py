@@ -16,7 +16,7 @@ segments = st.text(
 def test_keys_pass_unchanged(parts: list[str]) -> None:
     """Whatever a key is made of, it is kept exactly."""
     path = "/".join(parts)
-    assert paths.checked(path) == path
+    assert paths.valid_path(path) == path
     assert paths.file_path(path, "read") == path
 
 
@@ -24,7 +24,7 @@ def test_keys_pass_unchanged(parts: list[str]) -> None:
 def test_parents_are_refused_wherever_they_stand(before: list[str], after: list[str]) -> None:
     """One ``..`` segment is enough."""
     with pytest.raises(PathEscape):
-        paths.checked("/".join([*before, "..", *after]))
+        paths.valid_path("/".join([*before, "..", *after]))
 
 
 @pytest.mark.parametrize("path", ["", "a/", "/", "a/b//"])
@@ -38,9 +38,9 @@ def test_directories(path: str) -> None:
 def test_what_is_no_path() -> None:
     """NUL, other types, and what UTF-8 cannot say."""
     with pytest.raises(InvalidInput):
-        paths.checked("a\0b")
+        paths.valid_path("a\0b")
     with pytest.raises(InvalidInput):
-        paths.checked(b"bytes")  # type: ignore[arg-type]
+        paths.valid_path(b"bytes")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
         paths.unicode_path("\udce4")
 

@@ -19,7 +19,9 @@ def test_a_listed_object_is_like_any_other(
 ) -> None:
     """The fast way makes exactly what the constructor makes."""
     when = datetime.now(UTC)
-    fast = Metadata.listed(path, size, when, etag=etag, token=token, storage_class=storage_class)
+    fast = Metadata.from_listing(
+        path, size, when, etag=etag, token=token, storage_class=storage_class
+    )
     plain = Metadata(
         path=path,
         size=size,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.places import Location, Options, Place
+from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.quantities import parse_size
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 @app.command()
 def cat(
-    location: Location,
+    uri: LocationArgument,
     offset: Annotated[str, typer.Option(metavar="SIZE", help="Begin here: 512, 1MiB.")] = "0",
     length: Annotated[
         str | None, typer.Option(metavar="SIZE", help="No more than this many bytes.")
@@ -31,9 +31,9 @@ def cat(
 
     - `calque cat s3://landing/a.parquet --length 4` shows its first four bytes
     """
-    place = Place.of(location, option).file()
-    stream = place.operator.read_stream(
-        place.path,
+    location = Location.of(uri, option).file()
+    stream = location.operator.read_stream(
+        location.path,
         offset=parse_size(offset),
         length=None if length is None else parse_size(length),
         version=version,

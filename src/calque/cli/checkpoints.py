@@ -14,15 +14,15 @@ from calque.errors import ConditionNotMatch, PermissionDenied
 from calque.operator import Checkpoint
 
 
+class StateFolderDenied(PermissionDenied):
+    """Our own state folder cannot be used; the two ends of the copy have refused nothing."""
+
+
 def state_folder() -> Path:
     """``$XDG_STATE_HOME/calque/copies``, by default under ``~/.local/state``."""
     base = os.environ.get("XDG_STATE_HOME")
     root = Path(base) if base and os.path.isabs(base) else Path.home() / ".local" / "state"
     return root / "calque" / "copies"
-
-
-class StateFolderUnusable(PermissionDenied):
-    """Checkpoints cannot be kept: no fault of the two sides of the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,13 @@ class CheckpointFile:
         return cls(state_folder() / f"{digest[:40]}.json")
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep other processes from the same copy; ConditionNotMatch while one is at it."""
-        with self._kept():
+        with self._map_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            # A file of its own: the checkpoint is replaced by renaming, and a lock would stay on
+            # the old.
             descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
         try:
             _lock(descriptor)
@@ -51,31 +53,33 @@ class CheckpointFile:
 
     def read(self) -> bytes | None:
         """The envelope as it was written; None when there is none."""
-        with self._kept(), suppress(FileNotFoundError):
+        with self._map_errors(), suppress(FileNotFoundError):
             return self.path.read_bytes()
         return None
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Replace the envelope in one moment; a crash leaves the old one or the new one."""
         fresh = self.path.with_suffix(".new")
-        with self._kept():
+        with self._map_errors():
             with open(fresh, "w", opener=_private) as file:
                 file.write(checkpoint.to_json())
                 file.flush()
+                # On the disk before it gets its name: after a power cut an empty file would stand
+                # there.
                 os.fsync(file.fileno())
             fresh.rename(self.path)
 
     def remove(self) -> None:
         """Forget the copy."""
-        with self._kept():
+        with self._map_errors():
             self.path.unlink(missing_ok=True)
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
+    def _map_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise StateFolderUnusable(
+            raise StateFolderDenied(
                 f"the state folder {self.path.parent} cannot be used: {error.strerror}",
                 hint="Set XDG_STATE_HOME to a folder of yours, or copy without --resume.",
             ) from error

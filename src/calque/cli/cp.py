@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.copying import Copied, CopyJob
+from calque.cli.copy_job import CopyJob, CopyReport
+from calque.cli.locations import Location, Options, Source, SourceOptions, Target, TargetOptions
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.places import Options, Place, Source, SourceOptions, Target, TargetOptions
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.standard_streams import (
     STANDARD,
@@ -16,7 +16,7 @@ from calque.cli.standard_streams import (
     show_on_standard_output,
     store_standard_input,
 )
-from calque.cli.verifying import compare
+from calque.cli.verify import compare
 from calque.errors import Unsupported
 from calque.operator.layers import Deadline, default_layers
 from calque.operator.options import CopyKeywords, Streaming
@@ -113,28 +113,29 @@ def cp(
         "carry_tags": carry_tags,
         "verify": "none" if verify is False else "checksum",
     }
+    # A pipe has no name, no size and no second reading: it takes a way of its own.
     if STANDARD in (source, target):
         refuse_unfit(source, target, options, resume=resume)
         if source == STANDARD:
-            goal = Place.of(target, of_target, layers=layers)
+            goal = Location.of(target, of_target, layers=layers)
             report(store_standard_input(goal, options), None, json=json, quiet=quiet)
         else:
-            show_on_standard_output(Place.of(source, of_source, layers=layers).file(), options)
+            show_on_standard_output(Location.of(source, of_source, layers=layers).file(), options)
         return
-    origin = Place.of(source, of_source, layers=layers).file()
-    goal = Place.of(target, of_target, layers=layers).receiving(origin)
-    options["stream"] = streaming(origin, goal, stream)
+    origin = Location.of(source, of_source, layers=layers).file()
+    goal = Location.of(target, of_target, layers=layers).target_for(origin)
+    options["stream"] = stream_option(origin, goal, stream)
     copied = CopyJob(origin, goal, options, resume=resume, quiet=quiet or json).run()
     proof = compare(origin, goal, copied) if verify else None
     report(copied, proof, json=json, quiet=quiet)
 
 
-def streaming(source: Place, target: Place, asked: bool) -> Streaming:
+def stream_option(source: Location, target: Location, asked: bool) -> Streaming:
     """Between a local file and a service the bytes pass through this machine, whatever one asks."""
     return asked or ("auto" if source.is_local != target.is_local else False)
 
 
-def report(copied: Copied, proof: str | None, *, json: bool, quiet: bool) -> None:
+def report(copied: CopyReport, proof: str | None, *, json: bool, quiet: bool) -> None:
     """What a copy has done."""
     if json:
         as_json({**summary(copied), "verified": proof})
@@ -145,7 +146,7 @@ def report(copied: Copied, proof: str | None, *, json: bool, quiet: bool) -> Non
         say(f"copied {size(copied.bytes)} {copied.route}{speed}{before}{checked}: {copied.target}")
 
 
-def summary(copied: Copied) -> dict[str, object]:
+def summary(copied: CopyReport) -> dict[str, object]:
     """A copy as plain data."""
     made = copied.metadata
     return {

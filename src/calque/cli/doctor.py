@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from calque._version import __version__
+from calque.cli.locations import Location, Options
 from calque.cli.output import JsonFlag, as_json, say, table
-from calque.cli.places import Options, Place
 from calque.config import load_settings, mask_url, state_folder
 from calque.errors import CalqueError, Unsupported
 from calque.operator.service import Probing
@@ -50,7 +50,7 @@ class Finding:
 
 @app.command()
 def doctor(
-    location: Annotated[
+    uri: Annotated[
         str | None,
         typer.Argument(metavar="[LOCATION]", help="A server to try out: s3://bucket/prefix."),
     ] = None,
@@ -79,8 +79,8 @@ def doctor(
 
       calque doctor --prepare
     """
-    if location is not None:
-        _try_out(Place.of(location, option), json=json)
+    if uri is not None:
+        _probe_server(Location.of(uri, option), json=json)
         return
     if prepare_spark:
         made = prepare()
@@ -93,15 +93,15 @@ def doctor(
     table(["", "what", "found", "what to do"], rows)
 
 
-def _try_out(place: Place, *, json: bool) -> None:
-    """What the server at a place does, and the options that say so."""
-    service = place.operator.service
+def _probe_server(location: Location, *, json: bool) -> None:
+    """What the server there does, and the options that say so."""
+    service = location.operator.service
     if not isinstance(service, Probing):
         raise Unsupported(
-            f"{place.operator.scheme}:// has one kind of server, so there is nothing to find out",
+            f"{service.scheme}:// has one kind of server, so there is nothing to find out",
             hint="What it can do stands in its page of the documentation.",
         )
-    found = list(service.probe(place.path))
+    found = list(service.probe(location.path))
     options = [probe.option for probe in found if probe.option]
     if json:
         as_json({"findings": found, "options": options})

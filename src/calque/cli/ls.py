@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.output import JsonFlag, printable, size
-from calque.cli.places import Location, Options, Place
 from calque.errors import NotFound
 from calque.values import Metadata
 
@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 @app.command()
 def ls(
-    location: Location = ".",
+    uri: LocationArgument = ".",
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="All objects below, not one level.")
     ] = False,
@@ -40,34 +40,36 @@ def ls(
 
     - `calque ls -rl ./warehouse` shows every file below with size and time
     """
-    place = Place.of(location, option)
-    base = place.prefix.rpartition("/")[0]
+    location = Location.of(uri, option)
+    base = location.prefix.rpartition("/")[0]
     base = f"{base}/" if base else ""
-    entries = islice(_entries(place, base, start_after, recursive), limit)
+    entries = islice(_entries(location, base, start_after, recursive), limit)
     if json:
-        _print_json(place, entries)
+        _print_json(location, entries)
         return
     for entry in entries:
         print(_line(entry, entry.path[len(base) :], long))
 
 
-def _entries(place: Place, base: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
-    if place.is_local and place.path and not place.prefix.endswith("/"):
-        yield place.operator.stat(place.path)
+def _entries(
+    location: Location, base: str, start_after: str, recursive: bool
+) -> Iterator[Metadata]:
+    if location.is_local and location.path and not location.prefix.endswith("/"):
+        yield location.operator.stat(location.path)
         return
     after = base + start_after if start_after else ""
     found = False
-    for entry in place.operator.list(place.prefix, start_after=after, recursive=recursive):
+    for entry in location.operator.list(location.prefix, start_after=after, recursive=recursive):
         found = True
         yield entry
-    if not found and place.prefix.endswith("/") and not start_after:
-        _refuse_missing(place)
+    if not found and location.prefix.endswith("/") and not start_after:
+        _refuse_missing(location)
 
 
-def _refuse_missing(place: Place) -> None:
+def _refuse_missing(location: Location) -> None:
     """An empty directory is fine, one that is not there is a mistyped name."""
-    if place.is_local and not place.is_local_directory:
-        raise NotFound(f"{place.location} does not exist")
+    if location.is_local and not location.is_local_directory:
+        raise NotFound(f"{location.uri} does not exist")
 
 
 def _line(entry: Metadata, name: str, long: bool) -> str:
@@ -77,13 +79,14 @@ def _line(entry: Metadata, name: str, long: bool) -> str:
     return f"{'' if entry.is_dir else size(entry.size):>12}  {when:<19}  {printable(name)}"
 
 
-def _print_json(place: Place, entries: Iterator[Metadata]) -> None:
+def _print_json(location: Location, entries: Iterator[Metadata]) -> None:
     """One document, an entry a line, written as entries come."""
+    # By hand, because a listing may be longer than memory.
     print("[", end="")
     for index, entry in enumerate(entries):
         shown = {
             "path": entry.path,
-            "location": place.operator.location(entry.path),
+            "location": location.operator.location(entry.path),
             "is_dir": entry.is_dir,
             "size": None if entry.is_dir else entry.size,
             "etag": entry.etag,

@@ -6,10 +6,10 @@ import time
 
 import typer
 
-from calque.cli.copying import Copied, CopyJob
-from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, streaming, summary
+from calque.cli.copy_job import CopyJob, CopyReport
+from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, stream_option, summary
+from calque.cli.locations import Location, Options, Source, SourceOptions, Target, TargetOptions
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.places import Options, Place, Source, SourceOptions, Target, TargetOptions
 from calque.cli.quantities import parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import InvalidInput
@@ -49,18 +49,19 @@ def mv(
     """
     if STANDARD in (source, target):
         raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")
-    origin = Place.of(source, [*(option or ()), *(source_option or ())]).file()
-    goal = Place.of(target, [*(option or ()), *(target_option or ())]).receiving(origin)
+    origin = Location.of(source, [*(option or ()), *(source_option or ())]).file()
+    goal = Location.of(target, [*(option or ()), *(target_option or ())]).target_for(origin)
     keywords: CopyKeywords = {
         "if_not_exists": if_not_exists,
         "concurrent": concurrent,
         "chunk": None if chunk is None else parse_size(chunk),
-        "stream": streaming(origin, goal, stream),
+        "stream": stream_option(origin, goal, stream),
     }
     options = CopyOptions(**keywords)
     moved = _rename(origin, goal, options)
     if moved is None:
         moved = CopyJob(origin, goal, keywords, quiet=quiet or json).run()
+        # The source goes last, and only when the target is seen to be another object.
         service, into = origin.operator.service, goal.operator.service
         delete_moved(service, moved.source_metadata, into, goal.path, options)
     if json:
@@ -69,7 +70,7 @@ def mv(
         say(f"moved {size(moved.bytes)} {moved.route}: {moved.target}")
 
 
-def _rename(source: Place, target: Place, options: CopyOptions) -> Copied | None:
+def _rename(source: Location, target: Location, options: CopyOptions) -> CopyReport | None:
     """The move as one rename; None where the service has none, or cannot between these two."""
     service, into = source.operator.service, target.operator.service
     if not isinstance(service, Renaming):
@@ -78,9 +79,9 @@ def _rename(source: Place, target: Place, options: CopyOptions) -> Copied | None
     made = rename_at_once(service, found, into, target.path, options)
     if made is None:
         return None
-    return Copied(
-        source=source.location,
-        target=target.location,
+    return CopyReport(
+        source=source.uri,
+        target=target.uri,
         bytes=made.size,
         seconds=time.monotonic() - begun,
         route="renamed",

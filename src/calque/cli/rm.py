@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.locations import Location, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, say
-from calque.cli.places import Options, Place
 from calque.errors import CalqueError, NotFound, Unsupported
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -40,12 +40,12 @@ def rm(
         raise Unsupported("rm deletes single objects; trees cannot be deleted by it")
     deleted: list[str] = []
     failed: list[tuple[str, CalqueError]] = []
-    for location in locations:
+    for uri in locations:
         try:
-            _delete(Place.of(location, option).file(), force, if_match)
-            deleted.append(location)
+            _delete(Location.of(uri, option).file(), force, if_match)
+            deleted.append(uri)
         except CalqueError as error:
-            failed.append((location, error))
+            failed.append((uri, error))
     if len(locations) == 1 and failed:
         raise failed[0][1]
     if json:
@@ -56,7 +56,7 @@ def rm(
         raise typer.Exit(PARTLY)
 
 
-def _delete(place: Place, force: bool, if_match: str | None) -> None:
-    if not force and not place.operator.exists(place.path):
-        raise NotFound(f"{place.location} does not exist", hint="With --force this is no error.")
-    place.operator.delete(place.path, if_match=if_match)
+def _delete(location: Location, force: bool, if_match: str | None) -> None:
+    if not force and not location.operator.exists(location.path):
+        raise NotFound(f"{location.uri} does not exist", hint="With --force this is no error.")
+    location.operator.delete(location.path, if_match=if_match)

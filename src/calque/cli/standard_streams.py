@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import time
 
-from calque.cli.copying import Copied, terminable
-from calque.cli.places import Place
+from calque.cli.copy_job import CopyReport, terminable
+from calque.cli.locations import Location
 from calque.errors import InvalidInput, IsADirectory, Unsupported
 from calque.operator.options import CopyKeywords
-from calque.operator.reading import pinned_to, steady
+from calque.operator.read import pinned_options, read_on
 from calque.values import ByteRange, Metadata
 
 STANDARD = "-"
@@ -32,14 +32,15 @@ def refuse_unfit(source: str, target: str, options: CopyKeywords, *, resume: boo
         raise InvalidInput(f"--{shown} means nothing where {STANDARD} stands for a pipe")
 
 
-def store_standard_input(target: Place, options: CopyKeywords) -> Copied:
+def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
     """Write what comes in as one object; cut off by an error or a signal it leaves nothing."""
     if not target.path or target.path.endswith("/") or target.is_local_directory:
         raise IsADirectory(
-            f"{target.location} is a directory, and standard input has no name to keep",
+            f"{target.uri} is a directory, and standard input has no name to keep",
             hint="Name the object: calque cp - s3://bucket/key.",
         )
     begun = time.monotonic()
+    # Killed midway it must not commit what happened to have come so far.
     with terminable():
         made = target.operator.write(
             target.path,
@@ -48,23 +49,23 @@ def store_standard_input(target: Place, options: CopyKeywords) -> Copied:
             if_match=options.get("if_match"),
             concurrent=options.get("concurrent", 4),
         )
-    return _report(STANDARD, target.location, made, Metadata(path=STANDARD), begun)
+    return _report(STANDARD, target.uri, made, Metadata(path=STANDARD), begun)
 
 
-def show_on_standard_output(source: Place, options: CopyKeywords) -> Copied:
+def show_on_standard_output(source: Location, options: CopyKeywords) -> CopyReport:
     """Write an object's bytes as they arrive, all of one version."""
     begun = time.monotonic()
     found = source.operator.stat(source.path, version=options.get("source_version"))
     service = source.operator.service
-    reading = pinned_to(service, found, ByteRange(0, found.size))
-    for chunk in steady(service, found.path, reading) if found.size else ():
+    reading = pinned_options(service, found, ByteRange(0, found.size))
+    for chunk in read_on(service, found.path, reading) if found.size else ():
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
-    return _report(source.location, STANDARD, found, found, begun)
+    return _report(source.uri, STANDARD, found, found, begun)
 
 
-def _report(source: str, target: str, made: Metadata, found: Metadata, begun: float) -> Copied:
-    return Copied(
+def _report(source: str, target: str, made: Metadata, found: Metadata, begun: float) -> CopyReport:
+    return CopyReport(
         source=source,
         target=target,
         bytes=made.size,

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.output import JsonFlag, as_json, printable, record
-from calque.cli.places import Location, Options, Place
 from calque.values import Metadata
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -16,7 +16,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 @app.command()
 def stat(
-    location: Location,
+    uri: LocationArgument,
     version: Annotated[str | None, typer.Option(metavar="ID", help="Of this version.")] = None,
     option: Options = None,
     json: JsonFlag = False,
@@ -29,17 +29,17 @@ def stat(
 
     - `calque stat report.csv --json`
     """
-    place = Place.of(location, option)
-    path = place.prefix if place.is_local_directory else place.path
-    known = _known(place.operator.stat(path, version=version))
-    known = {"location": place.location, **known}
+    location = Location.of(uri, option)
+    path = location.prefix if location.is_local_directory else location.path
+    known = _known_fields(location.operator.stat(path, version=version))
+    known = {"location": location.uri, **known}
     if json:
         as_json(known)
     else:
         record({name: printable(v) if isinstance(v, str) else v for name, v in known.items()})
 
 
-def _known(metadata: Metadata) -> dict[str, Any]:
+def _known_fields(metadata: Metadata) -> dict[str, Any]:
     """What is not unknown: absent headers are left out."""
     found = {field.name: getattr(metadata, field.name) for field in fields(metadata)}
     if (checksum := metadata.checksum) is not None:

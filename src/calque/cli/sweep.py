@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, printable, say, size, table
-from calque.cli.places import Location, Options, Place
 from calque.cli.quantities import parse_duration
 from calque.errors import CalqueError
 from calque.operator import Leftover
@@ -29,7 +29,7 @@ class Swept:
 
 @app.command()
 def sweep(
-    location: Location,
+    uri: LocationArgument,
     older_than: Annotated[
         str,
         typer.Option(metavar="TIME", help="Leave alone what is younger: it may still be resumed."),
@@ -49,13 +49,13 @@ def sweep(
 
     - `calque sweep ./warehouse --older-than 0s` removes every abandoned temporary file
     """
-    place = Place.of(location, option)
+    location = Location.of(uri, option)
     before = datetime.now(UTC) - parse_duration(older_than)
     swept: list[Swept] = []
     failure: CalqueError | None = None
     try:
-        for found in _old(place, before):
-            swept.append(_sweep(place, found, dry_run))  # noqa: PERF401 - kept when it breaks off
+        for found in _old(location, before):
+            swept.append(_sweep(location, found, dry_run))  # noqa: PERF401 - kept when it breaks off
     except CalqueError as error:
         if not swept:
             raise
@@ -70,18 +70,18 @@ def sweep(
         raise typer.Exit(PARTLY)
 
 
-def _old(place: Place, before: datetime) -> Iterator[Leftover]:
+def _old(location: Location, before: datetime) -> Iterator[Leftover]:
     """Those of which it is known that they are old enough."""
-    for found in place.operator.leftovers(place.prefix):
+    for found in location.operator.leftovers(location.prefix):
         if found.started is not None and found.started <= before:
             yield found
 
 
-def _sweep(place: Place, found: Leftover, dry_run: bool) -> Swept:
+def _sweep(location: Location, found: Leftover, dry_run: bool) -> Swept:
     if dry_run:
         return Swept(found, "found")
     try:
-        place.operator.remove_leftover(found)
+        location.operator.remove_leftover(found)
     except CalqueError as error:
         return Swept(found, "failed", str(error))
     return Swept(found, "removed")

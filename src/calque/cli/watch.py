@@ -21,6 +21,7 @@ from calque.loader.api import Loader
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
+from calque.values import Backoff
 
 LONGEST = 300.0
 """Seconds between two looks at most, however often a look failed."""
@@ -58,8 +59,8 @@ class Watch:
             raise typer.Exit(self._worst) from None
 
     def _pause(self) -> float:
-        longer = min(self._every * 2.0 ** min(self._troubles, 20), LONGEST)
-        return max(self._every, longer)
+        backoff = Backoff(first=self._every, most=max(self._every, LONGEST), jitter=0.0)
+        return backoff.wait(self._troubles + 1)
 
     def _look(self, load: Load) -> bool:
         """One cycle; False if another is due at once, for the files beside a bad one."""

@@ -25,11 +25,13 @@ from calque.errors import (
 )
 from calque.ledger.identity import DAY
 from calque.ledger.schema import is_current, migrate
+from calque.values import Backoff
 
 DEFAULT_LIFE = 64 * DAY
 """How long a record lives, in microseconds: the seed's 64 days."""
 
 BUSY_SECONDS = 30
+_WAL_BACKOFF = Backoff(first=0.01, most=0.1)
 
 
 class Ledger:
@@ -150,14 +152,14 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
 
 def _use_wal(cursor: Any) -> None:
     """Turn the journal to WAL once; SQLite does not wait for others when it does that."""
-    until = time.monotonic() + BUSY_SECONDS
+    until, waits = time.monotonic() + BUSY_SECONDS, _WAL_BACKOFF.waits()
     while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError:
             if time.monotonic() > until:
                 raise
-            time.sleep(0.01)
+            time.sleep(next(waits))
 
 
 def _begin_sqlite(connection: Connection) -> None:

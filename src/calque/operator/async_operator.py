@@ -1,32 +1,96 @@
-"""AsyncOperator: the Operator's verbs, awaited."""
+"""AsyncOperator: the Operator's verbs, awaited.
+
+No verb is written twice. What each takes and promises stands in :class:`Operator`; the table in
+:class:`AsyncOperator` says in which of four ways it is awaited: one answer, many, a copier, or a
+copy that is run to its end. Signatures and docstrings are those of the synchronous verbs.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
-from datetime import timedelta
-from io import BufferedReader
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterator
+from functools import WRAPPER_ASSIGNMENTS, wraps
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from calque.operator.async_copier import AsyncCopier
 from calque.operator.capability import Capability
-from calque.operator.checkpoint import Checkpoint
 from calque.operator.chunks import Data
+from calque.operator.copier import Copier
 from calque.operator.layers.chain import Layer
 from calque.operator.operator import Operator
-from calque.operator.options import CopyKeywords, CopyOptions, ReadConditions, WriteKeywords
-from calque.operator.presign import PresignedRequest, PresignedVerb
-from calque.operator.service import Leftover
+from calque.operator.options import WriteKeywords
+from calque.operator.service import Service
 from calque.operator.threads import Threads
 from calque.values import Metadata
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _BATCH = 256
-"""Entries or chunks that one hop to a thread brings back at most."""
+"""Entries that one hop to a thread brings back at most: a hop costs more than an entry."""
+_COPIED = tuple(name for name in WRAPPER_ASSIGNMENTS if name not in ("__module__", "__qualname__"))
+"""What a verb here has of its synchronous one: its name, its words and its annotations."""
+
+
+def _answer(
+    verb: Callable[Concatenate[Operator, P], T],
+) -> Callable[Concatenate[AsyncOperator, P], Coroutine[Any, Any, T]]:
+    """A verb with one answer, called on a thread.
+
+    A task that is cancelled stops waiting; the call itself comes to its end.
+    """
+
+    @wraps(verb, assigned=_COPIED)
+    async def call(face: AsyncOperator, /, *args: P.args, **keywords: P.kwargs) -> T:
+        return await face._threads.run(lambda: verb(face.operator, *args, **keywords))
+
+    return call
+
+
+def _iterate(
+    verb: Callable[Concatenate[Operator, P], Iterator[T]], batch: int
+) -> Callable[Concatenate[AsyncOperator, P], AsyncIterator[T]]:
+    """A verb whose answers come one by one; a thread fetches up to ``batch`` of them at a time."""
+
+    @wraps(verb, assigned=_COPIED)
+    async def call(face: AsyncOperator, /, *args: P.args, **keywords: P.kwargs) -> AsyncIterator[T]:
+        threads = face._threads
+        entries = await threads.run(lambda: verb(face.operator, *args, **keywords))
+        while found := await threads.run(lambda: tuple(islice(entries, batch))):
+            for entry in found:
+                yield entry
+
+    return call
+
+
+def _open_copier(
+    verb: Callable[Concatenate[Operator, P], Copier],
+) -> Callable[Concatenate[AsyncOperator, P], Coroutine[Any, Any, AsyncCopier]]:
+    """A verb that begins a copy, which the caller then drives."""
+
+    @wraps(verb, assigned=_COPIED)
+    async def call(face: AsyncOperator, /, *args: P.args, **keywords: P.kwargs) -> AsyncCopier:
+        copier = await face._threads.run(lambda: verb(face.operator, *args, **keywords))
+        return AsyncCopier(copier, face._threads)
+
+    return call
+
+
+def _run_copier(
+    verb: Callable[Concatenate[Operator, P], Copier],
+) -> Callable[Concatenate[AsyncOperator, P], Coroutine[Any, Any, Metadata]]:
+    """A copy from its beginning to its end; a cancelled task aborts it before the task ends."""
+    begin = _open_copier(verb)
+
+    @wraps(Operator.copy, assigned=_COPIED)
+    async def call(face: AsyncOperator, /, *args: P.args, **keywords: P.kwargs) -> Metadata:
+        copier = await begin(face, *args, **keywords)
+        return await copier.run()
+
+    return call
 
 
 class AsyncOperator:
@@ -54,6 +118,11 @@ class AsyncOperator:
         return self._operator
 
     @property
+    def service(self) -> Service:
+        """The service behind the operator: what makes this face a place to copy into."""
+        return self._operator.service
+
+    @property
     def scheme(self) -> str:
         """The service's scheme."""
         return self._operator.scheme
@@ -71,63 +140,28 @@ class AsyncOperator:
         """The same service with one more layer around every request."""
         return AsyncOperator(self._operator.layer(layer), threads=self._most)
 
-    async def stat(self, path: str, *, version: str | None = None) -> Metadata:
-        """As :meth:`Operator.stat`."""
-        return await self._threads.run(lambda: self._operator.stat(path, version=version))
-
-    async def exists(self, path: str) -> bool:
-        """As :meth:`Operator.exists`."""
-        return await self._threads.run(lambda: self._operator.exists(path))
-
-    async def list(
-        self, prefix: str = "", *, start_after: str = "", recursive: bool = True
-    ) -> AsyncIterator[Metadata]:
-        """As :meth:`Operator.list`."""
-        entries = await self._threads.run(
-            lambda: self._operator.list(prefix, start_after=start_after, recursive=recursive)
-        )
-        async for entry in self._each(entries, _BATCH):
-            yield entry
-
-    async def read(
-        self,
-        path: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        if_match: str | None = None,
-        version: str | None = None,
-        **unless: Unpack[ReadConditions],
-    ) -> bytes:
-        """As :meth:`Operator.read`."""
-        return await self._threads.run(
-            lambda: self._operator.read(
-                path, offset=offset, length=length, if_match=if_match, version=version, **unless
-            )
-        )
-
-    async def read_stream(
-        self,
-        path: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        if_match: str | None = None,
-        version: str | None = None,
-        **unless: Unpack[ReadConditions],
-    ) -> AsyncIterator[bytes]:
-        """As :meth:`Operator.read_stream`."""
-        chunks = await self._threads.run(
-            lambda: self._operator.read_stream(
-                path, offset=offset, length=length, if_match=if_match, version=version, **unless
-            )
-        )
-        async for chunk in self._each(chunks, 1):
-            yield chunk
-
-    async def open(self, path: str, *, version: str | None = None) -> BufferedReader:
-        """As :meth:`Operator.open`; the file itself is synchronous, for libraries on threads."""
-        return await self._threads.run(lambda: self._operator.open(path, version=version))
+    check = _answer(Operator.check)
+    stat = _answer(Operator.stat)
+    exists = _answer(Operator.exists)
+    list = _iterate(Operator.list, _BATCH)
+    list_versions = _iterate(Operator.list_versions, _BATCH)
+    read = _answer(Operator.read)
+    # A chunk is large and the reader may stop after any: none is fetched before it is asked for.
+    read_stream = _iterate(Operator.read_stream, 1)
+    # The file that comes back is synchronous, for libraries that run on threads.
+    open = _answer(Operator.open)
+    delete = _answer(Operator.delete)
+    create_dir = _answer(Operator.create_dir)
+    remove_all = _answer(Operator.remove_all)
+    # Nothing is sent, but credentials may have to be fetched.
+    presign = _answer(Operator.presign)
+    copy = _run_copier(Operator.copier)
+    copier = _open_copier(Operator.copier)
+    copier_options = _open_copier(Operator.copier_options)
+    rename = _answer(Operator.rename)
+    resume = _open_copier(Operator.resume)
+    leftovers = _iterate(Operator.leftovers, _BATCH)
+    remove_leftover = _answer(Operator.remove_leftover)
 
     async def write(
         self, path: str, data: Data | AsyncIterable[bytes], **options: Unpack[WriteKeywords]
@@ -137,122 +171,10 @@ class AsyncOperator:
         A write that is cancelled comes to an end of its own: the target is old or new.
         """
         if isinstance(data, AsyncIterable):
-            return await self._threads.feed(
+            return await self._threads.pull(
                 data, lambda chunks: self._operator.write(path, chunks, **options)
             )
         return await self._threads.run(lambda: self._operator.write(path, data, **options))
-
-    async def delete(
-        self, path: str, *, if_match: str | None = None, version: str | None = None
-    ) -> None:
-        """As :meth:`Operator.delete`."""
-        await self._threads.run(
-            lambda: self._operator.delete(path, if_match=if_match, version=version)
-        )
-
-    async def list_versions(self, prefix: str = "") -> AsyncIterator[Metadata]:
-        """As :meth:`Operator.list_versions`."""
-        entries = await self._threads.run(lambda: self._operator.list_versions(prefix))
-        async for entry in self._each(entries, _BATCH):
-            yield entry
-
-    async def create_dir(self, path: str) -> None:
-        """As :meth:`Operator.create_dir`."""
-        await self._threads.run(lambda: self._operator.create_dir(path))
-
-    async def remove_all(self, path: str) -> int:
-        """As :meth:`Operator.remove_all`."""
-        return await self._threads.run(lambda: self._operator.remove_all(path))
-
-    async def presign(
-        self, verb: PresignedVerb, path: str, *, expires: timedelta | float = 3600.0
-    ) -> PresignedRequest:
-        """As :meth:`Operator.presign`; credentials may have to be fetched."""
-        return await self._threads.run(lambda: self._operator.presign(verb, path, expires=expires))
-
-    async def check(self) -> None:
-        """As :meth:`Operator.check`."""
-        await self._threads.run(self._operator.check)
-
-    async def copy(
-        self,
-        source: str | Metadata,
-        target: str,
-        *,
-        into: AsyncOperator | Operator | None = None,
-        **options: Unpack[CopyKeywords],
-    ) -> Metadata:
-        """As :meth:`Operator.copy`; a cancelled task aborts the copy before it ends."""
-        copier = await self.copier(source, target, into=into, **options)
-        return await copier.run()
-
-    async def copier(
-        self,
-        source: str | Metadata,
-        target: str,
-        *,
-        into: AsyncOperator | Operator | None = None,
-        **options: Unpack[CopyKeywords],
-    ) -> AsyncCopier:
-        """As :meth:`Operator.copier`."""
-        other = _plain(into)
-        copier = await self._threads.run(
-            lambda: self._operator.copier(source, target, into=other, **options)
-        )
-        return AsyncCopier(copier, self._threads)
-
-    async def copier_options(
-        self,
-        source: str | Metadata,
-        target: str,
-        options: CopyOptions,
-        *,
-        into: AsyncOperator | Operator | None = None,
-    ) -> AsyncCopier:
-        """As :meth:`Operator.copier_options`."""
-        other = _plain(into)
-        copier = await self._threads.run(
-            lambda: self._operator.copier_options(source, target, options, into=other)
-        )
-        return AsyncCopier(copier, self._threads)
-
-    async def rename(
-        self,
-        source: str,
-        target: str,
-        *,
-        into: AsyncOperator | Operator | None = None,
-        **options: Unpack[CopyKeywords],
-    ) -> Metadata:
-        """As :meth:`Operator.rename`; once begun it comes to an end, whatever is cancelled."""
-        other = _plain(into)
-        return await self._threads.run(
-            lambda: self._operator.rename(source, target, into=other, **options)
-        )
-
-    async def resume(
-        self,
-        checkpoint: Checkpoint | str | bytes,
-        *,
-        into: AsyncOperator | Operator | None = None,
-        **options: Unpack[CopyKeywords],
-    ) -> AsyncCopier:
-        """As :meth:`Operator.resume`."""
-        other = _plain(into)
-        copier = await self._threads.run(
-            lambda: self._operator.resume(checkpoint, into=other, **options)
-        )
-        return AsyncCopier(copier, self._threads)
-
-    async def leftovers(self, prefix: str = "") -> AsyncIterator[Leftover]:
-        """As :meth:`Operator.leftovers`."""
-        found = await self._threads.run(lambda: self._operator.leftovers(prefix))
-        async for leftover in self._each(found, _BATCH):
-            yield leftover
-
-    async def remove_leftover(self, leftover: Leftover) -> None:
-        """As :meth:`Operator.remove_leftover`."""
-        await self._threads.run(lambda: self._operator.remove_leftover(leftover))
 
     async def close(self) -> None:
         """Give back connections and threads."""
@@ -275,12 +197,3 @@ class AsyncOperator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AsyncOperator, (self._operator,)
-
-    async def _each(self, entries: Iterator[T], batch: int) -> AsyncIterator[T]:
-        while found := await self._threads.run(lambda: tuple(islice(entries, batch))):
-            for entry in found:
-                yield entry
-
-
-def _plain(into: AsyncOperator | Operator | None) -> Operator | None:
-    return into.operator if isinstance(into, AsyncOperator) else into

@@ -87,6 +87,7 @@ class Checkpoint:
     def refuse_other_options(self, options: CopyOptions) -> None:
         """Raise CheckpointInvalid where options would make another target than was begun."""
         ours = self.copy_options
+        # How many requests fly at once changes nothing of the target, so it may differ.
         same = replace(options, **{name: getattr(ours, name) for name in _EXECUTION})
         if same != ours:
             raise CheckpointInvalid(
@@ -125,6 +126,8 @@ class Checkpoint:
                 f"the checkpoint is of version {version!r}, this calque reads {VERSION}",
                 hint="Resume with the calque that made it, or copy anew.",
             )
+        # Against edits and torn writes, not against an attacker: whoever can write the file can
+        # make its digest too.
         if digest != _digest(body):
             raise CheckpointInvalid(
                 "the checkpoint was changed after it was made: its digest does not fit",

@@ -31,7 +31,7 @@ def chunks_of(data: Data) -> tuple[Iterable[bytes], int | None]:
     if isinstance(data, Readable):
         return _of_file(data), None
     if isinstance(data, Iterable):
-        return _checked(data), None
+        return _of_iterable(data), None
     raise InvalidInput(f"cannot write {type(data).__name__}: bytes, chunks or a file are needed")
 
 
@@ -55,7 +55,7 @@ def _of_file(file: Readable) -> Iterator[bytes]:
         yield _bytes(chunk)
 
 
-def _checked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _of_iterable(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         if whole := _bytes(chunk):
             yield whole

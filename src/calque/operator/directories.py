@@ -17,7 +17,7 @@ _AT_ONCE = 16
 
 def create_dir(service: Service, path: str) -> None:
     """Make a directory and what is missing above it; one that is there stays as it is."""
-    if not paths.is_directory(paths.checked(path)) or not path:
+    if not paths.is_directory(paths.valid_path(path)) or not path:
         raise InvalidInput(
             f"{path!r} does not name a directory", hint=f"A directory ends in /: {path}/."
         )
@@ -35,7 +35,7 @@ def remove_all(service: Service, path: str) -> int:
 
     Not atomic: what was removed before an error is gone, and a second call goes on.
     """
-    if not paths.checked(path):
+    if not paths.valid_path(path):
         raise InvalidInput(
             "remove_all needs a path: everything under the root is not removed by an empty one"
         )

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from calque.errors import ConditionNotMatch, IsSameFile, Unsupported
 from calque.operator import paths
-from calque.operator.copying import start_copy
+from calque.operator.copy import start_copy
 from calque.operator.options import CopyOptions, DeleteOptions
 from calque.operator.service import Renaming, Service
 from calque.values import Metadata

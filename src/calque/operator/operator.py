@@ -10,13 +10,13 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
-from calque.errors import ConditionNotMatch, InvalidInput, NotFound, Unsupported
+from calque.errors import InvalidInput, NotFound, Unsupported
 from calque.operator import paths, registry
 from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.chunks import Data, chunks_of
 from calque.operator.copier import Copier
-from calque.operator.copying import resume_copy, start_copy
+from calque.operator.copy import resume_copy, start_copy
 from calque.operator.directories import create_dir, remove_all
 from calque.operator.layers.chain import Chain, Layer
 from calque.operator.layers.default import default_layers
@@ -25,21 +25,17 @@ from calque.operator.options import (
     CopyKeywords,
     CopyOptions,
     DeleteOptions,
-    ReadConditions,
-    ReadOptions,
+    ReadKeywords,
     WriteKeywords,
     WriteOptions,
     options_of,
 )
 from calque.operator.presign import PresignedRequest, PresignedVerb, presign
-from calque.operator.reading import open_reader, refuse_unless, steady, whole
+from calque.operator.read import open_reader, read_all, read_on, read_options
 from calque.operator.registry import Opening
-from calque.operator.service import Leftover, Service, Versioned
+from calque.operator.service import HasService, Leftover, Service, Versioned, require, service_of
 from calque.operator.uri import root_of, text_of
-from calque.values import ByteRange, Metadata
-
-_LARGEST = 2**63 - 1
-"""No file system and no service counts further."""
+from calque.values import Metadata
 
 
 class Operator:
@@ -71,7 +67,7 @@ class Operator:
         chosen = default_layers() if layers is None else layers
         text = root_of(uri)
         service = registry.build(text, options, Chain(chosen))
-        return cls(service, opening=registry.opening(text, options, chosen))
+        return cls(service, opening=registry.opening_of(text, options, chosen))
 
     @classmethod
     def locate(
@@ -107,7 +103,7 @@ class Operator:
 
     def location(self, path: str = "") -> str:
         """The canonical URI of a path, free of secrets."""
-        return self._service.location(paths.checked(path))
+        return self._service.location(paths.valid_path(path))
 
     def layer(self, layer: Layer) -> Operator:
         """The same service with one more layer around every request; this operator is unchanged."""
@@ -115,11 +111,11 @@ class Operator:
         opening = self._opening
         if opening is not None:
             opening = Opening(opening.uri, opening.options, chain.layers)
-        return Operator(self._service.layered(chain), opening=opening)
+        return Operator(self._service.with_chain(chain), opening=opening)
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         """What is known of an object or directory (a path that ends in ``/``); else NotFound."""
-        if not paths.is_directory(paths.checked(path)):
+        if not paths.is_directory(paths.valid_path(path)):
             return self._service.stat(path, version=version)
         # The root is looked at too, so that a bucket that is not there is told.
         if next(self._service.list(path), None) is not None or path == "":
@@ -142,8 +138,8 @@ class Operator:
         Pages are fetched as they are needed. Not recursive: one level below the prefix, directories
         as ``is_dir`` entries whose path ends in ``/``.
         """
-        paths.checked(prefix)
-        paths.checked(start_after)
+        paths.valid_path(prefix)
+        paths.valid_path(start_after)
         return self._service.list(prefix, start_after=start_after, recursive=recursive)
 
     def list_versions(self, prefix: str = "") -> Iterator[Metadata]:
@@ -152,78 +148,29 @@ class Operator:
         Where the service keeps none, or was not told that the bucket does: Unsupported.
         """
         service = self._service
-        self._need(self.capability.versions and isinstance(service, Versioned), "list versions")
-        return cast(Versioned, service).list_versions(paths.checked(prefix))
+        require(
+            self._service,
+            self.capability.versions and isinstance(service, Versioned),
+            "list versions",
+        )
+        return cast(Versioned, service).list_versions(paths.valid_path(prefix))
 
-    def read(
-        self,
-        path: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        if_match: str | None = None,
-        version: str | None = None,
-        **unless: Unpack[ReadConditions],
-    ) -> bytes:
+    def read(self, path: str, **options: Unpack[ReadKeywords]) -> bytes:
         """The bytes of an object, or ``length`` of them from ``offset``.
 
         ``if_match`` takes a :attr:`Metadata.pin`; other bytes are a ConditionNotMatch. So is an
         object that ``if_none_match`` names, or that is older or newer than ``if_modified_since``
         and ``if_unmodified_since`` allow: it is looked at first, and exactly what was looked at is
-        read.
+        read. ``version`` reads one that was replaced since.
         """
-        if_match = self._fitting(path, if_match, version, unless)
-        return whole(self._service, path, self._reading(path, offset, length, if_match, version))
+        return read_all(self._service, path, read_options(self._service, path, options))
 
-    def read_stream(
-        self,
-        path: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        if_match: str | None = None,
-        version: str | None = None,
-        **unless: Unpack[ReadConditions],
-    ) -> Iterator[bytes]:
+    def read_stream(self, path: str, **options: Unpack[ReadKeywords]) -> Iterator[bytes]:
         """As :meth:`read`, in chunks as they arrive.
 
         A connection that breaks is opened again at the next byte, if the read is pinned.
         """
-        if_match = self._fitting(path, if_match, version, unless)
-        return steady(self._service, path, self._reading(path, offset, length, if_match, version))
-
-    def _fitting(
-        self, path: str, if_match: str | None, version: str | None, unless: ReadConditions
-    ) -> str | None:
-        """The pin of an object that the conditions allow; ``if_match`` where there are none."""
-        if not unless:
-            return if_match
-        self._need(self.capability.read_with_if_match, "pin what it has looked at")
-        found = self.stat(paths.file_path(path, "read"), version=version)
-        if if_match is not None and if_match != found.pin:
-            raise ConditionNotMatch(f"{self.location(path)} is another object")
-        refuse_unless(self.location(path), found, unless)
-        return found.pin
-
-    def _reading(
-        self,
-        path: str,
-        offset: int,
-        length: int | None,
-        if_match: str | None,
-        version: str | None,
-    ) -> ReadOptions:
-        paths.file_path(path, "read")
-        for bound in (offset, length if length is not None else 0):
-            if not isinstance(bound, int) or bound > _LARGEST:
-                raise InvalidInput(f"{bound!r} is no number of bytes that a file could have")
-        try:
-            span = ByteRange(offset, length)
-        except ValueError as error:
-            raise InvalidInput(str(error)) from error
-        self._need(if_match is None or self.capability.read_with_if_match, "read with if_match")
-        self._need(version is None or self.capability.read_with_version, "read a version")
-        return ReadOptions(range=span, if_match=if_match, version=version)
+        return read_on(self._service, path, read_options(self._service, path, options))
 
     def open(self, path: str, *, version: str | None = None) -> BufferedReader:
         """An object as a seekable binary file; its bytes are pinned when it is opened."""
@@ -239,8 +186,14 @@ class Operator:
         paths.file_path(path, "write")
         chosen: WriteOptions = options_of(WriteOptions, options)
         can = self.capability
-        self._need(not chosen.if_not_exists or can.write_with_if_not_exists, "write if_not_exists")
-        self._need(chosen.if_match is None or can.write_with_if_match, "write with if_match")
+        require(
+            self._service,
+            not chosen.if_not_exists or can.write_with_if_not_exists,
+            "write if_not_exists",
+        )
+        require(
+            self._service, chosen.if_match is None or can.write_with_if_match, "write with if_match"
+        )
         chunks, size = chunks_of(data)
         if size is not None:
             chosen = options_of(WriteOptions, {**options, "size_hint": size})
@@ -249,7 +202,11 @@ class Operator:
     def delete(self, path: str, *, if_match: str | None = None, version: str | None = None) -> None:
         """Remove an object; one that is not there is no error."""
         paths.file_path(path, "delete")
-        self._need(if_match is None or self.capability.delete_with_if_match, "delete with if_match")
+        require(
+            self._service,
+            if_match is None or self.capability.delete_with_if_match,
+            "delete with if_match",
+        )
         self._need(version is None or self.capability.versions, "delete a version")
         self._service.delete(path, DeleteOptions(if_match=if_match, version=version))
 
@@ -285,7 +242,7 @@ class Operator:
         source: str | Metadata,
         target: str,
         *,
-        into: Operator | None = None,
+        into: HasService | None = None,
         **options: Unpack[CopyKeywords],
     ) -> Metadata:
         """Copy an object, here or into another operator, and return the target's metadata.
@@ -299,7 +256,7 @@ class Operator:
         source: str | Metadata,
         target: str,
         *,
-        into: Operator | None = None,
+        into: HasService | None = None,
         **options: Unpack[CopyKeywords],
     ) -> Copier:
         """The same copy, driven step by step by the caller. Nothing is written before a step.
@@ -316,7 +273,7 @@ class Operator:
         target: str,
         options: CopyOptions,
         *,
-        into: Operator | None = None,
+        into: HasService | None = None,
     ) -> Copier:
         """As :meth:`copier`, with options that were made before: checked once, used for many."""
         if not isinstance(options, CopyOptions):
@@ -324,14 +281,20 @@ class Operator:
                 f"options must be CopyOptions, not {type(options).__name__}",
                 hint="Make them with CopyOptions(…), or give keywords to copier().",
             )
-        return start_copy(self._service, source, self._other(into), target, options)
+        return start_copy(
+            self._service,
+            source,
+            self._service_of(into),
+            target,
+            options,
+        )
 
     def rename(
         self,
         source: str,
         target: str,
         *,
-        into: Operator | None = None,
+        into: HasService | None = None,
         **options: Unpack[CopyKeywords],
     ) -> Metadata:
         """Move an object, here or into another operator, and return the target's metadata.
@@ -343,13 +306,19 @@ class Operator:
         chosen: CopyOptions = options_of(CopyOptions, options)
         if chosen.source_version is not None:
             raise InvalidInput("a move takes an object as it is now, not one of its versions")
-        return move_object(self._service, source, self._other(into), target, chosen)
+        return move_object(
+            self._service,
+            source,
+            self._service_of(into),
+            target,
+            chosen,
+        )
 
     def resume(
         self,
         checkpoint: Checkpoint | str | bytes,
         *,
-        into: Operator | None = None,
+        into: HasService | None = None,
         **options: Unpack[CopyKeywords],
     ) -> Copier:
         """Continue the copy of a checkpoint; parts that the server holds are not copied again.
@@ -362,21 +331,14 @@ class Operator:
             checkpoint = Checkpoint.from_json(checkpoint)
         begun = asdict(checkpoint.copy_options)
         chosen: CopyOptions = options_of(CopyOptions, {**begun, **options})
-        return resume_copy(self._service, self._other(into), checkpoint, chosen)
+        return resume_copy(self._service, self._service_of(into), checkpoint, chosen)
 
-    def _other(self, into: Operator | None) -> Service:
-        if into is None:
-            return self._service
-        if not isinstance(into, Operator):
-            raise InvalidInput(
-                f"into must be an Operator, not {type(into).__name__}",
-                hint="Open it first: Operator.from_uri(…).",
-            )
-        return into._service
+    def _service_of(self, into: HasService | None) -> Service:
+        return service_of(self if into is None else into)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """What killed copies have left under a prefix, found by our own marker."""
-        return self._service.leftovers(paths.checked(prefix))
+        return self._service.leftovers(paths.valid_path(prefix))
 
     def remove_leftover(self, leftover: Leftover) -> None:
         """Remove what a killed copy has left."""
@@ -409,8 +371,7 @@ class Operator:
         return _reopen, (self._opening,)
 
     def _need(self, can: bool, what: str) -> None:
-        if not can:
-            raise Unsupported(f"{self.scheme} cannot {what}")
+        require(self._service, can, what)
 
 
 def _reopen(opening: Opening) -> Operator:

@@ -126,6 +126,15 @@ class ReadConditions(TypedDict, total=False):
     if_unmodified_since: datetime | None
 
 
+class ReadKeywords(ReadConditions, total=False):
+    """The keywords of ``read`` and ``read_stream``: which bytes, of which object."""
+
+    offset: int
+    length: int | None
+    if_match: str | None
+    version: str | None
+
+
 class WriteKeywords(TypedDict, total=False):
     """The keywords of ``write``: the fields of :class:`WriteOptions`."""
 

@@ -15,7 +15,7 @@ def is_directory(path: str) -> bool:
     return path == "" or path.endswith("/")
 
 
-def checked(path: str) -> str:
+def valid_path(path: str) -> str:
     """The path of an object or directory, unchanged; raises where it cannot be one."""
     if not isinstance(path, str):
         raise InvalidInput(f"a path must be a string, not {type(path).__name__}")
@@ -31,7 +31,7 @@ def checked(path: str) -> str:
 
 def file_path(path: str, verb: str) -> str:
     """The path of an object; raises IsADirectory for an empty one or one that ends in ``/``."""
-    if is_directory(checked(path)):
+    if is_directory(valid_path(path)):
         shown = repr(path) if path else "the root"
         raise IsADirectory(
             f"cannot {verb} {shown}: an object's path is needed and this is a directory",

@@ -55,7 +55,9 @@ class Opening:
         return build(self.uri, self.options, Chain(self.layers))
 
 
-def opening(uri: str, options: Mapping[str, object], layers: tuple[Layer, ...]) -> Opening | None:
+def opening_of(
+    uri: str, options: Mapping[str, object], layers: tuple[Layer, ...]
+) -> Opening | None:
     """What may be remembered of a URI and its options: everything but the secrets.
 
     None where the service cannot be opened again elsewhere.
@@ -63,6 +65,7 @@ def opening(uri: str, options: Mapping[str, object], layers: tuple[Layer, ...]) 
     portable: Callable[[str], bool] | None = getattr(_builder(scheme_of(uri)), "portable", None)
     if portable is not None and not portable(uri):
         return None
+    # An opening is pickled and sent to other machines.
     secrets = secrets_of(scheme_of(uri))
     kept = {name: value for name, value in options.items() if name not in secrets}
     return Opening(uri, kept, layers)
@@ -85,7 +88,7 @@ def build(uri: str, options: Mapping[str, object], chain: Chain) -> Service:
     merged: dict[str, object] = {**parsed.query, **options}
     provider = merged.pop(CREDENTIALS, None)
     if provider is not None:
-        merged.update(_provided(provider))
+        merged.update(_call_provider(provider))
     return cast(Service, module.build(parsed, merged, chain))
 
 
@@ -133,7 +136,7 @@ def _builder(scheme: str) -> ModuleType:
         raise MissingExtra.of(entry.extra, f"{scheme}://") from error
 
 
-def _provided(provider: object) -> dict[str, object]:
+def _call_provider(provider: object) -> dict[str, object]:
     if not isinstance(provider, str) or ":" not in provider:
         raise InvalidInput(
             "credentials must name a function that returns options",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from calque.errors import Unavailable
+from calque.errors import InvalidInput, Unavailable, Unsupported
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
@@ -97,7 +97,7 @@ class Service(Protocol):
     def chain(self) -> Chain:
         """The layers that every request of this service passes through."""
 
-    def layered(self, chain: Chain) -> Service:
+    def with_chain(self, chain: Chain) -> Service:
         """The same service over the same connections, its requests passing through ``chain``."""
 
     def location(self, path: str) -> str:
@@ -219,3 +219,27 @@ class Versioned(Protocol):
 
     def list_versions(self, prefix: str) -> Iterator[Metadata]:
         """Every version under a prefix: keys in order, each with its newest version first."""
+
+
+@runtime_checkable
+class HasService(Protocol):
+    """What a copy may go into: an operator, or the asynchronous face of one."""
+
+    @property
+    def service(self) -> Service: ...
+
+
+def service_of(into: HasService) -> Service:
+    """The service behind an operator; InvalidInput where it is none."""
+    if not isinstance(into, HasService):
+        raise InvalidInput(
+            f"into must be an Operator, not {type(into).__name__}",
+            hint="Open it first: Operator.from_uri(…).",
+        )
+    return into.service
+
+
+def require(service: Service, can: bool, what: str) -> None:
+    """Raise Unsupported where a service lacks what a call needs."""
+    if not can:
+        raise Unsupported(f"{service.scheme} cannot {what}")

@@ -32,6 +32,8 @@ class Threads:
         """
         future = asyncio.get_running_loop().run_in_executor(self._pool, call)
         cancelled: asyncio.CancelledError | None = None
+        # Shielded, and again after each cancellation: a thread cannot be cancelled, and what it
+        # does would go on unseen while the caller believes that it is over.
         while not future.done():
             try:
                 await asyncio.shield(future)
@@ -46,20 +48,20 @@ class Threads:
             raise cancelled
         return future.result()
 
-    async def feed(self, chunks: AsyncIterable[bytes], call: Callable[[Iterator[bytes]], T]) -> T:
+    async def pull(self, chunks: AsyncIterable[bytes], call: Callable[[Iterator[bytes]], T]) -> T:
         """The answer of a call that reads, on its thread, what the loop brings chunk by chunk.
 
         Where the task is cancelled or the chunks fail, so does the reading, inside the call.
         """
-        feed = _Feed(chunks.__aiter__(), asyncio.get_running_loop())
-        return await self.finish(lambda: call(feed), on_cancel=feed.stop)
+        source = _PulledChunks(chunks.__aiter__(), asyncio.get_running_loop())
+        return await self.finish(lambda: call(source), on_cancel=source.stop)
 
     def close(self) -> None:
         """Wait for what runs and end the threads."""
         self._pool.shutdown(wait=True)
 
 
-class _Feed(Iterator[bytes]):
+class _PulledChunks(Iterator[bytes]):
     """The chunks of an asynchronous source, pulled from a thread."""
 
     def __init__(self, source: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> None:
@@ -71,9 +73,10 @@ class _Feed(Iterator[bytes]):
 
     def __next__(self) -> bytes:
         with self._lock:
+            # Under the lock: else a stop between the look and the submit would cancel nothing.
             if self._stopped:
                 raise Aborted("the write was cancelled")
-            pending = asyncio.run_coroutine_threadsafe(self._following(), self._loop)
+            pending = asyncio.run_coroutine_threadsafe(self._pull(), self._loop)
             self._pending = pending
         try:
             chunk = pending.result()
@@ -83,7 +86,7 @@ class _Feed(Iterator[bytes]):
             raise StopIteration
         return chunk
 
-    async def _following(self) -> bytes | None:
+    async def _pull(self) -> bytes | None:
         try:
             return await self._source.__anext__()
         except StopAsyncIteration:

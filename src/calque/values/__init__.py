@@ -1,5 +1,6 @@
 """Frozen values without I/O, shared by every layer."""
 
+from calque.values.backoff import Backoff
 from calque.values.identity import ObjectIdentity, SourceIdentity
 from calque.values.metadata import Checksum, Metadata
 from calque.values.progress import Progress
@@ -9,6 +10,7 @@ __all__ = [
     "GIB",
     "KIB",
     "MIB",
+    "Backoff",
     "ByteRange",
     "Checksum",
     "Metadata",

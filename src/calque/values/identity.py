@@ -30,7 +30,7 @@ class ObjectIdentity:
         return f"{self.server} {self.location}" if self.server else self.location
 
 
-def normalised_endpoint(url: str) -> str:
+def normalise_endpoint(url: str) -> str:
     """An endpoint as two spellings of it share it: no user, case, default port or last slash."""
     parts = urlsplit(url)
     scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")

@@ -71,7 +71,7 @@ class Metadata:
         return found or None
 
     @classmethod
-    def listed(
+    def from_listing(
         cls,
         path: str,
         size: int,

@@ -37,7 +37,7 @@ class Blob:
     def _part(self, number: int) -> Part:
         return Part(number, f"b{number}", len(self.blocks[number]))
 
-    def staged(self) -> Mapping[int, Part]:
+    def list_staged(self) -> Mapping[int, Part]:
         with self.lock:
             return {number: self._part(number) for number in self.blocks}
 
@@ -47,7 +47,7 @@ class Blob:
         self.blocks = {}
         return Metadata(path="to", size=len(self.content))
 
-    def committed(self, parts: Sequence[Part]) -> Metadata | None:
+    def find_committed(self, parts: Sequence[Part]) -> Metadata | None:
         return None if self.content is None else Metadata(path="to", size=len(self.content))
 
     def discard(self) -> None:

@@ -34,7 +34,7 @@ class Server:
             return Rewritten(self.total, self.total, None, self.made)
         return Rewritten(copied, self.total, f"t{len(self.tokens)}", None)
 
-    def committed(self) -> Metadata | None:
+    def find_committed(self) -> Metadata | None:
         return self.made
 
 

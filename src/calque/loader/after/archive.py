@@ -15,7 +15,7 @@ from calque.errors import AlreadyExists, ConditionNotMatch, StatementInvalid, Un
 from calque.loader.model.content_hash import content_hash
 from calque.loader.plan.stage import Stage, is_hidden, resolve
 from calque.operator import Operator
-from calque.operator.copying import start_copy
+from calque.operator.copy import start_copy
 from calque.operator.move import delete_moved, rename_at_once
 from calque.operator.options import CopyOptions
 from calque.values import Metadata

@@ -7,7 +7,6 @@ others find it and bring ledger, sidecar and data files into line with it.
 
 from __future__ import annotations
 
-import random
 import time
 from contextlib import suppress
 
@@ -30,9 +29,11 @@ from calque.loader.commit.orphans import remove_orphans
 from calque.loader.commit.our_commits import find_rival
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Change, Lake, Mark, Marker, Snapshot
+from calque.values import Backoff
 
 PATIENCE = 300.0
 """Seconds to keep on trying against a table that others commit to all the time."""
+_COMMIT_BACKOFF = Backoff(first=0.01, most=2.0, jitter=1.0)
 
 
 class Overtaken(Aborted):
@@ -129,7 +130,7 @@ def _settle(
     cannot be. The commit holds only on the version that was looked at, so nothing slips between.
     """
     until = time.monotonic() + PATIENCE
-    wait = 0.01
+    waits = _COMMIT_BACKOFF.waits()
     looked = base_version
     while True:
         snapshot = open_same_table(lake, table)
@@ -151,8 +152,7 @@ def _settle(
             # The outcome is unknown; the next fresh look tells. Only a silent table ends this.
             if time.monotonic() > until:
                 raise
-        time.sleep(wait * random.random())
-        wait = min(wait * 2, 2.0)
+        time.sleep(next(waits))
 
 
 def _refuse_rival(

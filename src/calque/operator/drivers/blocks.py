@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from calque.errors import CheckpointInvalid
 from calque.operator.drivers.multipart import MultipartDriver
-from calque.operator.drivers.parts_state import fitting, parts_of, plan_of
+from calque.operator.drivers.parts_state import parts_of, plan_of, select_fitting
 from calque.operator.drivers.verbs import BlockVerbs, Part
 from calque.values import ByteRange, Metadata, PartPlan
 
@@ -29,13 +29,13 @@ class _AsUpload:
         return self.blocks.stage(number, span)
 
     def list_parts(self, upload: str) -> Mapping[int, Part]:
-        return self.blocks.staged()
+        return self.blocks.list_staged()
 
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
         return self.blocks.commit(parts)
 
-    def committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
-        return self.blocks.committed(parts)
+    def find_committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
+        return self.blocks.find_committed(parts)
 
     def abort(self, upload: str) -> None:
         self.blocks.discard()
@@ -64,11 +64,12 @@ class BlocksDriver(MultipartDriver):
         """
         driver = cls(verbs, plan_of(state, size=size), concurrent=concurrent)
         known = parts_of(state)
-        held = fitting(driver._plan, verbs.staged())
+        # The server is asked, not the checkpoint: blocks may have been staged after it was saved.
+        held = select_fitting(driver._plan, verbs.list_staged())
         if held:
             driver._continue(_NO_UPLOAD, held)
             return driver
-        driver._result = verbs.committed(list(known.values()))
+        driver._result = verbs.find_committed(list(known.values()))
         if driver._result is not None:
             driver._held_before = size
         elif known:
@@ -81,7 +82,8 @@ class BlocksDriver(MultipartDriver):
     def _drop(self, upload: str) -> None:
         try:
             self._blocks.discard()
-            if self._blocks.staged():
+            # A block that was in flight may have landed after the first discard.
+            if self._blocks.list_staged():
                 self._blocks.discard()
         except Exception as error:
             error.add_note("left behind: uncommitted blocks")

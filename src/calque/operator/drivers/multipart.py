@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
@@ -11,19 +10,20 @@ from calque.errors import CalqueError, CheckpointInvalid, ConditionNotMatch, Inv
 from calque.operator.drivers.finished import finished_state
 from calque.operator.drivers.part_queue import PartQueue, pool_for
 from calque.operator.drivers.parts_state import (
-    fitting,
     parts_of,
     parts_to_json,
     plan_of,
     plan_to_json,
+    select_fitting,
 )
 from calque.operator.drivers.verbs import CommitConflict, MultipartVerbs, Part
-from calque.values import ByteRange, Metadata, PartPlan
+from calque.values import Backoff, ByteRange, Metadata, PartPlan
 
 _RESTARTS = 3
 """New uploads after a commit that raced with another write."""
 _ABORT_ROUNDS = 6
 """Times an abort is repeated while parts that were in flight still land."""
+_ABORT_BACKOFF = Backoff(first=0.05)
 
 
 class MultipartDriver:
@@ -63,7 +63,8 @@ class MultipartDriver:
         if upload is None:
             return driver
         try:
-            held = fitting(driver._plan, verbs.list_parts(str(upload)))
+            # The server is asked, not the checkpoint: parts may have landed after it was saved.
+            held = select_fitting(driver._plan, verbs.list_parts(str(upload)))
         except NotFound as error:
             driver._adopt_commit(str(upload), known, error)
             return driver
@@ -76,7 +77,7 @@ class MultipartDriver:
         self._held_before = sum(part.size for part in held.values())
 
     def _adopt_commit(self, upload: str, known: Mapping[int, Part], gone: NotFound) -> None:
-        self._result = self._verbs.committed(upload, list(known.values()))
+        self._result = self._verbs.find_committed(upload, list(known.values()))
         if self._result is None:
             raise CheckpointInvalid(
                 f"the upload {upload} of the checkpoint is gone: it was aborted or removed",
@@ -101,8 +102,8 @@ class MultipartDriver:
             raise
 
     def _advance(self) -> int | None:
-        upload = self._begun()
-        part = self._queued(upload).take()
+        upload = self._ensure_upload()
+        part = self._ensure_queue(upload).take()
         if part is not None:
             return self._count(part)
         try:
@@ -113,7 +114,7 @@ class MultipartDriver:
         self._settle()
         return None
 
-    def _begun(self) -> str:
+    def _ensure_upload(self) -> str:
         if self._upload is None:
             self._do(self._initiate)
         if self._upload is None:
@@ -137,7 +138,7 @@ class MultipartDriver:
             if self._pending.done():
                 self._pending = None
 
-    def _queued(self, upload: str) -> PartQueue:
+    def _ensure_queue(self, upload: str) -> PartQueue:
         if self._queue is None:
 
             def copy(number: int, span: ByteRange) -> Part:
@@ -162,7 +163,7 @@ class MultipartDriver:
                 self._result = self._verbs.complete(upload, parts)
             except NotFound:
                 # The answer to an earlier try of this commit may have been lost on its way.
-                self._result = self._verbs.committed(upload, parts)
+                self._result = self._verbs.find_committed(upload, parts)
                 if self._result is None:
                     raise
 
@@ -175,6 +176,7 @@ class MultipartDriver:
                 f"the commit lost {self._restarts} races with other writers of the target",
                 hint="Copy again when the others are done.",
             ) from conflict
+        # Dropped before the next one begins, so that never two uploads of one copy are left behind.
         self._drop(upload)
         self._upload = self._queue = None
         self._done.clear()
@@ -193,19 +195,22 @@ class MultipartDriver:
     def _settle(self) -> None:
         """Let every request under way come to its end, and keep what it has brought."""
         if self._pool is not None:
+            # First the threads, then what they brought: a part that lands later would be lost.
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = self._pending = None
         if self._queue is not None:
-            self._done.update({part.number: part for part in self._queue.landed()})
+            self._done.update({part.number: part for part in self._queue.drain()})
             self._queue = None
 
     def _drop(self, upload: str) -> None:
         try:
-            for again in range(_ABORT_ROUNDS):
+            for attempt in range(1, _ABORT_ROUNDS + 1):
+                # S3: parts that are in flight during an abort may still land, and are stored and
+                # paid for.
                 self._verbs.abort(upload)
-                if not self._listed(upload):
+                if not self._holds_parts(upload):
                     return
-                time.sleep(0.05 * 2**again)
+                _ABORT_BACKOFF.sleep(attempt)
         except Exception as error:
             error.add_note(f"left behind: multipart upload {upload}")
             raise
@@ -213,7 +218,7 @@ class MultipartDriver:
         left.add_note(f"left behind: multipart upload {upload}")
         raise left
 
-    def _listed(self, upload: str) -> bool:
+    def _holds_parts(self, upload: str) -> bool:
         try:
             return bool(self._verbs.list_parts(upload))
         except NotFound:

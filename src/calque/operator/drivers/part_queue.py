@@ -43,6 +43,7 @@ class PartQueue:
         # A failure goes first: the sooner it is told, the fewer parts are copied in vain.
         first = next((each for each in done if each.exception() is not None), None)
         finished = first or next(iter(done))
+        # Taken out before its result is asked for: a failure is raised once, not at every call.
         self._flying.discard(finished)
         part = finished.result()
         self._fill()
@@ -55,7 +56,7 @@ class PartQueue:
                 return
             self._flying.add(self._pool.submit(self._copy, *following))
 
-    def landed(self) -> list[Part]:
+    def drain(self) -> list[Part]:
         """After the pool was shut down: parts that came through without having been taken."""
         return [
             each.result()

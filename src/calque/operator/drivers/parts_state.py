@@ -42,7 +42,7 @@ def parts_of(state: Mapping[str, Any]) -> dict[int, Part]:
     return {part.number: part for part in known}
 
 
-def fitting(plan: PartPlan, held: Mapping[int, Part]) -> dict[int, Part]:
+def select_fitting(plan: PartPlan, held: Mapping[int, Part]) -> dict[int, Part]:
     """Of the parts that a server holds, those that the plan has, whole."""
     return {
         number: part

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -15,12 +14,13 @@ from calque.errors import (
 )
 from calque.operator.drivers.finished import finished_state
 from calque.operator.drivers.verbs import RewriteVerbs, Rewritten
-from calque.values import Metadata
+from calque.values import Backoff, Metadata
 
 _IDLE_CALLS = 12
 """Calls in a row that may bring neither a byte nor a new token before the copy is given up."""
 _FRESH_CALLS = 1000
 """Calls in a row that may bring new tokens and no byte: a living rewrite, within reason."""
+_BACKOFF = Backoff(first=0.01, most=2.0)
 
 
 class RewriteDriver:
@@ -77,7 +77,7 @@ class RewriteDriver:
         except ConditionNotMatch:
             # A resumed copy may have been committed by its first process after the checkpoint:
             # then the target that stands in the way is its own.
-            made = self._verbs.committed() if self._resumed else None
+            made = self._verbs.find_committed() if self._resumed else None
             if made is None:
                 raise
             return Rewritten(self._total, self._total, None, made)
@@ -104,7 +104,7 @@ class RewriteDriver:
             )
         if self._fresh:
             # The service takes its time for a call by itself: no more than a pause is needed.
-            time.sleep(min(0.01 * 2**self._idle, 2.0))
+            _BACKOFF.sleep(self._idle + 1)
 
     def abort(self) -> None:
         """Nothing: an abandoned token leaves nothing that could be seen."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions, WriteOptions
-from calque.operator.reading import pinned_to, steady
+from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service, Tagging, WriteAgain
 from calque.values import ByteRange, Metadata
 
@@ -52,6 +52,7 @@ class _Pipe:
         What passes a second time is told once.
         """
         with self._changed:
+            # Memory is bounded here: the reader never runs further ahead than this.
             self._changed.wait_for(lambda: self._stopped or len(self._steps) < _AHEAD)
             self._refuse_when_stopped()
             if passed > self._told:
@@ -107,6 +108,7 @@ class StreamDriver:
         self._thread: threading.Thread | None = None
         self._total = source.size
         self._reported = 0
+        # A driver that was forgotten must not leave a thread that waits for its next step for ever.
         weakref.finalize(self, self._pipe.stop)
 
     @property
@@ -119,6 +121,7 @@ class StreamDriver:
                 target=self._work.run, args=(self._pipe,), name="calque-stream", daemon=True
             )
             self._thread.start()
+        # Only after the last byte was told: whoever stops before has no new target.
         if self._reported == self._total:
             self._pipe.let_commit()
         copied = self._pipe.take()
@@ -179,6 +182,7 @@ class _Work:
         try:
             try:
                 pipe.result = self._write(pipe)
+            # The source can be read again, which an ordinary caller's chunks cannot.
             except WriteAgain:
                 pipe.result = self._write(pipe)
         except BaseException as error:
@@ -188,7 +192,7 @@ class _Work:
 
     def _write(self, pipe: _Pipe) -> Metadata:
         options = write_options(self.source, self.options)
-        into = self.into.layered(self.into.chain.around(_Stopping(pipe)))
+        into = self.into.with_chain(self.into.chain.around(_Stopping(pipe)))
         return into.write(self.target, self._chunks(pipe), options)
 
     def _chunks(self, pipe: _Pipe) -> Iterator[bytes]:
@@ -209,12 +213,12 @@ class _Work:
         known = self.source.checksum
         options = replace(
             # The whole is asked for: services tell their checksums of no less.
-            pinned_to(self.origin, self.source, ByteRange()),
+            pinned_options(self.origin, self.source, ByteRange()),
             checksums=(known,) if known else (),
             verify=self.options.verify == "checksum",
         )
-        origin = self.origin.layered(self.origin.chain.around(_Stopping(pipe)))
-        for chunk in steady(origin, self.source.path, options):
+        origin = self.origin.with_chain(self.origin.chain.around(_Stopping(pipe)))
+        for chunk in read_on(origin, self.source.path, options):
             if pipe.stopped:
                 raise Aborted("the copy was aborted")
             yield chunk

@@ -52,7 +52,7 @@ class MultipartVerbs(Protocol):
         only a new upload can succeed.
         """
 
-    def committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
+    def find_committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
         """The target, if it was surely made by this upload, which the server no longer knows.
 
         ``parts`` are those the checkpoint or the driver knew of (perhaps not all). None when the
@@ -82,7 +82,7 @@ class RewriteVerbs(Protocol):
         ``copied`` counts from the start of the copy, not of the call.
         """
 
-    def committed(self) -> Metadata | None:
+    def find_committed(self) -> Metadata | None:
         """The target, if it was surely made by this copy; else None."""
 
 
@@ -91,13 +91,13 @@ class BlockVerbs(Protocol):
 
     def stage(self, number: int, span: ByteRange) -> Part: ...
 
-    def staged(self) -> Mapping[int, Part]:
+    def list_staged(self) -> Mapping[int, Part]:
         """The blocks of this copy that the server holds uncommitted."""
 
     def commit(self, parts: Sequence[Part]) -> Metadata:
         """Commit the blocks in order, under the target's conditions, with headers and metadata."""
 
-    def committed(self, parts: Sequence[Part]) -> Metadata | None:
+    def find_committed(self, parts: Sequence[Part]) -> Metadata | None:
         """The target, if it was surely made of this copy's blocks; else None."""
 
     def discard(self) -> None:

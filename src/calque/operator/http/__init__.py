@@ -1,1 +1,19 @@
-"""HTTP as the three clouds share it: one connection, a pool of them, exchanges, redaction."""
+"""HTTP as the three clouds share it; it knows none of them.
+
+From the socket up, each file stands on those above it:
+
+::
+
+    patience    how long a connection waits for its peer, and who may call it off
+    route       the way to a host: directly or by a proxy, plain or by TLS
+    connection  one kept-alive connection: a request out, the head and body of its reply in
+    pool        a bounded set of connections to one host, shared by threads, not by forks
+    exchange    one request and its answer, failures as errors of ours (S3 signs its own)
+    redact      the words of a refusal without the proofs of who asked
+    paging      listings that come in pages, and servers that never turn them
+    digest      checksums of bytes as they arrive
+    body        the bytes of an object, held against what was asked for and promised
+
+Nothing here repeats a request, but one that does no harm twice and met a kept connection which the
+server had just closed. All else is for the retry layer.
+"""

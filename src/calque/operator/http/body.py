@@ -8,9 +8,7 @@ offset of the same object, so that one checksum covers bytes of several replies.
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,15 +17,16 @@ from typing import Protocol
 from calque.errors import ConditionNotMatch, IntegrityError, Unavailable
 from calque.operator.http.digest import Digest
 from calque.operator.options import ReadOptions
-from calque.values import Checksum
+from calque.values import Backoff, Checksum
 
 _RESUMED_AT_MOST = 5
 """New requests in a row that bring nothing."""
+_BACKOFF = Backoff(first=0.1)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenReply:
     """A reply of 200 or 206 whose body is still on the wire; ``close`` it in any case."""
 
     status: int
@@ -42,7 +41,7 @@ class Body(Protocol):
     @property
     def location(self) -> str: ...
 
-    def open(self, span: str | None, pin: str | None) -> Opened | None:
+    def open(self, span: str | None, pin: str | None) -> OpenReply | None:
         """Send a GET with this ``Range`` and this condition; None: nothing is there to read (416).
 
         The condition is one that ``pin_of`` has given or the caller has brought.
@@ -79,28 +78,30 @@ class _Reading:
 
     def pieces(self) -> Iterator[bytes]:
         while self._end is None or self._position < self._end:
-            reply = self._body.open(self._asked(), self._pin)
+            reply = self._body.open(self._range_header(), self._pin)
             if reply is None:
                 self._refuse_early_end()
                 break
             with closing(reply):
                 self._refuse_other(reply.headers)
                 try:
-                    yield from self._counted(reply)
+                    yield from self._checked_pieces(reply)
                 except Unavailable:
                     self._idle += 1
+                    # Without a pin the rest could be of another object that took the name
+                    # meanwhile.
                     if self._pin is None or self._idle > _RESUMED_AT_MOST:
                         raise
-                    time.sleep(random.uniform(0.5, 1.0) * 0.05 * 2**self._idle)
+                    _BACKOFF.sleep(self._idle)
         self._refuse_damaged()
 
-    def _asked(self) -> str | None:
+    def _range_header(self) -> str | None:
         if self._end is None:
             return f"bytes={self._position}-" if self._position else None
         whole = self._position == 0 and self._end == self._size
         return None if whole else f"bytes={self._position}-{self._end - 1}"
 
-    def _counted(self, reply: Opened) -> Iterator[bytes]:
+    def _checked_pieces(self, reply: OpenReply) -> Iterator[bytes]:
         """The bytes of one reply that were asked for; more or other ones are refused."""
         start, end = self._span(reply)
         if self._position == 0 and end in (None, self._size) and self._options.verify:
@@ -130,7 +131,7 @@ class _Reading:
         elif self._position < (end or 0):
             raise Unavailable(f"{self._body.location}: the reply ended at byte {self._position}")
 
-    def _span(self, reply: Opened) -> tuple[int, int | None]:
+    def _span(self, reply: OpenReply) -> tuple[int, int | None]:
         """Which bytes of the object a reply brings, by its own words; refused if not ours."""
         end: int | None
         if reply.status == 206:
@@ -188,7 +189,7 @@ class _Reading:
             raise self._wrong(f"knows no bytes from {self._position} of {self._size}")
 
     def _refuse_damaged(self) -> None:
-        broken = self._digest.broken() if self._digest is not None else None
+        broken = self._digest.find_broken() if self._digest is not None else None
         if broken is None:
             return
         promised, found = broken

@@ -1,12 +1,11 @@
-"""HTTP/1.1 over one kept-alive connection, no more than S3 needs and little CPU.
+"""HTTP/1.1 over one kept-alive connection, no more than the clouds need and little CPU.
 
-``http.client`` opens the connection (TLS, proxies); requests and replies are written and read here,
-because its reply parser alone costs as much as the rest of a request.
+Requests and replies are written and read here, because the parser of ``http.client`` alone costs as
+much as the rest of a request.
 """
 
 from __future__ import annotations
 
-import base64
 import http.client
 import io
 import re
@@ -14,9 +13,7 @@ import select
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from urllib.parse import unquote, urlsplit
 
 from calque.operator.http.patience import CalledOffError, Incoming, Patience
 
@@ -67,59 +64,6 @@ class _NonsenseError(ValueError):
     """What came is no HTTP."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How to reach a host: its own address or a proxy's, and the context for TLS."""
-
-    scheme: str
-    host: str
-    connect_timeout: float
-    tls: ssl.SSLContext | None = None
-    proxy: str | None = None
-
-    @property
-    def absolute(self) -> str:
-        """What stands before the path in the request line: the origin, for a plain proxy."""
-        return f"http://{self.host}" if self.proxy and self.scheme == "http" else ""
-
-    def open(self, within: float | None = None) -> socket.socket:
-        """A connected socket; OSError where the other side cannot be reached."""
-        opened = self._opened()
-        if within is not None:
-            opened.timeout = min(within, self.connect_timeout)
-        opened.connect()
-        sock = opened.sock
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock
-
-    def _opened(self) -> http.client.HTTPConnection:
-        parts = urlsplit(f"{self.scheme}://{self.host}")
-        via = urlsplit(self.proxy) if self.proxy else parts
-        name, port = via.hostname or "", via.port
-        if self.scheme != "https":
-            return http.client.HTTPConnection(name, port or 80, timeout=self.connect_timeout)
-        default = 80 if self.proxy else 443
-        secure = http.client.HTTPSConnection(
-            name, port or default, timeout=self.connect_timeout, context=self.tls
-        )
-        if self.proxy:
-            secure.set_tunnel(parts.hostname or "", parts.port or 443, _proxy_proof(self.proxy))
-        return secure
-
-    @property
-    def proof(self) -> dict[str, str]:
-        """Headers that a plain proxy wants on each request."""
-        return _proxy_proof(self.proxy) if self.proxy and self.scheme == "http" else {}
-
-
-def _proxy_proof(proxy: str) -> dict[str, str]:
-    parts = urlsplit(proxy)
-    if parts.username is None:
-        return {}
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"Proxy-Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
-
-
 class Connection:
     """One socket, one exchange at a time."""
 
@@ -146,6 +90,7 @@ class Connection:
     ) -> Reply:
         """Send a request and read the head of its reply; ``bodiless`` for HEAD."""
         sent = False
+        # Until the reply was read to its end: a half-read one would be taken for the next answer.
         self.reusable = False
         self._incoming.patience = patience
         try:
@@ -170,6 +115,7 @@ class Connection:
     def _send(self, head: bytes, body: bytes | memoryview, patience: Patience) -> OSError | None:
         """Send everything; a server may refuse and hang up before it has read it all."""
         try:
+            # One system call and one segment instead of two.
             if len(body) <= _SMALL_BODY:
                 self._send_all(head + body, patience)
             else:
@@ -178,6 +124,8 @@ class Connection:
         except (TimeoutError, CalledOffError):
             raise
         except OSError as error:
+            # A refusal may be waiting although the line broke: a large body is refused before its
+            # end.
             if len(body) <= _SMALL_BODY:
                 raise
             return error
@@ -198,6 +146,7 @@ class Connection:
                 raise ValueError("the reply is not HTTP/1.1")
             status = int(line[9:12])
             headers = self._headers()
+            # HTTP/1.0 closes after each reply unless it says otherwise.
             if line.startswith(b"HTTP/1.0"):
                 headers.setdefault("connection", "close")
             if status >= 200:
@@ -248,13 +197,13 @@ class Reply:
         self._connection = connection
         self._reader = reader
         self._chunked = _is_chunked(headers) and not empty
-        length = _stated_length(headers)
+        length = _content_length(headers)
         self._left: int | None = 0 if empty else length
         self._closing = closing or (self._left is None and not self._chunked)
         if self._left == 0 and not self._chunked:
-            self._done()
+            self._free_connection()
 
-    def _done(self) -> None:
+    def _free_connection(self) -> None:
         self._connection.reusable = not self._closing
 
     def read(self) -> bytes:
@@ -275,11 +224,11 @@ class Reply:
             yield from self._until_closed(size)
             return
         else:
-            yield from self._counted(self._left, size)
+            yield from self._read_count(self._left, size)
         self._chunked, self._left = False, 0
-        self._done()
+        self._free_connection()
 
-    def _counted(self, count: int, size: int) -> Iterator[bytes]:
+    def _read_count(self, count: int, size: int) -> Iterator[bytes]:
         while count:
             piece, broken = self._read(min(size, count))
             count -= len(piece)
@@ -300,7 +249,7 @@ class Reply:
 
     def _chunks(self, size: int) -> Iterator[bytes]:
         while left := self._chunk_size():
-            yield from self._counted(left, size)
+            yield from self._read_count(left, size)
             if self._line() not in _BLANK:
                 raise _nonsense("a chunk of the reply does not end where it says")
         for _ in range(_MOST_HEADERS):
@@ -318,7 +267,7 @@ class Reply:
         try:
             line = self._reader.readline(_LONGEST_LINE)
         except OSError as error:
-            raise _lost(error) from error
+            raise _read_error(error) from error
         if not line:
             raise CutOffError("the reply was cut off", sent=True, answered=True)
         return line
@@ -330,7 +279,7 @@ class Reply:
             try:
                 piece = self._reader.read1(count)
             except OSError as error:
-                return b"".join(got), _lost(error)
+                return b"".join(got), _read_error(error)
             if not piece:
                 cut = CutOffError("the reply was cut off", sent=True, answered=True)
                 return b"".join(got), cut
@@ -349,7 +298,7 @@ def _is_chunked(headers: Mapping[str, str]) -> bool:
     return True
 
 
-def _stated_length(headers: Mapping[str, str]) -> int | None:
+def _content_length(headers: Mapping[str, str]) -> int | None:
     stated = headers.get("content-length")
     if stated is None:
         return None
@@ -363,7 +312,7 @@ def _nonsense(why: str) -> WireError:
     return WireError(why, sent=True, answered=True, nonsense=True)
 
 
-def _lost(error: OSError) -> WireError:
+def _read_error(error: OSError) -> WireError:
     lost = WireError(
         str(error),
         sent=True,

@@ -43,11 +43,11 @@ def _crc32c() -> _Crc:
     try:
         import google_crc32c
     except ImportError:
-        return _Crc(_amazons("crc32c"), 4)
+        return _Crc(_awscrt_checksum("crc32c"), 4)
     return _Crc(lambda data, value: int(google_crc32c.extend(value, data)), 4)
 
 
-def _amazons(name: str) -> Extend:
+def _awscrt_checksum(name: str) -> Extend:
     try:
         from awscrt import checksums
     except ImportError as error:
@@ -60,7 +60,7 @@ _CRCS: Mapping[str, Callable[[], _Crc]] = MappingProxyType(
     {
         "crc32": lambda: _Crc(zlib.crc32, 4),
         "crc32c": _crc32c,
-        "crc64nvme": lambda: _Crc(_amazons("crc64nvme"), 8),
+        "crc64nvme": lambda: _Crc(_awscrt_checksum("crc64nvme"), 8),
     }
 )
 
@@ -73,14 +73,15 @@ class Digest:
 
     def __init__(self, promised: Iterable[Checksum]) -> None:
         self._promised = tuple(each for each in promised if _is_known(each.algorithm))
+        # Several promises may be of one algorithm; the bytes are hashed once for all of them.
         kinds = {each.algorithm for each in self._promised}
-        self._running: dict[str, _Running] = {kind: _begun(kind) for kind in kinds}
+        self._running: dict[str, _Running] = {kind: _start_hash(kind) for kind in kinds}
 
     def update(self, data: bytes) -> None:
         for running in self._running.values():
             running.update(data)
 
-    def broken(self) -> tuple[Checksum, Checksum] | None:
+    def find_broken(self) -> tuple[Checksum, Checksum] | None:
         """A promise that the bytes do not keep, and what they have instead; None: all are kept."""
         for promised in self._promised:
             value = base64.b64encode(self._running[promised.algorithm].digest()).decode()
@@ -93,7 +94,7 @@ def _is_known(algorithm: str) -> bool:
     return algorithm in HASHES or algorithm in _CRCS
 
 
-def _begun(algorithm: str) -> _Running:
+def _start_hash(algorithm: str) -> _Running:
     if algorithm in HASHES:
         return hashlib.new(algorithm, usedforsecurity=False)
     return _CRCS[algorithm]()

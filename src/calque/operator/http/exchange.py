@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import islice
+from math import isfinite
 from urllib.parse import urlsplit
 
 from calque._version import __version__
@@ -28,8 +29,9 @@ from calque.errors import (
     Unavailable,
     Unexpected,
 )
-from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.connection import Connection, Reply, WireError
 from calque.operator.http.pool import Pool
+from calque.operator.http.route import Route
 from calque.operator.layers.chain import Call
 from calque.values import KIB
 
@@ -87,7 +89,7 @@ class Wire:
         try:
             return Answer(reply.status, reply.headers, reply.read())
         except WireError as error:
-            raise self._mapped(error) from error
+            raise self._error_of(error) from error
         finally:
             self._pool.release(connection)
 
@@ -125,13 +127,13 @@ class Wire:
                 stopped=call.stopped,
             )
         except WireError as error:
-            raise self._mapped(error) from error
+            raise self._error_of(error) from error
 
     def _head(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
         route = self._pool.route
-        lines = [f"{method} {route.absolute}{target} HTTP/1.1", f"Host: {self._host}"]
+        lines = [f"{method} {route.target_prefix}{target} HTTP/1.1", f"Host: {self._host}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        lines += [f"{name}: {value}" for name, value in route.proof.items()]
+        lines += [f"{name}: {value}" for name, value in route.proxy_headers.items()]
         lines.append(f"User-Agent: {_AGENT}")
         if body or method in ("PUT", "POST", "DELETE"):
             lines.append(f"Content-Length: {len(body)}")
@@ -141,7 +143,7 @@ class Wire:
             raise InvalidInput("a header cannot hold a line break: look at metadata and options")
         return f"{text}\r\n\r\n".encode()
 
-    def _mapped(self, error: WireError) -> CalqueError:
+    def _error_of(self, error: WireError) -> CalqueError:
         """The one table from the transport's errors to ours; no URL is shown (it may be signed)."""
         if isinstance(error.__cause__, ssl.SSLCertVerificationError):
             return ConfigInvalid(
@@ -183,7 +185,7 @@ class Body(Iterator[bytes]):
             raise
         except WireError as error:
             self.close()
-            raise self._wire._mapped(error) from error
+            raise self._wire._error_of(error) from error
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -215,8 +217,12 @@ def _proxy_for(scheme: str, host: str) -> str | None:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds a server asks us to wait, as a number or until a date; None for nonsense."""
     stated = headers.get("retry-after", "")
-    if stated.isdigit():
-        return float(stated)
+    try:
+        seconds = float(stated)
+    except ValueError:
+        pass
+    else:
+        return max(0.0, seconds) if isfinite(seconds) else None
     try:
         return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
     except ValueError:

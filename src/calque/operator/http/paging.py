@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from calque.errors import Unexpected
 
 
-class Turning:
+class PageGuard:
     """Sees that a listing moves on from page to page."""
 
     def __init__(self, location: str) -> None:
@@ -23,6 +23,7 @@ class Turning:
         folder of many keys may fill two pages.
         """
         self._repeats = self._repeats + 1 if names and names == self._last else 0
+        # A token seen before means a circle, however long; equal pages one that stands still.
         if token in self._tokens or self._repeats > 1:
             raise Unexpected(
                 f"the server lists the same page of {self._location} again and again",

@@ -39,6 +39,7 @@ class Patience:
         """Do what may block, for as long as there is patience."""
         silent = time.monotonic() + self.silence
         while True:
+            # Set anew for each byte: less is left for the whole, and a stop must be seen soon.
             sock.settimeout(self._slice(silent))
             try:
                 return act()

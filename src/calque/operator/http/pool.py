@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.connection import Connection, Reply, WireError
 from calque.operator.http.patience import Patience
+from calque.operator.http.route import Route
 
 _IDLE_SECONDS = 20.0
 """Servers close idle connections after 30 s or less; older ones than this are not tried."""
@@ -53,6 +54,7 @@ class Pool:
             self._begin()
         patience = Patience.of(timeout, within, stopped)
         most = self._patience if within is None else min(self._patience, within)
+        # A bound on waiting for a place too: it counts against the time of the whole request.
         if not self._free.acquire(timeout=most):
             raise WireError(
                 f"all {self._most} connections were busy for {most:.0f} s",
@@ -61,7 +63,7 @@ class Pool:
                 timed_out=True,
             )
         try:
-            kept = self._kept()
+            kept = self._take_idle()
             if kept is not None:
                 try:
                     return kept, kept.exchange(head, body, bodiless=bodiless, patience=patience)
@@ -70,27 +72,29 @@ class Pool:
                     over = error.answered or error.timed_out or error.stopped
                     if over or not (repeatable or not error.sent):
                         raise
-            fresh = self._opened(within)
+            fresh = self._connect(within)
             try:
                 return fresh, fresh.exchange(head, body, bodiless=bodiless, patience=patience)
             except WireError:
                 fresh.close()
                 raise
+        # Ctrl-C included: a place that is not given back is lost for the life of the pool.
         except BaseException:
             self._free.release()
             raise
 
-    def _kept(self) -> Connection | None:
+    def _take_idle(self) -> Connection | None:
         while True:
             with self._lock:
                 if not self._idle:
                     return None
                 since, connection = self._idle.pop()
+            # The newest first, so that in quiet times the others grow old and are closed.
             if time.monotonic() - since < _IDLE_SECONDS and not connection.stale():
                 return connection
             connection.close()
 
-    def _opened(self, within: float | None) -> Connection:
+    def _connect(self, within: float | None) -> Connection:
         try:
             return Connection(self.route.open(within))
         except (OSError, http.client.HTTPException) as error:

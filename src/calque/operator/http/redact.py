@@ -19,5 +19,6 @@ def first_line(words: str) -> str:
     """The first line that is not blank, no longer than a message may be, without proofs of who
     asked."""
     line = next((each.strip() for each in words.splitlines() if each.strip()), "")
+    # Redacted before it is cut: the cut could hide the name that tells what a secret is.
     plain = _PROOFS.sub(lambda found: f"{found[1] or found[2]}****", line)
     return plain if len(plain) <= _MOST else plain[:_MOST] + "…"

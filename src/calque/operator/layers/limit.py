@@ -33,6 +33,7 @@ class ConcurrencyLimit:
         self._places = _PLACES.of(self.identity, most)
 
     def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T:
+        # Nested: waiting for a second place while holding the only one would never end.
         if self._places.held_here:
             return proceed(call)
         with self._places:
@@ -74,6 +75,8 @@ class _Places:
             self.taken += 1
 
     def __exit__(self, *_: object) -> None:
+        # In the reverse order of entering: who gets the freed place counts itself after us, so that
+        # the count never shows more than the limit.
         with self._counting:
             self.taken -= 1
         self._here.held = False
@@ -89,6 +92,7 @@ class _Registry:
 
     def of(self, identity: str, most: int) -> _Places:
         with self._lock:
+            # Weak: a limit that no operator carries any more is forgotten with its last one.
             places = self._known.get(identity)
             if places is None:
                 places = self._known[identity] = _Places(most)

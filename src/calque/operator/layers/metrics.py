@@ -58,6 +58,7 @@ class Metrics:
         begun, failure = self._clock.now(), None
         try:
             return proceed(call)
+        # Ctrl-C counts too: a request that was begun is in the numbers however it ended.
         except BaseException as error:
             failure = type(error).__name__ if isinstance(error, CalqueError) else "other"
             raise

@@ -9,6 +9,7 @@ from typing import TypeVar
 from calque.errors import Aborted, CalqueError, InvalidInput
 from calque.operator.layers.chain import Call
 from calque.operator.layers.clock import SYSTEM, Clock
+from calque.values import Backoff
 
 T = TypeVar("T")
 
@@ -77,11 +78,12 @@ class Retry:
         return end if call.deadline is None else min(end, call.deadline)
 
     def _wait(self, attempt: int, error: CalqueError) -> float:
-        longest = min(self.longest, self.first * 2.0 ** min(attempt - 1, 64))
-        backoff = longest * (0.5 + 0.5 * self.clock.chance())
+        backoff = Backoff(first=self.first, most=self.longest)
+        wait = backoff.wait(attempt, self.clock.chance)
         if error.retry_after is None:
-            return backoff
-        return max(error.retry_after, 0.0) + backoff
+            return wait
+        # Added, not the longer of the two: everybody was told the same moment to come back.
+        return max(error.retry_after, 0.0) + wait
 
 
 def may_repeat(call: Call, error: CalqueError) -> bool:

@@ -38,6 +38,7 @@ class Timeout:
         if call.timeout is not None:
             allowed.append(call.timeout)
         left: float | None = None
+        # A slow request is not cut by the deadline: whether the commit happened would be unknown.
         if call.deadline is not None and not call.slow:
             left = max(call.deadline - self.clock.now(), _SHORTEST)
             allowed.append(left)
@@ -74,6 +75,7 @@ class Deadline:
             )
         return proceed(replace(call, deadline=at))
 
+    # Monotonic clocks of two machines have nothing in common, so only what is left travels.
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.at - self.clock.now(), self.seconds, self.clock)
 

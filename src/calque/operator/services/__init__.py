@@ -48,6 +48,6 @@ holds this list against the files. No service imports another. What several shar
 
 A service keeps the chain it was built with in ``chain``, sends every single request through
 ``chain.run(Call(verb, path, ...), request)``, and gives a copy of itself over the same connections
-from ``layered(chain)``. ``location(path)`` is ``scheme://container/root/path`` unencoded.
+from ``with_chain(chain)``. ``location(path)`` is ``scheme://container/root/path`` unencoded.
 Paths reach a service checked by ``calque.operator.paths``: never empty for an object, no ``..``.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from calque.operator.http.paging import Turning, borders
+from calque.operator.http.paging import PageGuard, borders
 from calque.values import Metadata
 
 Page = tuple[Sequence[Metadata], str | None]
@@ -16,7 +16,7 @@ def fetch_pages(location: str, fetch: Callable[[str | None], Page]) -> Iterator[
 
     Raises Unexpected where a server sends the same page for ever.
     """
-    turning, token = Turning(location), None
+    turning, token = PageGuard(location), None
     while True:
         entries, token = fetch(token)
         yield entries

@@ -24,7 +24,7 @@ def flag(name: str, value: object) -> bool:
     return found
 
 
-def whole(name: str, value: object) -> int:
+def whole_number(name: str, value: object) -> int:
     """A whole number."""
     try:
         return int(str(value))

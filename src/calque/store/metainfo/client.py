@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from typing import Any
 
@@ -13,10 +12,12 @@ from calque.errors import InvalidInput, RateLimited, TimedOut, Unavailable, Unex
 from calque.store.metainfo.liveness import liveness
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.metainfo.status import error_of
+from calque.values import Backoff
 
 DEFAULT_TIMEOUT_S = 60.0
-PAUSES_S = (0.05, 0.2, 0.8)
-"""Before the second, third and last try of a call that may be repeated."""
+REPEATS = 3
+"""Of a call that may be repeated, after its first try."""
+_BACKOFF = Backoff(first=0.05, factor=4.0)
 
 
 def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
@@ -64,13 +65,13 @@ class MetainfoClient(Metainfo):
         known = CALLS.get(name)
         if known is None:
             raise InvalidInput(f"there is no call {name!r}")
-        for pause in PAUSES_S if known.repeatable else ():
+        for wait in _BACKOFF.waits(REPEATS if known.repeatable else 0):
             try:
                 return self._once(name, request)
             except (RateLimited, TimedOut):
                 raise
             except Unavailable:
-                time.sleep(pause * random.uniform(0.5, 1.5))
+                time.sleep(wait)
         return self._once(name, request)
 
     def _once(self, name: str, request: Message) -> Message:

@@ -67,7 +67,7 @@ class StoreService:
     def chain(self) -> Chain:
         return self._chain
 
-    def layered(self, chain: Chain) -> StoreService:
+    def with_chain(self, chain: Chain) -> StoreService:
         return StoreService(self._project, self._where, self._bucket, self._root, chain)
 
     def location(self, path: str) -> str:

@@ -164,7 +164,7 @@ def test_one_place_is_enough(shaky: Operator, shaky_far: Operator, proxy: FaultP
     """No request waits for another of the same copy, even when answers are lost."""
     limit = ConcurrencyLimit(1)
     near, far = (
-        Operator(each.service.layered(Chain((*each.service.chain.layers, limit))))
+        Operator(each.service.with_chain(Chain((*each.service.chain.layers, limit))))
         for each in (shaky, shaky_far)
     )
     proxy.add(Fault(method="POST", times=2, drop=True, acted=True))

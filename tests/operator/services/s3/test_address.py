@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.errors import InvalidInput
-from calque.operator.services.s3.address import Endpoint, checked_key, copy_source, encode_key
+from calque.operator.services.s3.address import Endpoint, copy_source, encode_key, valid_key
 
 keys = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=40)
 
@@ -33,15 +33,15 @@ def test_a_copy_source_comes_back(key: str, version: str | None) -> None:
 
 def test_a_key_that_is_too_long_is_refused() -> None:
     """1,024 bytes of UTF-8 are the limit, not 1,024 characters."""
-    assert checked_key("é" * 512, "") == "é" * 512
+    assert valid_key("é" * 512, "") == "é" * 512
     with pytest.raises(InvalidInput, match="1025"):
-        checked_key("é" * 512 + "x", "")
+        valid_key("é" * 512 + "x", "")
 
 
 def test_a_character_the_server_changes_is_refused() -> None:
     """Before anything is written under another name."""
     with pytest.raises(InvalidInput):
-        checked_key("a\\b", "\\")
+        valid_key("a\\b", "\\")
 
 
 @pytest.mark.parametrize(

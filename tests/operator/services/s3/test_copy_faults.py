@@ -51,7 +51,7 @@ def nothing_left(op: Operator) -> bool:
     service = op.service
     client = service._client  # type: ignore[attr-defined]
     root = service._config.root  # type: ignore[attr-defined]
-    return not list(Uploads(client).begun("", f"{root}/"))
+    return not list(Uploads(client).list_unfinished("", f"{root}/"))
 
 
 @pytest.mark.parametrize("reply", [BUSY, BROKEN, INSIDE], ids=["503", "500", "200 with an error"])

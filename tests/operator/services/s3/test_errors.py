@@ -24,9 +24,9 @@ from calque.errors import (
 )
 from calque.operator import Operator
 from calque.operator.services.s3.credentials import BOTOCORE_ERRORS
-from calque.operator.services.s3.credentials import mapped as mapped_botocore
-from calque.operator.services.s3.errors import CODES, mapped, refusal_of
-from tests.operator.services.clouds import answering, nowhere
+from calque.operator.services.s3.credentials import error_of as mapped_botocore
+from calque.operator.services.s3.errors import CODES, error_of, refusal_of
+from tests.operator.http.clouds import answering, nowhere
 from tests.operator.services.s3.conftest import Open
 from tests.servers.process import free_ports
 from tests.servers.proxy import Fault, FaultProxy, Reply
@@ -95,7 +95,7 @@ def test_a_code_that_nobody_knows_goes_by_its_status() -> None:
 
     def kind(status: int) -> type[CalqueError]:
         document = b"<Error><Code>Brandnew</Code><Message>m</Message></Error>"
-        return type(mapped(refusal_of(status, {}, document), "s3://b/k"))
+        return type(error_of(refusal_of(status, {}, document), "s3://b/k"))
 
     assert kind(404) is NotFound
     assert kind(403) is PermissionDenied
@@ -246,4 +246,4 @@ def test_a_bare_400_says_what_it_may_be() -> None:
             nowhere("s3").open(endpoint).stat("x")
     told = b"<Error><Code>InvalidArgument</Code><Message>no</Message></Error>"
     refused = refusal_of(400, {}, told)
-    assert type(mapped(refused, "s3://b/k", by_session=True)) is InvalidInput
+    assert type(error_of(refused, "s3://b/k", by_session=True)) is InvalidInput

@@ -53,7 +53,7 @@ def test_only_ours_are_found(op: Operator, client: Client) -> None:
     assert found.started is not None
     op.remove_leftover(found)
     assert list(op.leftovers()) == []
-    left = {each.upload for each in Uploads(client).begun("", root_of(op))}
+    left = {each.upload for each in Uploads(client).list_unfinished("", root_of(op))}
     assert left == {theirs, last}
     copier.abort()
 
@@ -79,7 +79,7 @@ def test_an_upload_without_any_part(op: Operator, open_at: Open, client: Client)
     assert list(op.leftovers()) == []
     (found,) = open_at(sweep_empty=True).leftovers()
     op.remove_leftover(found)
-    assert not list(Uploads(client).begun("", root_of(op)))
+    assert not list(Uploads(client).list_unfinished("", root_of(op)))
 
 
 def test_more_uploads_than_a_page(op: Operator, client: Client) -> None:
@@ -121,8 +121,8 @@ def test_the_marker_is_told_by_its_bytes() -> None:
 def test_checksums_of_the_marker() -> None:
     """The bitwise CRCs are the standard ones: their check values are published."""
     nine = b"123456789"
-    assert marker._reflected(nine, 0x82F63B78, 32) == "4waSgw=="  # E3069283
-    assert marker._reflected(nine, 0x9A6C9329AC4BC9B5, 64) == "rosUhgp5mIg="  # AE8B14860A799888
+    assert marker._reflected_crc(nine, 0x82F63B78, 32) == "4waSgw=="  # E3069283
+    assert marker._reflected_crc(nine, 0x9A6C9329AC4BC9B5, 64) == "rosUhgp5mIg="  # AE8B14860A799888
     assert marker.crc32(nine) == "y/Q5Jg=="  # CBF43926
 
 

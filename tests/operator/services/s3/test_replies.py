@@ -10,30 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.operator.drivers.verbs import Part
-from calque.operator.services.s3.client import _is_error, _retry_after
-from calque.operator.services.s3.copy import multipart_etag
+from calque.operator.services.s3.client import _is_error
 from calque.operator.services.s3.replies import (
     bare_etag,
     checksum_of,
     leaves,
     metadata_of,
     moment,
-    plain,
     quoted_etag,
+    text_of,
 )
+from calque.operator.services.s3.uploads import multipart_etag
 from calque.values import Checksum
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\r")))
 def test_text_comes_back(text: str) -> None:
     """Whatever XML can escape, once and not twice."""
-    assert plain(escape(text).encode()) == text
+    assert text_of(escape(text).encode()) == text
 
 
 def test_numbered_characters() -> None:
     """As XML numbers them, control characters too; what is no reference stays."""
-    assert plain(b"&#34;a&#x1;b&#x80;&amp;amp;") == '"a\x01b\x80&amp;'
-    assert plain(b"&nbsp;&#xffffffff;") == "&nbsp;&#xffffffff;"
+    assert text_of(b"&#34;a&#x1;b&#x80;&amp;amp;") == '"a\x01b\x80&amp;'
+    assert text_of(b"&nbsp;&#xffffffff;") == "&nbsp;&#xffffffff;"
 
 
 def test_leaves() -> None:
@@ -94,13 +94,6 @@ def test_error_documents() -> None:
     listing = b"<ListBucketResult><Contents><Key>&lt;Error&gt;&lt;Code&gt;</Key></Contents>"
     assert not _is_error(listing)
     assert not _is_error(b"")
-
-
-def test_retry_after() -> None:
-    """Seconds or a date; nonsense is none."""
-    assert _retry_after({"retry-after": "3"}) == 3.0
-    assert _retry_after({"retry-after": "Sun, 15 Nov 2020 10:00:00 GMT"}) == 0.0
-    assert _retry_after({"retry-after": "later"}) is _retry_after({}) is None
 
 
 def test_the_etag_of_parts() -> None:

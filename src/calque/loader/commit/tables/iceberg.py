@@ -12,8 +12,6 @@ too (older ones expire first), and is refused instead of guessing.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -49,11 +47,14 @@ from calque.loader.model.plan import TargetSchema
 from calque.loader.request.service_options import service_options
 from calque.loader.run.writing.root import TableRoot
 from calque.operator import Operator
+from calque.values import Backoff
 
 RETRIES = TableProperties.COMMIT_NUM_RETRIES
 NAMES = TableProperties.DEFAULT_NAME_MAPPING
 PROPERTY = "calque.load."
 SUMMARY_LOAD, SUMMARY_MARK, SUMMARY_SOURCES = "calque.load", "calque.mark", "calque.sources"
+_TRIES = 5
+_BACKOFF = Backoff(first=0.05, factor=1.0, jitter=1.0)
 
 
 class IcebergLake:
@@ -163,7 +164,7 @@ class IcebergLake:
 
     def _until_there(self, make: Callable[[], object], is_there: Callable[[], bool]) -> None:
         """Catalogs tell a lost race in many words; what counts is that the thing is there."""
-        for left in reversed(range(5)):
+        for attempt in range(1, _TRIES + 1):
             try:
                 with map_errors(ICEBERG, self.display):
                     self._hand_over()
@@ -173,9 +174,9 @@ class IcebergLake:
                 with map_errors(ICEBERG, self.display):
                     if is_there():
                         return
-                if not left:
+                if attempt == _TRIES:
                     raise
-                time.sleep(0.05 * random.random())
+                _BACKOFF.sleep(attempt)
 
     def key(self, snapshot: Snapshot) -> TableKey:
         return TableKey(self._database, ".".join(self._identifier), snapshot.table_id, self.root)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,6 +10,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.exc import SQLAlchemyError
 
 from calque.errors import Unavailable
+from calque.values import Backoff
+
+_TRIES = 5
+_BACKOFF = Backoff(first=0.05, factor=1.0, jitter=1.0)
 
 
 def open_embedded_catalog(folder: Path) -> Catalog:
@@ -29,14 +31,14 @@ def open_configured_catalog(name: str, properties: Mapping[str, str]) -> Catalog
 
 
 def _open_catalog(open_it: Callable[[], Catalog], name: str) -> Catalog:
-    for left in reversed(range(5)):
+    for attempt in range(1, _TRIES + 1):
         try:
             return open_it()
         except SQLAlchemyError as error:
             # Two that make the catalog at once: the one that comes too late finds its tables made.
-            if not left:
+            if attempt == _TRIES:
                 raise Unavailable(f"the catalog {name} cannot be opened: {_why(error)}") from error
-            time.sleep(0.05 * random.random())
+            _BACKOFF.sleep(attempt)
     raise AssertionError("unreachable")
 
 

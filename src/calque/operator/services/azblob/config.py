@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from calque.errors import ConfigInvalid
-from calque.operator.services.option_values import check_endpoint, flag, text, whole
+from calque.operator.services.option_values import check_endpoint, flag, text, whole_number
 from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.values import MIB
 
@@ -99,8 +99,8 @@ class AzblobConfig:
             key=None if anonymous else key,
             sas=None if anonymous or not sas else sas.lstrip("?"),
             anonymous=anonymous,
-            threshold=whole("threshold", options.get("threshold", 64 * MIB)),
-            part_size=whole("part_size", options.get("part_size", 32 * MIB)),
+            threshold=whole_number("threshold", options.get("threshold", 64 * MIB)),
+            part_size=whole_number("part_size", options.get("part_size", 32 * MIB)),
             ca_bundle=text("ca_bundle", options.get("ca_bundle")),
         )
 

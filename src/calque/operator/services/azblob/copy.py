@@ -39,11 +39,11 @@ from calque.operator.services.azblob.stat import head, stat_made, tags_to_carry
 from calque.operator.services.azblob.write import condition_headers
 from calque.operator.services.carry import metadata_to_carry
 from calque.operator.services.conditional import condition_error, send_marked, source_error
-from calque.values import ByteRange, Metadata, PartPlan
+from calque.values import Backoff, ByteRange, Metadata, PartPlan
 
 PENDING_SECONDS = 24 * 3600.0
-_POLL = (0.05, 5.0)
-"""First and longest wait between two looks at a pending copy."""
+_POLL = Backoff(first=0.05, most=5.0, jitter=0.0)
+"""Between two looks at a pending copy."""
 
 
 @dataclass(slots=True)
@@ -163,12 +163,11 @@ class AzblobCopy:
 
     def _wait_until_settled(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of the target once its copy is pending no more."""
-        wait, limit = _POLL[0], time.monotonic() + PENDING_SECONDS
+        limit, waits = time.monotonic() + PENDING_SECONDS, _POLL.waits()
         while headers.get("x-ms-copy-status") == "pending":
             if time.monotonic() > limit:
                 raise TimedOut(f"the copy to {self._location} is still pending")
-            time.sleep(wait)
-            wait = min(wait * 2, _POLL[1])
+            time.sleep(next(waits))
             headers = head(self.into, self.target)
         return headers
 
@@ -203,8 +202,8 @@ class AzblobCopy:
             raise
         return Part(number, block.id, span.length or 0)
 
-    def staged(self) -> Mapping[int, Part]:
-        return self._staging.staged()
+    def list_staged(self) -> Mapping[int, Part]:
+        return self._staging.list_staged()
 
     def commit(self, parts: Sequence[Part]) -> Metadata:
         """The blocks become the blob, with everything that is carried over."""
@@ -228,7 +227,7 @@ class AzblobCopy:
 
     def _compare(self, parts: Sequence[Part]) -> None:
         """What the service holds must be what was staged, before it becomes the blob."""
-        held = self.staged() if parts else {}
+        held = self.list_staged() if parts else {}
         for part in parts:
             found = held.get(part.number)
             if found is None:
@@ -240,8 +239,8 @@ class AzblobCopy:
                     hint="The target is untouched. Copy again.",
                 )
 
-    def committed(self, parts: Sequence[Part]) -> Metadata | None:
-        return self._staging.committed()
+    def find_committed(self, parts: Sequence[Part]) -> Metadata | None:
+        return self._staging.find_committed()
 
     def discard(self) -> None:
         self._staging.discard()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calque.errors import ConditionNotMatch
 from calque.operator.http import body
-from calque.operator.http.body import Opened
+from calque.operator.http.body import OpenReply
 from calque.operator.layers.chain import Call
 from calque.operator.options import ReadOptions
 from calque.operator.services.azblob.client import Client
@@ -44,19 +44,19 @@ class _Blob:
     def location(self) -> str:
         return self.client.location(self.path)
 
-    def open(self, span: str | None, pin: str | None) -> Opened | None:
+    def open(self, span: str | None, pin: str | None) -> OpenReply | None:
         headers = {} if pin is None else {"If-Match": quote_etag(pin)}
         if span is not None:
             headers["x-ms-range"] = span
 
-        def request(call: Call) -> Opened | None:
+        def request(call: Call) -> OpenReply | None:
             blob = self.client.key(self.path)
             answer, pieces = self.client.link.open(call, blob, headers)
             if span is not None and (answer.status == 416 or code_of(answer) == "InvalidRange"):
                 return None
             if answer.status not in (200, 206):
                 raise error_of(answer, self.location, "read")
-            return Opened(answer.status, answer.headers, pieces, pieces.close)
+            return OpenReply(answer.status, answer.headers, pieces, pieces.close)
 
         return self.client.chain.send("read", self.path, request)
 

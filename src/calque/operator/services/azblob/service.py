@@ -23,7 +23,7 @@ from calque.operator.services.azblob.stat import refuse_version, stat, tags_to_c
 from calque.operator.services.azblob.write import Upload
 from calque.operator.services.client_service import ClientService
 from calque.values import Metadata, ObjectIdentity
-from calque.values.identity import normalised_endpoint
+from calque.values.identity import normalise_endpoint
 
 _WEEK = 7 * 24 * 3600.0
 """How long the service keeps blocks that are not committed."""
@@ -59,12 +59,12 @@ class AzblobService(ClientService[Client]):
     def capability(self) -> Capability:
         return CAPABILITY
 
-    def layered(self, chain: Chain) -> AzblobService:
+    def with_chain(self, chain: Chain) -> AzblobService:
         return AzblobService(replace(self._client, chain=chain))
 
     def identity(self, path: str) -> ObjectIdentity:
         """Of the public cloud by account, however it is reached; of any other server by that."""
-        server = normalised_endpoint(self._client.link.config.endpoint)
+        server = normalise_endpoint(self._client.link.config.endpoint)
         public = _PUBLIC.search(server) is not None
         return ObjectIdentity(self.location(path), "" if public else server)
 

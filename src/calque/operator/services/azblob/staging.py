@@ -34,7 +34,7 @@ class Staging:
     def _location(self) -> str:
         return self.client.location(self.path)
 
-    def staged(self) -> dict[int, Part]:
+    def list_staged(self) -> dict[int, Part]:
         """Our blocks that the service holds uncommitted, by number."""
         return _own_parts(get_block_list(self.client, self.path).uncommitted, self.write)
 
@@ -82,7 +82,7 @@ class Staging:
             "commit",
             self.path,
             request,
-            lambda: self.committed(count),
+            lambda: self.find_committed(count),
             failures=(CalqueError, CommitConflict),
             slow=True,
         )
@@ -90,7 +90,7 @@ class Staging:
             return answer
         return _drop_checksum(stat_made(self.client, self.path, answer, size))
 
-    def committed(self, count: int | None = None) -> Metadata | None:
+    def find_committed(self, count: int | None = None) -> Metadata | None:
         """The blob, if it is made of exactly this write's blocks."""
         held = get_block_list(self.client, self.path).committed
         ours = _own_parts(held, self.write)

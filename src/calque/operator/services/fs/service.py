@@ -52,7 +52,7 @@ class FsService:
     def capability(self) -> Capability:
         return CAPABILITY
 
-    def layered(self, chain: Chain) -> FsService:
+    def with_chain(self, chain: Chain) -> FsService:
         return replace(self, chain=chain)
 
     def location(self, path: str) -> str:

@@ -46,7 +46,7 @@ def check_regular(found: os.stat_result, path: str) -> None:
 def describe(key: str, found: os.stat_result) -> Metadata:
     """A file as :class:`Metadata`."""
     modified = datetime.fromtimestamp(found.st_mtime, UTC)
-    return Metadata.listed(key, found.st_size, modified, token=token(found))
+    return Metadata.from_listing(key, found.st_size, modified, token=token(found))
 
 
 def token(found: os.stat_result) -> str:

@@ -73,7 +73,7 @@ class GcsCopy:
 
         try:
             done = send_marked(
-                self.into.chain, "rewrite", self.target, request, self.committed, slow=True
+                self.into.chain, "rewrite", self.target, request, self.find_committed, slow=True
             )
         except SourceGone as error:
             # After the request: layers time and repeat that, and not the search for a reason.
@@ -82,7 +82,7 @@ class GcsCopy:
             return Rewritten(self.source.size, self.source.size, None, done)
         return done
 
-    def committed(self) -> Metadata | None:
+    def find_committed(self) -> Metadata | None:
         """The target, if it bears this copy's mark."""
         if not self._conditional:
             return None

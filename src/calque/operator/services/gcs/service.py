@@ -22,7 +22,7 @@ from calque.operator.services.gcs.read import read
 from calque.operator.services.gcs.stat import stat
 from calque.operator.services.gcs.write import Upload
 from calque.values import Metadata, ObjectIdentity
-from calque.values.identity import normalised_endpoint
+from calque.values.identity import normalise_endpoint
 
 _WEEK = 7 * 24 * 3600.0
 """How long the token of a rewrite is good for."""
@@ -57,7 +57,7 @@ class GcsService(ClientService[Client]):
         kept = self._client.link.config.versions
         return replace(CAPABILITY, versions=kept, read_with_version=kept)
 
-    def layered(self, chain: Chain) -> GcsService:
+    def with_chain(self, chain: Chain) -> GcsService:
         return GcsService(replace(self._client, chain=chain))
 
     def identity(self, path: str) -> ObjectIdentity:
@@ -65,7 +65,7 @@ class GcsService(ClientService[Client]):
 
     @property
     def _server(self) -> str:
-        return normalised_endpoint(self._client.link.config.endpoint)
+        return normalise_endpoint(self._client.link.config.endpoint)
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         return stat(self._client, path, version)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from calque.errors import InvalidInput
-from calque.operator.services.option_values import flag, whole
+from calque.operator.services.option_values import flag, whole_number
 from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.values import MIB
 
@@ -40,7 +40,7 @@ class MemoryConfig:
         known = [each.name for each in fields(cls) if each.name not in ("name", "root")]
         refuse_unknown("memory", options, known)
         values = {
-            name: flag(name, value) if name == "versions" else whole(name, value)
+            name: flag(name, value) if name == "versions" else whole_number(name, value)
             for name, value in options.items()
         }
         return cls(name=uri.host, root=uri.path.strip("/"), **values)  # type: ignore[arg-type]

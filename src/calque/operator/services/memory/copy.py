@@ -86,7 +86,7 @@ class MemoryCopy:
         )
         return self._describe(made)
 
-    def committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
+    def find_committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
         store = self.into.store
         made = self.into.send("stat", self.target, lambda: store.find_made(upload))
         return None if made is None else self._describe(made)

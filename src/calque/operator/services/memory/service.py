@@ -60,7 +60,7 @@ class MemoryService(ClientService[Client]):
             read_with_version=kept,
         )
 
-    def layered(self, chain: Chain) -> MemoryService:
+    def with_chain(self, chain: Chain) -> MemoryService:
         return MemoryService(self._client.config, self._client.store, chain)
 
     def identity(self, path: str) -> ObjectIdentity:

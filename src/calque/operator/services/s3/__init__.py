@@ -1,24 +1,22 @@
 """Amazon S3 and what speaks like it.
 
-::
-
-    builder.py    what the registry calls
-    config.py     every option
-    service.py    the verbs
-    copy.py       CopyObject and multipart copies, for the drivers
-    errors.py     the one table of error codes
-    account.py    botocore's share: credentials, endpoints, regions, certificates, proxies
-    signing.py    Signature Version 4, lean
-    wire.py       keep-alive connections and HTTP/1.1 over them
-    client.py     one signed request through the layers, its refusals mapped
-    address.py    keys, copy sources and queries as S3 wants them encoded
-    replies.py    what replies say: headers and XML read into values
-    carried.py    headers that carry metadata, tags and class over
-    listing.py    pages of keys
-    reading.py    bytes, resumed where a reply was cut
-    writing.py    one PUT, or parts with bounded memory
-    marker.py     how an upload of ours is known from any other
+Large copies fill a multipart upload by range copies; nothing is visible before its commit. An
+upload bears our mark (a part of its own, or the odd size of its parts), so that a sweep knows it
+from any other's. An object's ETag, and its version where the bucket keeps them, pins it.
 
 botocore decides who we are and where to go; the requests themselves do not pass through it, because
 its request path costs more CPU than everything else in a small copy together.
+
+The files are those of every service (see ``calque.operator.services``), and these of its own:
+
+::
+
+    address         keys, copy sources and queries as S3 wants them encoded
+    signing         Signature Version 4, lean
+    replies         what replies say: headers and XML read into values
+    object_headers  headers that carry metadata, tags and class over
+    uploads         multipart uploads: begun, filled, listed, committed, aborted
+    versions        every version of the objects under a prefix
+    handover        endpoint and keys for other S3 clients of this process (Delta, Iceberg, Spark)
+    probe           what a server that speaks like S3 does, found out by trying
 """

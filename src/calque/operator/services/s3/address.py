@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from calque.errors import InvalidInput
-from calque.values.identity import normalised_endpoint
+from calque.values.identity import normalise_endpoint
 
 _LONGEST_KEY = 1024
 
@@ -45,7 +45,7 @@ class Endpoint:
         # Virtual-host style: the bucket is the first label of the host.
         host = host if self.prefix else host.removeprefix(f"{bucket}.")
         path = self.prefix.removesuffix(f"/{bucket}")
-        return normalised_endpoint(f"{self.scheme}://{user}{at}{host}{path}")
+        return normalise_endpoint(f"{self.scheme}://{user}{at}{host}{path}")
 
     def path(self, key: str | None) -> str:
         """The encoded path of a key; None means the bucket itself."""
@@ -70,7 +70,7 @@ def encode_query(query: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query]
 
 
-def checked_key(key: str, unfit: str) -> str:
+def valid_key(key: str, unfit: str) -> str:
     """The key; InvalidInput where S3, or this server, could not hold it as it is."""
     for character in unfit:
         if character in key:

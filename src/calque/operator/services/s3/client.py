@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from itertools import islice
 
 from calque._version import __version__
@@ -20,13 +18,15 @@ from calque.errors import (
     Unavailable,
     Unexpected,
 )
-from calque.operator.http.connection import Connection, Reply, Route, WireError
+from calque.operator.http.connection import Connection, Reply, WireError
+from calque.operator.http.exchange import retry_after
 from calque.operator.http.pool import Pool
+from calque.operator.http.route import Route
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.s3.address import Endpoint, encode_query
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.credentials import Account
-from calque.operator.services.s3.errors import Refusal, mapped, refusal_of
+from calque.operator.services.s3.errors import Refusal, error_of, refusal_of
 from calque.operator.services.s3.signing import EMPTY_SHA256, UNSIGNED, Signer
 
 _SLOW_SECONDS = 900.0
@@ -62,7 +62,7 @@ class Request:
 
 
 class Link:
-    """The endpoint, its connections and its signer: made once, shared by every layered view."""
+    """The endpoint, its connections and its signer: made once, shared whatever the layers."""
 
     def __init__(self, config: S3Config) -> None:
         self.config = config
@@ -77,6 +77,7 @@ class Link:
     def parts(self) -> tuple[Endpoint, Pool, Signer]:
         made = self._made
         if made is None:
+            # Looked at again under the lock: another thread may have been faster.
             with self._lock:
                 made = self._made = self._made or self._make()
         return made
@@ -119,7 +120,7 @@ class Stream:
         try:
             yield from self._reply.pieces(size)
         except WireError as error:
-            raise lost(error, self._location) from error
+            raise exchange_error(error, self._location) from error
         finally:
             self.close()
 
@@ -164,13 +165,14 @@ class Client:
             try:
                 body = stream._reply.read()
             except WireError as error:
-                raise lost(error, location) from error
+                raise exchange_error(error, location) from error
             finally:
                 stream.close()
+            # S3 may answer a long copy or commit with 200 first and the error in the body later.
             if stream.status in request.accepts and not _is_error(body):
                 self.link.bucket_seen = True
                 return Answer(stream.status, stream.headers, body)
-            raise self._refused(Answer(stream.status, stream.headers, body), location)
+            raise self._refusal_error(Answer(stream.status, stream.headers, body), location)
 
         call = Call(verb, path, idempotent=idempotent, slow=slow)
         return self.chain.run(call, once)
@@ -186,16 +188,16 @@ class Client:
             location = self.location(request.key)
             body = b"".join(islice(stream.pieces(65536), _REFUSAL_PIECES))
             stream.close()
-            raise self._refused(Answer(stream.status, stream.headers, body), location)
+            raise self._refusal_error(Answer(stream.status, stream.headers, body), location)
 
         return self.chain.run(Call(verb, path), once)
 
-    def _refused(self, answer: Answer, location: str) -> CalqueError:
+    def _refusal_error(self, answer: Answer, location: str) -> CalqueError:
         refusal = refusal_of(answer.status, answer.headers, answer.body)
-        error = mapped(
+        error = error_of(
             refusal,
             location,
-            retry_after=_retry_after(answer.headers),
+            retry_after=retry_after(answer.headers),
             by_session=self.link.account.has_session,
         )
         error.__cause__ = refusal
@@ -218,7 +220,7 @@ class Client:
                 stopped=call.stopped,
             )
         except WireError as error:
-            raise lost(error, self.location(request.key), endpoint.origin) from error
+            raise exchange_error(error, self.location(request.key), endpoint.origin) from error
         return Stream(pool, connection, reply, self.location(request.key))
 
     def _head(self, request: Request) -> bytes:
@@ -229,13 +231,14 @@ class Client:
         if self.link.config.requester_pays:
             headers |= PAYING
         keys = self.link.account.keys()
+        # Asked for anew with each request: credentials of a role are renewed while we run.
         if keys is not None:
             payload = self._payload(endpoint, request, headers)
             headers = signer.sign(keys, request.method, path, query, headers, payload)
         search = "?" + "&".join([f"{name}={value}" for name, value in query]) if query else ""
-        lines = [f"{request.method} {pool.route.absolute}{path}{search} HTTP/1.1"]
+        lines = [f"{request.method} {pool.route.target_prefix}{path}{search} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        lines += [f"{name}: {value}" for name, value in pool.route.proof.items()]
+        lines += [f"{name}: {value}" for name, value in pool.route.proxy_headers.items()]
         lines.append(f"user-agent: {_AGENT}")
         if request.body or request.method in ("PUT", "POST"):
             lines.append(f"content-length: {len(request.body)}")
@@ -258,7 +261,7 @@ def _is_error(body: bytes) -> bool:
     return b"<Code>" in body and _ERROR_DOCUMENT in body.lstrip()[:256]
 
 
-def lost(error: WireError, location: str, origin: str = "") -> CalqueError:
+def exchange_error(error: WireError, location: str, origin: str = "") -> CalqueError:
     """The error that a failed exchange becomes."""
     if error.stopped:
         return Aborted(f"{location}: the request was stopped")
@@ -280,17 +283,3 @@ def refusal_behind(error: CalqueError) -> Refusal | None:
     """What S3 said, where an error of ours came from it."""
     cause = error.__cause__
     return cause if isinstance(cause, Refusal) else None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("retry-after")
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from calque.errors import ConfigInvalid
-from calque.operator.services.option_values import check_endpoint, flag, number, whole
+from calque.operator.services.option_values import check_endpoint, flag, number, whole_number
 from calque.operator.uri import ServiceUri, refuse_unknown
 from calque.values import GIB, MIB
 
@@ -169,7 +169,7 @@ def _read(name: str, kind: str, value: object) -> object:
     if kind.startswith("bool"):
         return flag(name, value)
     if kind == "int":
-        return whole(name, value)
+        return whole_number(name, value)
     if kind == "float":
         return number(name, value)
     return str(value)

@@ -8,10 +8,7 @@ since some servers ignore that, the outcome is compared as well.
 
 from __future__ import annotations
 
-import hashlib
-import random
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -37,7 +34,7 @@ from calque.operator.services.s3.address import copy_source
 from calque.operator.services.s3.client import PAYING, Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.object_headers import (
-    described,
+    content_headers,
     tags_header,
     target_conditions,
 )
@@ -50,12 +47,14 @@ from calque.operator.services.s3.replies import (
     version_of,
 )
 from calque.operator.services.s3.stat import head, tags_to_carry
-from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.uploads import Uploads, multipart_etag
 from calque.operator.services.s3.write import Write, put_tags, uncommittable
-from calque.values import MIB, ByteRange, Metadata, PartPlan
+from calque.values import MIB, Backoff, ByteRange, Metadata, PartPlan
 
 _CONFLICTS = 6
+_CONFLICT_BACKOFF = Backoff(first=0.1)
 _COMMITS = 3
+_COMMIT_BACKOFF = Backoff(first=0.2)
 _NEVER_RANGED = 5 * 1000 * 1000
 """S3 takes a range only of sources larger than 5 MB."""
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -84,10 +83,10 @@ class S3Copy:
 
     def copy_once(self) -> Metadata:
         if self.options.if_not_exists and self.config.copy_if_not_exists == "multipart":
-            return self._written_empty()
+            return self._write_empty()
         headers = {**self._from(), **self._conditions, **self._directives()}
         request = Request("PUT", self.target_key, headers=headers)
-        answer = self._sent(request)
+        answer = self._send(request)
         fields = leaves(answer.body)
         etag = bare_etag(fields.get("ETag"))
         if etag is None or b"<CopyObjectResult" not in answer.body:
@@ -103,16 +102,16 @@ class S3Copy:
             last_modified=moment(fields.get("LastModified")),
             checksum=checksum_in(fields),
         )
-        return made if self._proven(etag) else self._compared(made)
+        return made if self._proven(etag) else self._compare(made)
 
-    def _written_empty(self) -> Metadata:
+    def _write_empty(self) -> Metadata:
         """An upload cannot be empty; a write of nothing keeps the condition too."""
         options = write_options(self._full_source(), self.options)
         return Write(self.into, self.config, self.target, self.target_key, options).run(())
 
-    def _sent(self, request: Request) -> Answer:
+    def _send(self, request: Request) -> Answer:
         """Send the copy; 409 means that it raced with another request, and is tried again."""
-        for again in range(_CONFLICTS):
+        for attempt in range(1, _CONFLICTS + 1):
             try:
                 return self.into.send(
                     "copy", self.target, request, idempotent=not self._conditions, slow=True
@@ -121,9 +120,9 @@ class S3Copy:
                 refusal = refusal_behind(error)
                 if refusal is None or refusal.status != 409:
                     self._say_which(error)
-                if again == _CONFLICTS - 1:
+                if attempt == _CONFLICTS:
                     raise
-                time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**again)
+                _CONFLICT_BACKOFF.sleep(attempt)
         raise AssertionError("unreachable")
 
     def _proven(self, etag: str) -> bool:
@@ -132,7 +131,7 @@ class S3Copy:
             return True
         return etag == self.source.etag and _MD5.fullmatch(etag) is not None
 
-    def _compared(self, made: Metadata) -> Metadata:
+    def _compare(self, made: Metadata) -> Metadata:
         """Look at the target, and at the source again where the server may ignore its pin."""
         try:
             self._refuse_changed_source()
@@ -166,7 +165,7 @@ class S3Copy:
     def initiate(self) -> str:
         source = self._full_source()
         tags = tags_header(source.tags) if self.options.carry_tags else None
-        headers = described(source) if self.options.carry_metadata else {}
+        headers = content_headers(source) if self.options.carry_metadata else {}
         if tags:
             headers["x-amz-tagging"] = tags
         headers |= self._class()
@@ -199,18 +198,16 @@ class S3Copy:
                 f"x-amz-checksum-{self._checksum[0]}": self._checksum[1],
                 "x-amz-checksum-type": "FULL_OBJECT",
             }
-        made = self._committed_with(upload, parts, headers)
+        made = self._commit(upload, parts, headers)
         self._tag_afterwards(made)
         found = head(self.into, self.target, self.target_key, version=made.version)
         if found.etag != made.etag:
             return replace(made, size=self.source.size)
         return replace(found, path=self.target)
 
-    def _committed_with(
-        self, upload: str, parts: Sequence[Part], headers: Mapping[str, str]
-    ) -> Metadata:
+    def _commit(self, upload: str, parts: Sequence[Part], headers: Mapping[str, str]) -> Metadata:
         """Commit; where the answer was lost, find out whether the server has acted."""
-        for again in range(_COMMITS):
+        for attempt in range(1, _COMMITS + 1):
             try:
                 return self._uploads.complete(
                     self.target,
@@ -221,25 +218,25 @@ class S3Copy:
                     idempotent=not self._conditions,
                 )
             except Unavailable:
-                made = self._made_already(upload, parts)
+                made = self._find_made(upload, parts)
                 if made is not None:
                     return made
                 # Without conditions the layers have repeated it already.
-                if again == _COMMITS - 1 or not self._conditions:
+                if attempt == _COMMITS or not self._conditions:
                     raise
-                time.sleep(random.uniform(0.5, 1.0) * 0.2 * 2**again)
+                _COMMIT_BACKOFF.sleep(attempt)
         raise AssertionError("unreachable")
 
-    def _made_already(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
+    def _find_made(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
         try:
             self.list_parts(upload)
         except NotFound:
-            return self.committed(upload, parts)
+            return self.find_committed(upload, parts)
         except CalqueError:
             return None
         return None
 
-    def committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
+    def find_committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None:
         try:
             found = head(self.into, self.target, self.target_key)
         except NotFound:
@@ -349,18 +346,7 @@ class S3Copy:
         raise error
 
 
-def multipart_etag(size: int, parts: Sequence[Part]) -> str | None:
-    """The ETag of an object made of these parts; None where they are not all, or are no MD5s."""
-    digests = [part.etag.partition("-")[0] for part in sorted(parts, key=lambda part: part.number)]
-    if sum(part.size for part in parts) != size:
-        return None
-    if not all(_MD5.fullmatch(digest) for digest in digests):
-        return None
-    joined = b"".join(bytes.fromhex(digest) for digest in digests)
-    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(digests)}"
-
-
-def driver_of(verbs: S3Copy) -> CopyDriver:
+def start_driver(verbs: S3Copy) -> CopyDriver:
     """The driver for a copy of this size."""
     size, options, config = verbs.source.size, verbs.options, verbs.config
     by_parts = options.if_not_exists and config.copy_if_not_exists == "multipart"
@@ -392,7 +378,7 @@ def _plan(size: int, wanted: int) -> PartPlan:
         raise InvalidInput(f"s3: {error}") from error
 
 
-def resumed_driver(verbs: S3Copy, state: Mapping[str, Any]) -> CopyDriver:
+def resume_driver(verbs: S3Copy, state: Mapping[str, Any]) -> CopyDriver:
     """The driver of an earlier copy."""
     if state.get("driver") == "one-shot":
         return OneShotDriver(verbs, verbs.source.size)

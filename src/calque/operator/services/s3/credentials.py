@@ -52,7 +52,7 @@ BOTOCORE_ERRORS: Mapping[type[Exception], type[CalqueError]] = MappingProxyType(
 """The most particular first: BotoCoreError is the root of all but ClientError."""
 
 
-def mapped(error: Exception, what: str) -> CalqueError:
+def error_of(error: Exception, what: str) -> CalqueError:
     """The error that a failure inside botocore becomes."""
     for kind, ours in BOTOCORE_ERRORS.items():
         if isinstance(error, kind):
@@ -82,7 +82,7 @@ class Account:
             if config.profile is not None:
                 self._session.get_scoped_config()
         except botocore.exceptions.BotoCoreError as error:
-            raise mapped(error, "s3: the configuration cannot be read") from error
+            raise error_of(error, "s3: the configuration cannot be read") from error
 
     def keys(self) -> Keys | None:
         """The credentials of this moment; None for anonymous. PermissionDenied: none were found."""
@@ -91,7 +91,7 @@ class Account:
         try:
             frozen = self._source().get_frozen_credentials()
         except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
-            raise mapped(error, "s3: no usable credentials") from error
+            raise error_of(error, "s3: no usable credentials") from error
         self._by_session = bool(frozen.token)
         return Keys(frozen.access_key, frozen.secret_key, frozen.token)
 
@@ -101,12 +101,13 @@ class Account:
         return self._by_session
 
     def _source(self) -> Any:
+        # botocore's search for credentials is not safe between threads.
         with self._lock:
             if self._credentials is None:
-                self._credentials = self._found()
+                self._credentials = self._find_credentials()
             return self._credentials
 
-    def _found(self) -> Any:
+    def _find_credentials(self) -> Any:
         config = self._config
         if config.access_key_id is not None:
             self._session.set_credentials(
@@ -125,12 +126,12 @@ class Account:
         """Where the bucket's requests go."""
         with self._lock:
             if self._endpoint is None:
-                found = self._named_endpoint() or self.resolved()
+                found = self._plain_endpoint() or self.resolve_endpoint()
                 check_endpoint("s3", found.origin)  # it may come from the environment or a file
                 self._endpoint = found
             return self._endpoint
 
-    def _named_endpoint(self) -> Endpoint | None:
+    def _plain_endpoint(self) -> Endpoint | None:
         """What botocore's rules make of an endpoint that is named, where that is plain to see.
 
         To ask them takes a fifth of a second, most of it for reading what Amazon has. A test holds
@@ -157,7 +158,7 @@ class Account:
     def _region(self) -> str | None:
         return self._config.region or os.environ.get("AWS_REGION")
 
-    def resolved(self) -> Endpoint:
+    def resolve_endpoint(self) -> Endpoint:
         """What botocore's rules say."""
         bucket = self._config.bucket
         if bucket.endswith("--x-s3"):
@@ -165,12 +166,12 @@ class Account:
                 f"s3://{bucket} is a directory bucket: calque does not open sessions for them yet"
             )
         try:
-            asked = _what_would_be_asked(self._prober(), bucket)
+            asked = _catch_request(self._prober(), bucket)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             what = f"s3: no endpoint for s3://{bucket}"
             if isinstance(error, ValueError):
                 raise ConfigInvalid(f"{what}: {without_userinfo(str(error))}") from error
-            raise mapped(error, what) from error
+            raise error_of(error, what) from error
         return _endpoint_of(asked, bucket)
 
     def _prober(self) -> Any:
@@ -218,7 +219,7 @@ def _endpoint_of_environment() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
-def _what_would_be_asked(client: Any, bucket: str) -> Any:
+def _catch_request(client: Any, bucket: str) -> Any:
     """The request that botocore would send for a key: caught, signed, just before it goes out."""
     caught: list[Any] = []
 

@@ -169,7 +169,7 @@ def refusal_of(status: int, headers: Mapping[str, str], document: bytes) -> Refu
     return Refusal(status, fields.get("Code", ""), first_line(fields.get("Message", "")), region)
 
 
-def mapped(
+def error_of(
     refusal: Refusal,
     location: str,
     *,
@@ -194,6 +194,7 @@ def mapped(
             "asked for in",
             hint=f"Say region={refusal.region}, or set AWS_REGION={refusal.region}.",
         )
+    # The server waited for our bytes in vain; it says 400, yet the same request may pass.
     if refusal.code == "RequestTimeout":
         error.retryable = True
     return error

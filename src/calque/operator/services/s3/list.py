@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from calque.errors import Unexpected
-from calque.operator.http.paging import Turning, borders
+from calque.operator.http.paging import PageGuard, borders
 from calque.operator.services.s3.client import Client, Request
-from calque.operator.services.s3.replies import blocks, leaves, moment, plain
+from calque.operator.services.s3.replies import blocks, leaves, moment, text_of
 from calque.values import Metadata
 
 _FIELDS = re.compile(
@@ -44,7 +44,7 @@ def list_keys(
     after: str,
     delimiter: str,
     page_size: int,
-    named: Callable[[str], str],
+    path_of: Callable[[str], str],
     ordered: bool,
 ) -> Iterator[Metadata]:
     """Every entry under a prefix after a key. ``named`` turns a key into a path.
@@ -53,7 +53,7 @@ def list_keys(
     """
     token: str | None = None
     last = ""
-    turning = Turning(client.location(prefix))
+    turning = PageGuard(client.location(prefix))
     while True:
         query = [
             ("list-type", "2"),
@@ -69,12 +69,13 @@ def list_keys(
             query.append(("start-after", after))
         answer = client.send("list", path, Request("GET", None, query=query))
         try:
-            page = read_page(answer.body, named)
+            page = read_page(answer.body, path_of)
         except (ValueError, KeyError, ElementTree.ParseError) as error:
             raise Unexpected(
                 f"{client.location(prefix)}: the server lists what cannot be read: {error}"
             ) from error
-        for entry in _entries(page, named, after):
+        # Resuming by start_after and merging of listings both rely on the order of keys.
+        for entry in _entries(page, path_of, after):
             if ordered and entry.path <= last and last:
                 raise Unexpected(
                     f"{client.location(prefix)}: the server lists {entry.path!r} after {last!r}: "
@@ -89,12 +90,12 @@ def list_keys(
         turning.check(token, borders([*(entry.path for entry in page.objects), *page.folders]))
 
 
-def _entries(page: Page, named: Callable[[str], str], after: str) -> Iterator[Metadata]:
+def _entries(page: Page, path_of: Callable[[str], str], after: str) -> Iterator[Metadata]:
     if not page.folders:
         yield from page.objects
         return
     folders = (
-        Metadata(path=named(folder), is_dir=True)
+        Metadata(path=path_of(folder), is_dir=True)
         for folder in page.folders
         # Keys after ``after`` may still share its directory, which comes before it.
         if not after.startswith(folder)
@@ -102,13 +103,13 @@ def _entries(page: Page, named: Callable[[str], str], after: str) -> Iterator[Me
     yield from merge(page.objects, folders, key=lambda entry: entry.path)
 
 
-def read_page(document: bytes, named: Callable[[str], str]) -> Page:
+def read_page(document: bytes, path_of: Callable[[str], str]) -> Page:
     """Read a page of ListObjectsV2; Unexpected where it is none, or lacks what it counts."""
-    page = _quickly(document, named)
-    return page if page is not None else _as_tree(document, named)
+    page = _scan_page(document, path_of)
+    return page if page is not None else _parse_page(document, path_of)
 
 
-def _quickly(document: bytes, named: Callable[[str], str]) -> Page | None:
+def _scan_page(document: bytes, path_of: Callable[[str], str]) -> Page | None:
     """A page as Amazon writes it, its objects in one row; None where it is written otherwise."""
     start = document.find(b"<Contents>")
     end = document.rfind(b"</Contents>")
@@ -120,13 +121,13 @@ def _quickly(document: bytes, named: Callable[[str], str]) -> Page | None:
     head = document if start < 0 else document[:start] + document[end:]
     fields = leaves(head)
     decode = unquote_plus if fields.get("EncodingType") == "url" else str
-    objects = _objects(section, decode, named)
+    objects = _objects(section, decode, path_of)
     folders = [
-        decode(plain(prefix))
+        decode(text_of(prefix))
         for block in blocks(head, "CommonPrefixes")
         for prefix in _PREFIX.findall(block)
     ]
-    if b"<ListBucketResult" not in head or not _counted(fields, objects, folders):
+    if b"<ListBucketResult" not in head or not _is_complete(fields, objects, folders):
         return None
     return Page(objects, folders, _token(fields))
 
@@ -140,7 +141,7 @@ def _token(fields: Mapping[str, str]) -> str | None:
     return token
 
 
-def _counted(
+def _is_complete(
     fields: Mapping[str, str], objects: Sequence[Metadata], folders: Sequence[str]
 ) -> bool:
     """Whether all that a page counts was found. Older Ceph leaves folders out of its count."""
@@ -149,7 +150,7 @@ def _counted(
 
 
 def _objects(
-    section: bytes, decode: Callable[[str], str], named: Callable[[str], str]
+    section: bytes, decode: Callable[[str], str], path_of: Callable[[str], str]
 ) -> list[Metadata]:
     objects: list[Metadata] = []
     fields: dict[bytes, bytes] = {}
@@ -157,17 +158,17 @@ def _objects(
         if name:
             fields[name] = text
         elif fields:
-            objects.append(_entry(fields, decode, named))
+            objects.append(_entry(fields, decode, path_of))
             fields = {}
     if fields:
-        objects.append(_entry(fields, decode, named))
+        objects.append(_entry(fields, decode, path_of))
     return objects
 
 
 def _entry(
-    fields: dict[bytes, bytes], decode: Callable[[str], str], named: Callable[[str], str]
+    fields: dict[bytes, bytes], decode: Callable[[str], str], path_of: Callable[[str], str]
 ) -> Metadata:
-    path = named(decode(plain(fields[b"Key"])))
+    path = path_of(decode(text_of(fields[b"Key"])))
     etag = fields.get(b"ETag", b"")
     for quote in _QUOTES:
         if etag.startswith(quote):
@@ -189,7 +190,7 @@ def _moment(text: bytes) -> datetime | None:
     return moment(text.decode())
 
 
-def _as_tree(document: bytes, named: Callable[[str], str]) -> Page:
+def _parse_page(document: bytes, path_of: Callable[[str], str]) -> Page:
     """Any page by a real parser: elements in any order, with prefixes or attributes."""
     if b"<!DOCTYPE" in document or b"<!ENTITY" in document:
         raise Unexpected("the reply to a listing defines entities, which S3 never does")
@@ -207,10 +208,10 @@ def _as_tree(document: bytes, named: Callable[[str], str]) -> Page:
         texts = {_name(leaf).encode(): (leaf.text or "") for leaf in child}
         if _name(child) == "Contents":
             raw = {name: escape(text).encode() for name, text in texts.items()}
-            objects.append(_entry(raw, decode, named))
+            objects.append(_entry(raw, decode, path_of))
         elif _name(child) == "CommonPrefixes":
             folders += [decode(leaf.text or "") for leaf in child if _name(leaf) == "Prefix"]
-    if not _counted(fields, objects, folders):
+    if not _is_complete(fields, objects, folders):
         raise Unexpected(
             f"a listing counts {fields['KeyCount']} entries and has {len(objects) + len(folders)}",
             hint="Some may be missing, so none is taken. Ask whoever runs the server.",

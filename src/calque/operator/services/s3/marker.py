@@ -36,7 +36,7 @@ def crc32(data: bytes | memoryview) -> str:
     return base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
 
 
-def _reflected(data: bytes, polynomial: int, width: int) -> str:
+def _reflected_crc(data: bytes, polynomial: int, width: int) -> str:
     """A reflected CRC, bit by bit: good enough for the few bytes of the marker."""
     ones = (1 << width) - 1
     register = ones
@@ -49,8 +49,8 @@ def _reflected(data: bytes, polynomial: int, width: int) -> str:
 
 CHECKSUMS = {
     "crc32": crc32(BYTES),
-    "crc32c": _reflected(BYTES, 0x82F63B78, 32),
-    "crc64nvme": _reflected(BYTES, 0x9A6C9329AC4BC9B5, 64),
+    "crc32c": _reflected_crc(BYTES, 0x82F63B78, 32),
+    "crc64nvme": _reflected_crc(BYTES, 0x9A6C9329AC4BC9B5, 64),
 }
 """The marker's own checksums: an upload that was begun with an algorithm wants one on each part.
 They also tell the marker where encryption by KMS makes ETags that are no MD5."""

@@ -45,13 +45,14 @@ _FIELDS = (
 )
 
 
-def described(by: Described) -> dict[str, str]:
+def content_headers(by: Described) -> dict[str, str]:
     """Content headers and user metadata."""
     headers = {
         name.replace("_", "-"): value
         for name in _FIELDS
         if (value := getattr(by, name)) is not None
     }
+    # Headers have no case, so two such names would become one and a value be lost.
     refuse_same_but_case("S3", by.user)
     for name, value in by.user.items():
         if not name or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():

@@ -11,7 +11,7 @@ _LONGEST = 7 * 24 * 3600
 """S3 takes no signature that is to last longer."""
 
 
-def presigned(client: Client, method: str, key: str, seconds: int) -> tuple[str, Mapping[str, str]]:
+def presign(client: Client, method: str, key: str, seconds: int) -> tuple[str, Mapping[str, str]]:
     """The URL, and the headers that must be sent with it."""
     if seconds > _LONGEST:
         raise InvalidInput(f"a signature of S3 lasts a week at most, not {seconds} seconds")

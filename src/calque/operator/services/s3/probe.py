@@ -164,7 +164,7 @@ class Prober:
     def _order(self) -> Probe:
         for name in _ORDER:
             self._put(f"order/{name}", b"")
-        listed = self._listed("order/")
+        listed = self._list_names("order/")
         if sorted(listed) != sorted(_ORDER):
             return Probe("listings", False, f"not what was written: {', '.join(listed)}")
         kept = listed == sorted(_ORDER, key=str.encode)
@@ -174,7 +174,7 @@ class Prober:
         name = "keys with a backslash"
         with suppress(CalqueError):
             self._put("back\\slash", b"x")
-            if self._listed("back") == ["\\slash"]:
+            if self._list_names("back") == ["\\slash"]:
                 return Probe(name, True, "kept")
         return Probe(name, False, "changed or refused", "unfit_in_keys=\\")
 
@@ -255,7 +255,7 @@ class Prober:
             return False
         return False
 
-    def _listed(self, name: str) -> list[str]:
+    def _list_names(self, name: str) -> list[str]:
         prefix = self._key(name)
         entries = list_keys(
             self.client,
@@ -264,17 +264,17 @@ class Prober:
             after="",
             delimiter="",
             page_size=1000,
-            named=str,
+            path_of=str,
             ordered=False,
         )
         return [entry.path.removeprefix(prefix) for entry in entries]
 
     def _clean(self) -> None:
         with suppress(CalqueError):
-            for begun in list(self._uploads.begun("", self._key(""))):
+            for begun in list(self._uploads.list_unfinished("", self._key(""))):
                 self._uploads.abort("", begun.key, begun.upload)
         with suppress(CalqueError):
-            for name in self._listed(""):
+            for name in self._list_names(""):
                 self._send("DELETE", name)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from calque.errors import CalqueError, ConditionNotMatch
 from calque.operator.http import body
-from calque.operator.http.body import Opened
+from calque.operator.http.body import OpenReply
 from calque.operator.options import ReadOptions
 from calque.operator.services.s3.client import Client, Request, refusal_behind
 from calque.operator.services.s3.replies import (
@@ -31,6 +31,7 @@ def read(client: Client, path: str, key: str, options: ReadOptions) -> Iterator[
     """The bytes of a range, held against what their reply says of them."""
     source = _Object(client, path, key, options)
     if options.range.length == 0:
+        # There is no range of no bytes; S3 would answer such a request with the whole object.
         source.look()
         return iter(())
     return body.read(source, options)
@@ -59,7 +60,8 @@ class _Object:
         if pin is not None and not self.is_pinned_by(pin, answer.headers):
             raise ConditionNotMatch(f"{self.location} was replaced by another object")
 
-    def open(self, span: str | None, pin: str | None) -> Opened | None:
+    def open(self, span: str | None, pin: str | None) -> OpenReply | None:
+        # Checksums are of whole objects, so they are asked for only with one.
         headers = {**_pins(pin), **(_ASK if span is None else {"range": span})}
         request = Request("GET", self.key, self._query, headers, accepts=(200, 206))
         try:
@@ -74,7 +76,7 @@ class _Object:
         except ConditionNotMatch:
             stream.close()
             raise
-        return Opened(stream.status, stream.headers, stream.pieces(_PIECE), stream.close)
+        return OpenReply(stream.status, stream.headers, stream.pieces(_PIECE), stream.close)
 
     @property
     def _query(self) -> list[tuple[str, str]]:

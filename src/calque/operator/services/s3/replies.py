@@ -29,7 +29,7 @@ def leaves(document: bytes) -> dict[str, str]:
     """The text of each leaf element by its name; the first of each name."""
     found: dict[str, str] = {}
     for name, text in _LEAF.findall(document):
-        found.setdefault(name.decode(), plain(text))
+        found.setdefault(name.decode(), text_of(text))
     return found
 
 
@@ -40,13 +40,13 @@ def blocks(document: bytes, name: str) -> Iterator[bytes]:
     return (match[1] for match in pattern.finditer(document))
 
 
-def plain(text: bytes) -> str:
+def text_of(text: bytes) -> str:
     """The text of an element."""
     decoded = text.decode("utf-8", "replace")
-    return _ENTITY.sub(_resolved, decoded) if "&" in decoded else decoded
+    return _ENTITY.sub(_resolve_entity, decoded) if "&" in decoded else decoded
 
 
-def _resolved(entity: re.Match[str]) -> str:
+def _resolve_entity(entity: re.Match[str]) -> str:
     name = entity[1]
     if name[0] != "#":
         return _NAMED[name]

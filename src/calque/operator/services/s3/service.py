@@ -7,24 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from calque.errors import InvalidInput, NotFound, PermissionDenied, Unsupported
+from calque.errors import NotFound, PermissionDenied, Unsupported
 from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Probe, Service
-from calque.operator.services.s3 import read as reading
-from calque.operator.services.s3 import stat as stating
-from calque.operator.services.s3.address import checked_key
-from calque.operator.services.s3.client import Client, Link, Request, refusal_behind
+from calque.operator.services.s3.address import valid_key
+from calque.operator.services.s3.client import Client, Link
 from calque.operator.services.s3.config import S3Config
-from calque.operator.services.s3.copy import S3Copy, driver_of, resumed_driver
+from calque.operator.services.s3.copy import S3Copy, resume_driver, start_driver
+from calque.operator.services.s3.delete import delete
 from calque.operator.services.s3.handover import Handover, handover
+from calque.operator.services.s3.leftovers import leftovers, remove_leftover
 from calque.operator.services.s3.list import list_keys
-from calque.operator.services.s3.presign import presigned
+from calque.operator.services.s3.presign import presign
 from calque.operator.services.s3.probe import Prober
-from calque.operator.services.s3.replies import quoted_etag
-from calque.operator.services.s3.uploads import Begun, Uploads
+from calque.operator.services.s3.read import read
+from calque.operator.services.s3.stat import head, stat, tags_to_carry
 from calque.operator.services.s3.versions import list_versions
 from calque.operator.services.s3.write import Write
 from calque.values import Metadata, ObjectIdentity
@@ -73,7 +73,7 @@ class S3Service:
     def chain(self) -> Chain:
         return self._chain
 
-    def layered(self, chain: Chain) -> S3Service:
+    def with_chain(self, chain: Chain) -> S3Service:
         return S3Service(self._config, self._link, chain)
 
     def handover(self) -> Handover:
@@ -85,9 +85,9 @@ class S3Service:
 
     def _key(self, path: str) -> str:
         key = paths.join(self._config.root, paths.unicode_path(path))
-        return checked_key(key, self._config.unfit_in_keys)
+        return valid_key(key, self._config.unfit_in_keys)
 
-    def _named(self, key: str) -> str:
+    def _path_of(self, key: str) -> str:
         return paths.relative(self._config.root, key)
 
     def identity(self, path: str) -> ObjectIdentity:
@@ -108,12 +108,12 @@ class S3Service:
         return hashlib.sha256(keys.access_key.encode()).hexdigest()[:16]
 
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
-        return stating.stat(self._client, path, self._key(path), version=version)
+        return stat(self._client, path, self._key(path), version=version)
 
     def tags_to_carry(self, source: Metadata) -> Mapping[str, str]:
         """The tags of an object that is copied; raises where there may be some we cannot read."""
         key = self._key(source.path)
-        return source.tags or stating.tags_to_carry(self._client, source.path, key, source.version)
+        return source.tags or tags_to_carry(self._client, source.path, key, source.version)
 
     def list(
         self, prefix: str, *, start_after: str = "", recursive: bool = True
@@ -125,33 +125,23 @@ class S3Service:
             after=self._key(start_after) if start_after else "",
             delimiter="" if recursive else "/",
             page_size=self._config.page_size,
-            named=self._named,
+            path_of=self._path_of,
             ordered=self._config.key_order,
         )
 
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
-        return reading.read(self._client, path, self._key(path), options)
+        return read(self._client, path, self._key(path), options)
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Write(self._client, self._config, path, self._key(path), options).run(chunks)
 
     def delete(self, path: str, options: DeleteOptions) -> None:
-        query = [("versionId", options.version)] if options.version else []
-        headers = {"if-match": quoted_etag(options.if_match)} if options.if_match else {}
-        request = Request(
-            "DELETE", self._key(path), query=query, headers=headers, accepts=(200, 204)
-        )
-        try:
-            self._client.send("delete", path, request, idempotent=not options.if_match)
-        except NotFound as error:
-            refusal = refusal_behind(error)
-            if options.if_match or (refusal is not None and refusal.code == "NoSuchBucket"):
-                raise
+        delete(self._client, path, self._key(path), options)
 
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service
     ) -> CopyDriver:
-        return driver_of(self._verbs(source, target, options, into))
+        return start_driver(self._verbs(source, target, options, into))
 
     def resume(
         self,
@@ -162,13 +152,15 @@ class S3Service:
         *,
         into: Service,
     ) -> CopyDriver:
-        return resumed_driver(self._verbs(source, target, options, into), state)
+        return resume_driver(self._verbs(source, target, options, into), state)
 
     def _verbs(self, source: Metadata, target: str, options: CopyOptions, into: Service) -> S3Copy:
         if not isinstance(into, S3Service) or into._server != self._server:
             raise Unsupported(
                 f"S3 cannot copy {self.location(source.path)} to {into.location(target)} by itself"
             )
+        # The target's credentials send the copy. If they see another object under that name, it
+        # would be copied without a word.
         if into is not self and into._account != self._account and not into._sees(self, source):
             raise Unsupported(
                 f"the target's credentials do not see {self.location(source.path)} as the "
@@ -192,52 +184,26 @@ class S3Service:
 
         Two accounts of one server may each have a bucket of this name, with another object in it.
         """
+        # A link of its own: this one has signed and resolved for another bucket.
         link = Link(replace(self._config, bucket=origin._config.bucket))
         try:
             key, version = origin._key(source.path), source.version
-            found = stating.head(Client(link, self._chain), source.path, key, version=version)
+            found = head(Client(link, self._chain), source.path, key, version=version)
         except (NotFound, PermissionDenied):
             return False
         finally:
             link.close()
         listed = source.content_type is None
-        return _seen(found, listed=listed) == _seen(source, listed=listed)
+        return _traits_of(found, listed=listed) == _traits_of(source, listed=listed)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
-        """Unfinished uploads that bear our mark. One that may not be looked at does not keep the
-        rest from being found: its error is raised at the end."""
-        denied: PermissionDenied | None = None
-        for begun in Uploads(self._client).begun(prefix, self._key(prefix)):
-            try:
-                size = self._left_in(prefix, begun)
-            except NotFound:
-                continue
-            except PermissionDenied as error:
-                denied = denied or error
-                continue
-            if size is not None:
-                where = self._client.location(begun.key)
-                yield Leftover(where, "multipart upload", begun.upload, begun.started, size)
-        if denied is not None:
-            raise denied
-
-    def _left_in(self, prefix: str, begun: Begun) -> int | None:
-        """The bytes of an upload that is ours; None where it is another's."""
-        uploads = Uploads(self._client)
-        marked = uploads.marked(prefix, begun)
-        if not marked and not (marked is None and self._config.sweep_empty):
-            return None
-        return sum(part.size for part in uploads.parts(prefix, begun.key, begun.upload))
+        return leftovers(self._client, prefix, self._key(prefix))
 
     def remove_leftover(self, leftover: Leftover) -> None:
-        base = self._client.location("")
-        if not leftover.location.startswith(base):
-            raise InvalidInput(f"{leftover.location} is not in {base}")
-        key = leftover.location[len(base) :]
-        Uploads(self._client).abort(self._named(key), key, leftover.id)
+        remove_leftover(self._client, leftover)
 
     def presign(self, method: str, path: str, seconds: int) -> tuple[str, Mapping[str, str]]:
-        return presigned(self._client, method, self._key(path), seconds)
+        return presign(self._client, method, self._key(path), seconds)
 
     def list_versions(self, prefix: str) -> Iterator[Metadata]:
         return list_versions(
@@ -245,7 +211,7 @@ class S3Service:
             prefix,
             self._key(prefix),
             page_size=self._config.page_size,
-            named=self._named,
+            path_of=self._path_of,
         )
 
     def probe(self, prefix: str) -> Iterator[Probe]:
@@ -257,7 +223,7 @@ class S3Service:
         self._link.close()
 
 
-def _seen(found: Metadata, *, listed: bool) -> tuple[object, ...]:
+def _traits_of(found: Metadata, *, listed: bool) -> tuple[object, ...]:
     """What tells two objects of one name apart; a listing tells less, and finer times."""
     when = found.last_modified and found.last_modified.replace(microsecond=0)
     known = (found.size, found.etag, when)

@@ -59,6 +59,7 @@ class Signer:
             signed["x-amz-security-token"] = keys.token
         names = sorted(name for name in signed if name not in _NEVER_SIGNED)
         listed = ";".join(names)
+        # Version 4 signs values with their runs of spaces folded into one.
         lines = "\n".join([f"{name}:{' '.join(signed[name].split())}" for name in names])
         search = "&".join([f"{name}={value}" for name, value in sorted(query)])
         canonical = f"{method}\n{path}\n{search}\n{lines}\n\n{listed}\n{payload}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from calque.errors import CalqueError, NotFound, PermissionDenied, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
-from calque.operator.http.paging import Turning
+from calque.operator.http.paging import PageGuard
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.replies import (
@@ -24,11 +26,12 @@ from calque.operator.services.s3.replies import (
 )
 from calque.values import Metadata
 
+_MD5 = re.compile(r"[0-9a-f]{32}")
 _NAMES_ALL = "Where the server commits no upload that has a part more: say upload_mark=size."
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class UnfinishedUpload:
     """An upload as a listing shows it."""
 
     key: str
@@ -120,7 +123,7 @@ class Uploads:
             answer = self.client.send("list_parts", path, Request("GET", key, query=query))
             before = after
             for block in blocks(answer.body, "Part"):
-                part = self._listed_part(key, leaves(block))
+                part = self._part_of(key, leaves(block))
                 after = max(after, part.number)
                 yield part
             if b"<IsTruncated>true<" not in answer.body:
@@ -130,7 +133,7 @@ class Uploads:
                     f"{self.client.location(key)}: the server lists parts that do not go on"
                 )
 
-    def _listed_part(self, key: str, fields: Mapping[str, str]) -> Part:
+    def _part_of(self, key: str, fields: Mapping[str, str]) -> Part:
         found = checksum_in(fields)
         try:
             number, size = int(fields.get("PartNumber", "0")), int(fields.get("Size", "0"))
@@ -175,9 +178,9 @@ class Uploads:
             if refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder"):
                 error.hint = error.hint or _NAMES_ALL
             raise
-        return self._committed(path, key, answer)
+        return self._made_by(path, key, answer)
 
-    def _committed(self, path: str, key: str, answer: Answer) -> Metadata:
+    def _made_by(self, path: str, key: str, answer: Answer) -> Metadata:
         fields = leaves(answer.body)
         etag = bare_etag(fields.get("ETag"))
         if etag is None:
@@ -198,10 +201,10 @@ class Uploads:
         with suppress(NotFound):
             self.client.send("abort", path, request)
 
-    def begun(self, path: str, prefix: str) -> Iterator[Begun]:
+    def list_unfinished(self, path: str, prefix: str) -> Iterator[UnfinishedUpload]:
         """The unfinished uploads under a prefix, anybody's."""
         markers: list[tuple[str, str]] = []
-        turning = Turning(self.client.location(prefix))
+        turning = PageGuard(self.client.location(prefix))
         while True:
             # No encoding-type: SeaweedFS says that it encodes the keys, and does not.
             query = [("uploads", ""), ("prefix", prefix), *markers]
@@ -216,7 +219,7 @@ class Uploads:
             for block in blocks(answer.body, "Upload"):
                 fields = leaves(block)
                 started = moment(fields.get("Initiated"))
-                yield Begun(fields.get("Key", ""), fields.get("UploadId", ""), started)
+                yield UnfinishedUpload(fields.get("Key", ""), fields.get("UploadId", ""), started)
             if head.get("IsTruncated") != "true":
                 return
             markers = [
@@ -225,7 +228,7 @@ class Uploads:
             ]
             turning.check(tuple(markers), ())
 
-    def marked(self, path: str, begun: Begun) -> bool | None:
+    def is_marked(self, path: str, begun: UnfinishedUpload) -> bool | None:
         """Whether an upload carries our marker; None when it holds no part at all."""
         try:
             last = list(self.parts(path, begun.key, begun.upload, after=marker.NUMBER - 1))
@@ -240,3 +243,14 @@ class Uploads:
         if not held:
             return None
         return any(marker.is_marker(part) for part in held) or marker.are_odd(held)
+
+
+def multipart_etag(size: int, parts: Sequence[Part]) -> str | None:
+    """The ETag of an object made of these parts; None where they are not all, or are no MD5s."""
+    digests = [part.etag.partition("-")[0] for part in sorted(parts, key=lambda part: part.number)]
+    if sum(part.size for part in parts) != size:
+        return None
+    if not all(_MD5.fullmatch(digest) for digest in digests):
+        return None
+    joined = b"".join(bytes.fromhex(digest) for digest in digests)
+    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(digests)}"

@@ -13,7 +13,7 @@ from calque.values import Metadata
 
 
 def list_versions(
-    client: Client, path: str, prefix: str, *, page_size: int, named: Callable[[str], str]
+    client: Client, path: str, prefix: str, *, page_size: int, path_of: Callable[[str], str]
 ) -> Iterator[Metadata]:
     """As S3 lists them: keys in order, the newest first. Deletes, which have no bytes, are none."""
     markers: list[tuple[str, str]] = []
@@ -24,7 +24,7 @@ def list_versions(
         head = leaves(body)
         decode = unquote_plus if head.get("EncodingType") == "url" else str
         for block in blocks(body, "Version"):
-            yield _version(leaves(block), decode, named)
+            yield _version(leaves(block), decode, path_of)
         if head.get("IsTruncated") != "true":
             return
         following = [
@@ -37,11 +37,11 @@ def list_versions(
 
 
 def _version(
-    fields: dict[str, str], decode: Callable[[str], str], named: Callable[[str], str]
+    fields: dict[str, str], decode: Callable[[str], str], path_of: Callable[[str], str]
 ) -> Metadata:
-    path = named(decode(fields.get("Key", "")))
+    path = path_of(decode(fields.get("Key", "")))
     version = fields.get("VersionId")
-    listed = Metadata.listed(
+    listed = Metadata.from_listing(
         path,
         int(fields.get("Size") or 0),
         moment(fields.get("LastModified")),

@@ -21,7 +21,7 @@ from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Client, Request, refusal_behind
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.object_headers import (
-    described,
+    content_headers,
     tags_document,
     tags_header,
     target_conditions,
@@ -56,14 +56,15 @@ class Write:
 
     def _run(self, chunks: Iterable[bytes]) -> Metadata:
         parts = self._cut(chunks)
+        # Two parts tell whether one is all: a single PUT saves three requests.
         ahead = list(islice(parts, 2))
         if len(ahead) < 2:
             whole = ahead[0] if ahead else b""
-            return self._described(self._put(whole), len(whole))
+            return self._describe(self._put(whole), len(whole))
         return self._in_parts(_let_go(ahead, parts))
 
     def _refuse_bad_metadata(self) -> None:
-        described(self.options)
+        content_headers(self.options)
         tags_header(self.options.tags)
 
     def _cut(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -73,6 +74,7 @@ class Write:
         for chunk in chunks:
             held += chunk
             while len(held) > size:
+                # Through a view: a slice of the bytearray would be a second copy of the part.
                 with memoryview(held) as view:
                     part = bytes(view[:size])
                 del held[:size]
@@ -112,7 +114,7 @@ class Write:
         return target_conditions(self.options.if_not_exists, self.options.if_match)
 
     def _headers(self) -> dict[str, str]:
-        headers = described(self.options)
+        headers = content_headers(self.options)
         tags = tags_header(self.options.tags)
         if tags:
             headers["x-amz-tagging"] = tags
@@ -164,12 +166,13 @@ class Write:
             _drop(uploads, self, upload, error)
             raise error from conflict
         except BaseException as error:
+            # Dropped whatever the error was: the parts of an unfinished upload are paid for.
             _drop(uploads, self, upload, error)
             if by_part and _misses_a_part(error):
                 raise self._learnt() from error
             raise
         self._tag_afterwards()
-        return self._described(made, sent.size)
+        return self._describe(made, sent.size)
 
     def _learnt(self) -> WriteAgain:
         """The server commits no upload that holds a part more, so parts are marked otherwise."""
@@ -180,7 +183,7 @@ class Write:
             hint="Write again: another mark is used from now on. upload_mark=size says it at once.",
         )
 
-    def _described(self, made: Metadata, size: int) -> Metadata:
+    def _describe(self, made: Metadata, size: int) -> Metadata:
         options = self.options
         return replace(
             made,
@@ -216,6 +219,7 @@ class _Sending:
             try:
                 for number, data in enumerate(pieces, 1):
                     self._count(number, data)
+                    # A part is cut only when a place is free, so memory stays bounded.
                     if len(flying) >= most:
                         landed, flying = wait(flying, return_when=FIRST_COMPLETED)
                         done += [each.result() for each in landed]

@@ -15,8 +15,6 @@ Promises:
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -48,10 +46,12 @@ from calque.store.metabase.engine.statement import POSTGRES, SQLITE, Statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.records import now_us
 from calque.store.metabase.model.schema import projects
+from calque.values import Backoff
 
 T = TypeVar("T")
 
 MAX_TRIES = 12
+_BACKOFF = Backoff(first=0.002, most=0.1, jitter=1.0)
 BEGIN_READING = {
     SQLITE: "BEGIN",
     POSTGRES: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -222,5 +222,5 @@ def _tries(action: Callable[[], T]) -> T:
                 raise Unavailable(
                     f"the metabase is too busy: gave up after {attempt} tries ({clash})"
                 ) from clash
-            time.sleep(random.uniform(0, min(0.001 * 2**attempt, 0.1)))
+            _BACKOFF.sleep(attempt)
     raise AssertionError("unreachable")

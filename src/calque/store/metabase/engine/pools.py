@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import sqlite3
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from calque.errors import ConfigInvalid, MissingExtra
 from calque.store.metabase.engine.errors import disturbed
 from calque.store.metabase.engine.statement import POSTGRES, SQLITE
+from calque.values import Backoff
 
 # A connection that breaks is retried or raised by us. Without a handler of their own the drivers
 # would also write it, with a traceback, to the terminal of whoever has not set up logging.
@@ -25,6 +25,7 @@ for _name in ("sqlalchemy", "psycopg"):
 
 BUSY_TIMEOUT_MS = 10_000
 BUSY_TRIES = 12
+_BUSY_BACKOFF = Backoff(first=0.05, factor=1.0, jitter=0.9)
 POOL_SIZE = 16
 POSTGRES_LIVENESS = {
     "connect_timeout": "30",
@@ -167,12 +168,12 @@ def _sqlite(path: str) -> Engine:
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
     """Two processes that open a new file at once: SQLite does not wait here by itself."""
-    for _ in range(BUSY_TRIES):
+    for wait in _BUSY_BACKOFF.waits(BUSY_TRIES):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
             if disturbed(error) is None:
                 raise
-            time.sleep(random.uniform(0.005, 0.05))
+            time.sleep(wait)
     connection.execute("PRAGMA journal_mode=WAL")

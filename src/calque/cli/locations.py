@@ -44,15 +44,16 @@ TargetOptions = Annotated[
         "--target-option", metavar="NAME=VALUE", help="An option of the target's service."
     ),
 ]
-Location = Annotated[str, typer.Argument(metavar="LOCATION", help="A URI or a local path.")]
+LocationArgument = Annotated[str, typer.Argument(metavar="LOCATION", help="A URI or a local path.")]
 
 
-def _named(options: Sequence[str], scheme: str) -> dict[str, str]:
+def _parse_options(options: Sequence[str], scheme: str) -> dict[str, str]:
     named: dict[str, str] = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not name or not equals:
             raise ConfigInvalid(f"{option!r} is no option", hint="Write -o NAME=VALUE.")
+        # Every user of the machine can read the arguments of a process.
         if name in secrets_of(scheme):
             raise ConfigInvalid(
                 f"the secret {name!r} does not belong on a command line, where others can see it",
@@ -62,7 +63,7 @@ def _named(options: Sequence[str], scheme: str) -> dict[str, str]:
     return named
 
 
-def _remote(location: str) -> tuple[str, dict[str, str]]:
+def _resolve_remote(location: str) -> tuple[str, dict[str, str]]:
     """``NAME:rest`` with what ``[remotes.NAME]`` says of it; any other location as it is."""
     name, colon, rest = location.partition(":")
     if not colon or rest.startswith("//") or not _REMOTE.fullmatch(name):
@@ -82,7 +83,7 @@ def _remote(location: str) -> tuple[str, dict[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """An operator and a path in it, opened from what was typed."""
 
     operator: Operator
@@ -95,20 +96,22 @@ class Place:
         options: Sequence[str] | None = None,
         *,
         layers: tuple[Layer, ...] | None = None,
-    ) -> Place:
+    ) -> Location:
         """Open a location, or ``NAME:rest`` of a named remote.
 
         Options (``NAME=VALUE``) are those of remote services; a local side leaves them alone.
         """
         if not location:
             raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
-        location, settled = _remote(location)
+        location, settled = _resolve_remote(location)
         scheme = scheme_of(location)
-        given = {} if scheme in ("fs", "file") else _named(options or (), scheme)
+        # `-o` may be meant for the other side of a copy.
+        given = {} if scheme in ("fs", "file") else _parse_options(options or (), scheme)
         return cls(*Operator.locate(location, layers=layers, **{**settled, **given}))
 
     @property
-    def location(self) -> str:
+    def uri(self) -> str:
+        """The canonical URI, free of secrets."""
         return self.operator.location(self.path)
 
     @property
@@ -129,21 +132,21 @@ class Place:
     def is_local_directory(self) -> bool:
         return self.is_local and os.path.isdir("/" + self.path)
 
-    def file(self) -> Place:
-        """This place, as one object; says what to do when it is a directory."""
+    def file(self) -> Location:
+        """This location, as one object; says what to do when it is a directory."""
         if not self.path or self.path.endswith("/") or self.is_local_directory:
             raise IsADirectory(
-                f"{self.location} is a directory; one object is needed",
+                f"{self.uri} is a directory; one object is needed",
                 hint="Trees are not copied by this command: name one object.",
             )
         return self
 
-    def receiving(self, source: Place) -> Place:
+    def target_for(self, source: Location) -> Location:
         """Where a copy of ``source`` goes: into a directory it keeps its name, as with cp."""
         if self.path and not self.path.endswith("/") and not self.is_local_directory:
             return self
         path = self.path.rstrip("/")
-        return Place(self.operator, f"{path}/{source.name}" if path else source.name)
+        return Location(self.operator, f"{path}/{source.name}" if path else source.name)
 
     @property
     def prefix(self) -> str:

@@ -2,76 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 
-import awscrt.checksums
-import google_crc32c
 import pytest
 
 from calque.errors import CalqueError, ConditionNotMatch, IntegrityError, NotFound
 from calque.operator import Operator
-from calque.operator.http.digest import Digest
-from calque.values import MIB, Checksum
+from calque.values import MIB
 from tests.operator.behaviour.case import content
-from tests.operator.services.clouds import NAMES, Cloud, answering, nowhere
+from tests.operator.http.checksums import TRUE, flip_a_bit
+from tests.operator.http.clouds import NAMES, Cloud, answering, nowhere
 from tests.servers.proxy import Fault, FaultProxy, Reply
 
 DATA = content(700_000)
 
 
-def _written(number: int, width: int) -> str:
-    return base64.b64encode(number.to_bytes(width, "big")).decode()
-
-
-def _hashed(kind: str, data: bytes) -> str:
-    return base64.b64encode(hashlib.new(kind, data).digest()).decode()
-
-
-TRUE: dict[str, Callable[[bytes], str]] = {
-    "crc32": lambda data: _written(zlib.crc32(data), 4),
-    "crc32c": lambda data: _written(google_crc32c.value(data), 4),
-    "crc64nvme": lambda data: _written(awscrt.checksums.crc64nvme(data), 8),
-    "sha1": lambda data: _hashed("sha1", data),
-    "sha256": lambda data: _hashed("sha256", data),
-    "md5": lambda data: _hashed("md5", data),
-}
-KNOWN = {"crc32": "y/Q5Jg==", "crc32c": "4waSgw==", "crc64nvme": "rosUhgp5mIg="}
-"""Of the nine digits, as the catalogues of CRCs have them."""
-
-
-@pytest.mark.parametrize("kind", TRUE)
-def test_a_digest_of_pieces_is_that_of_the_whole(kind: str) -> None:
-    """However the bytes are cut; one other bit breaks it."""
-    promised = Checksum(kind, TRUE[kind](DATA))
-    for size in (1 + len(DATA), 65536, 4097):
-        digest = Digest([promised])
-        for at in range(0, len(DATA), size):
-            digest.update(DATA[at : at + size])
-        assert digest.broken() is None
-    wrong = Digest([promised])
-    wrong.update(_flipped(DATA))
-    assert wrong.broken() is not None
-    if kind in KNOWN:
-        assert TRUE[kind](b"123456789") == KNOWN[kind]
-
-
-def test_a_digest_of_a_kind_that_nobody_knows_promises_nothing() -> None:
-    """Servers may bring new ones."""
-    assert Digest([Checksum("xxh9000", "AAAA")]).broken() is None
-
-
-def _flipped(data: bytes) -> bytes:
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
-
-
 def _damaged(reply: Reply) -> Reply:
-    return replace(reply, body=_flipped(reply.body))
+    return replace(reply, body=flip_a_bit(reply.body))
 
 
 def test_damaged_bytes_are_not_read(cloud: Cloud, between: FaultProxy) -> None:
@@ -97,7 +47,7 @@ def test_damaged_bytes_are_not_copied(cloud: Cloud, between: FaultProxy) -> None
         source.copy("streamed", "made", into=target, stream=True)
     assert not target.exists("made")
     source.copy("streamed", "made", into=target, stream=True, verify="size")
-    assert target.read("made") == _flipped(DATA)
+    assert target.read("made") == flip_a_bit(DATA)
 
 
 def _for_bytes(edit: Callable[[Reply], Reply]) -> Callable[[Reply], Reply]:
@@ -295,7 +245,7 @@ def test_every_checksum_of_a_reply_is_held_against_the_bytes(cloud: Cloud) -> No
         if header == "ETag: ":
             value = hashlib.md5(SHORT).hexdigest()
         pin = [] if header == "ETag: " else _pin(cloud.name)
-        for body, fits in ((SHORT, True), (_flipped(SHORT), False)):
+        for body, fits in ((SHORT, True), (flip_a_bit(SHORT), False)):
             lines = ["HTTP/1.1 200 OK", *pin, header + value, "Content-Length: 100", "", ""]
             reply = "\r\n".join(lines).encode() + body
             with answering(lambda head, reply=reply: reply) as endpoint:  # type: ignore[misc]

@@ -28,7 +28,7 @@ def public(kind: type) -> set[str]:
 
 def test_both_faces_have_the_same_verbs() -> None:
     """Whatever one can do, the other can."""
-    assert public(AsyncOperator) - {"operator"} == public(Operator) - {"service", "locate"}
+    assert public(AsyncOperator) - {"operator"} == public(Operator) - {"locate"}
     assert public(AsyncCopier) == public(Copier)
 
 

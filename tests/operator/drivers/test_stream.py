@@ -76,7 +76,7 @@ def test_a_slow_reader_of_steps_holds_the_stream_back(pair: tuple[Operator, Oper
         def __getattr__(self, name: str) -> object:
             return getattr(one.service, name)
 
-        def layered(self, chain: object) -> object:
+        def with_chain(self, chain: object) -> object:
             return self
 
         def read(self, path: str, options: object) -> Iterator[bytes]:
@@ -101,7 +101,7 @@ def test_a_writer_that_reads_nothing_is_found_out(pair: tuple[Operator, Operator
         def __getattr__(self, name: str) -> object:
             return getattr(two.service, name)
 
-        def layered(self, chain: object) -> object:
+        def with_chain(self, chain: object) -> object:
             return self
 
         def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from calque.operator.http.connection import Reply, Route, WireError
+from calque.operator.http.connection import Reply, WireError
 from calque.operator.http.pool import Pool
+from calque.operator.http.route import Route
 
 GET = b"GET / HTTP/1.1\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

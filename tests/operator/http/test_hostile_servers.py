@@ -12,7 +12,7 @@ import pytest
 from calque.errors import Aborted, CalqueError, ConfigInvalid, TimedOut, Unexpected
 from calque.operator import Operator
 from calque.operator.layers import Deadline, Retry, Timeout
-from tests.operator.services.clouds import NAMES, Cloud, answering, nowhere
+from tests.operator.http.clouds import NAMES, Cloud, answering, nowhere
 
 HEAD = {
     "s3": 'HTTP/1.1 200 OK\r\nETag: "7"\r\n',

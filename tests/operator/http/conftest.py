@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.operator.services.clouds import NAMES, Cloud, running
+from tests.operator.http.clouds import NAMES, Cloud, running
 from tests.servers.proxy import FaultProxy
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from calque.cli.copying import Copied
-from calque.cli.places import Place
+from calque.cli.copy_job import CopyReport
+from calque.cli.locations import Location
 from calque.errors import IntegrityError
 from calque.values import Metadata
 
 Proof = Literal["checksums", "bytes"]
 
 
-def compare(source: Place, target: Place, copied: Copied) -> Proof:
+def compare(source: Location, target: Location, copied: CopyReport) -> Proof:
     """Raise IntegrityError unless both sides hold the same bytes; say what proves it.
 
     Checksums that both services keep are enough; else both sides are read and hashed, pinned to
@@ -27,7 +27,7 @@ def compare(source: Place, target: Place, copied: Copied) -> Proof:
     return "bytes"
 
 
-def _agree(copied: Copied, ours: str, theirs: str) -> None:
+def _agree(copied: CopyReport, ours: str, theirs: str) -> None:
     if ours != theirs:
         raise IntegrityError(
             f"{copied.target} does not hold what {copied.source} holds: {theirs} is not {ours}",
@@ -35,10 +35,10 @@ def _agree(copied: Copied, ours: str, theirs: str) -> None:
         )
 
 
-def _hash(place: Place, metadata: Metadata) -> str:
-    can = place.operator.capability
-    stream = place.operator.read_stream(
-        place.path,
+def _hash(location: Location, metadata: Metadata) -> str:
+    can = location.operator.capability
+    stream = location.operator.read_stream(
+        location.path,
         if_match=metadata.pin if can.read_with_if_match else None,
         version=metadata.version if can.read_with_version else None,
     )

@@ -30,9 +30,10 @@ def start_copy(
     source = wanted.path if isinstance(wanted, Metadata) else wanted
     paths.file_path(source, "copy")
     paths.file_path(target, "copy to")
+    # Refusals that need no request come first: a hopeless copy costs nothing.
     _refuse_same(origin, source, into, target)
     _refuse_impossible(origin.capability, into.capability, options)
-    found = _source(origin, wanted, options)
+    found = _find_source(origin, wanted, options)
     identity = CopyIdentity(
         scheme=origin.scheme,
         source=found,
@@ -41,7 +42,7 @@ def start_copy(
         target_location=into.location(target),
         options=options,
     )
-    driver, route = _driver(origin, found, into, target, options, listed=found is wanted)
+    driver, route = _choose_driver(origin, found, into, target, options, listed=found is wanted)
     resumable = route == "server-side" and into.capability.copy_resumable
     return Copier(driver, identity, route=route, resumable=resumable)
 
@@ -49,6 +50,7 @@ def start_copy(
 def _refuse_same(origin: Service, source: str, into: Service, target: str) -> None:
     if origin.location(source) != into.location(target):
         return
+    # The same name may lie on two servers, so equal locations alone prove nothing.
     if origin is into or origin.identity(source) == into.identity(target):
         raise IsSameFile(
             f"{origin.location(source)} cannot be copied to itself",
@@ -87,7 +89,7 @@ def _unkept_by_write(into: Capability, options: CopyOptions) -> str | None:
     return None
 
 
-def _source(origin: Service, wanted: str | Metadata, options: CopyOptions) -> Metadata:
+def _find_source(origin: Service, wanted: str | Metadata, options: CopyOptions) -> Metadata:
     """The source, looked at once: by a stat, or by the listing that the caller has it from."""
     if isinstance(wanted, str):
         found = origin.stat(wanted, version=options.source_version)
@@ -95,11 +97,11 @@ def _source(origin: Service, wanted: str | Metadata, options: CopyOptions) -> Me
     elif _is_enough(origin, wanted, options):
         found, expected = wanted, options.source_if_match
     else:
-        return _looked_at(origin, wanted, options)
+        return _stat_listed(origin, wanted, options)
     return _refuse_other(origin, found, expected)
 
 
-def _looked_at(origin: Service, listed: Metadata, options: CopyOptions) -> Metadata:
+def _stat_listed(origin: Service, listed: Metadata, options: CopyOptions) -> Metadata:
     """What a stat says of a listed object, headers and all; raises where it is another by now."""
     pinned = listed.version if origin.capability.read_with_version else None
     found = origin.stat(listed.path, version=options.source_version or pinned)
@@ -123,7 +125,7 @@ def _is_enough(origin: Service, listed: Metadata, options: CopyOptions) -> bool:
     return known and most > 0 and listed.size <= most
 
 
-def _driver(
+def _choose_driver(
     origin: Service,
     source: Metadata,
     into: Service,
@@ -145,7 +147,7 @@ def _driver(
                 )
                 raise
     if listed:
-        source = _looked_at(origin, source, options)
+        source = _stat_listed(origin, source, options)
     return StreamDriver(origin, source, into, target, options), "through the client"
 
 
@@ -155,7 +157,7 @@ def resume_copy(
     """The copier of an earlier copy, after everything in its checkpoint was compared."""
     checkpoint.refuse_other_options(options)
     _refuse_foreign(origin, into, checkpoint)
-    found = _same_source(origin, checkpoint)
+    found = _find_same_source(origin, checkpoint)
     identity = CopyIdentity(
         scheme=checkpoint.scheme,
         source=found,
@@ -164,11 +166,11 @@ def resume_copy(
         target_location=checkpoint.target_location,
         options=options,
     )
-    driver = _resumed(origin, found, into, checkpoint, options)
+    driver = _resume_driver(origin, found, into, checkpoint, options)
     return Copier(driver, identity, route="server-side", resumable=True, resumed=True)
 
 
-def _resumed(
+def _resume_driver(
     origin: Service, source: Metadata, into: Service, checkpoint: Checkpoint, options: CopyOptions
 ) -> CopyDriver:
     state, target = checkpoint.state, checkpoint.target_path
@@ -209,7 +211,7 @@ def _refuse_foreign(origin: Service, into: Service, checkpoint: Checkpoint) -> N
         )
 
 
-def _same_source(origin: Service, checkpoint: Checkpoint) -> Metadata:
+def _find_same_source(origin: Service, checkpoint: Checkpoint) -> Metadata:
     expected = checkpoint.source
     # A service with versions still has the pinned one even when a newer object took the name.
     pinned = expected.version if origin.capability.read_with_version else None

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput
-from calque.operator.options import ReadConditions, ReadOptions
-from calque.operator.service import Service
-from calque.values import MIB, ByteRange, Metadata
+from calque.operator import paths
+from calque.operator.options import ReadConditions, ReadKeywords, ReadOptions
+from calque.operator.service import Service, require
+from calque.values import MIB, Backoff, ByteRange, Metadata
 
+_LARGEST = 2**63 - 1
+"""No file system and no service counts further."""
 _REOPENED = 4
 """Times in a row that a read is opened again without having brought a byte."""
+_BACKOFF = Backoff(first=0.1)
 
 
-def steady(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]:
+def read_on(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]:
     """The bytes of a range; where the connection breaks, it goes on from the last byte.
 
     Only a read that is pinned (by ``if_match`` or ``version``) may go on: without a pin the rest
@@ -31,6 +34,7 @@ def steady(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]
     while True:
         try:
             for chunk in service.read(path, replace(options, range=ByteRange(offset, length))):
+                # A byte is progress: the bound is on tries in a row that bring none.
                 offset, idle = offset + len(chunk), 0
                 length = None if length is None else length - len(chunk)
                 yield chunk
@@ -39,22 +43,22 @@ def steady(service: Service, path: str, options: ReadOptions) -> Iterator[bytes]
             idle += 1
             if not may_reopen or not error.retryable or idle > _REOPENED:
                 raise
-        time.sleep(0.05 * 2**idle)
+        _BACKOFF.sleep(idle)
 
 
-def whole(service: Service, path: str, options: ReadOptions) -> bytes:
+def read_all(service: Service, path: str, options: ReadOptions) -> bytes:
     """All bytes of a range, read again from its start where an unpinned read breaks off."""
-    for again in range(_REOPENED + 1):
+    for attempt in range(1, _REOPENED + 2):
         try:
-            return b"".join(steady(service, path, options))
+            return b"".join(read_on(service, path, options))
         except CalqueError as error:
-            if not error.retryable or again == _REOPENED:
+            if not error.retryable or attempt > _REOPENED:
                 raise
-        time.sleep(0.05 * 2**again)
+        _BACKOFF.sleep(attempt)
     raise AssertionError("the last round returns or raises")
 
 
-def pinned_to(service: Service, found: Metadata, span: ByteRange) -> ReadOptions:
+def pinned_options(service: Service, found: Metadata, span: ByteRange) -> ReadOptions:
     """Options that read exactly the bytes that a stat has found, where the service can pin."""
     can = service.capability
     return ReadOptions(
@@ -64,11 +68,48 @@ def pinned_to(service: Service, found: Metadata, span: ByteRange) -> ReadOptions
     )
 
 
-def refuse_unless(location: str, found: Metadata, unless: ReadConditions) -> None:
+def read_options(service: Service, path: str, keywords: ReadKeywords) -> ReadOptions:
+    """What the keywords of a read come to.
+
+    Conditions that services do not keep by themselves are checked here: the object is looked at
+    and pinned, so that no other can slip in between the look and the read.
+    """
+    paths.file_path(path, "read")
+    for name in keywords:
+        if name not in ReadKeywords.__annotations__:
+            raise InvalidInput(f"a read has no keyword {name!r}")
+    span = _range_of(keywords.get("offset", 0), keywords.get("length"))
+    version, if_match = keywords.get("version"), keywords.get("if_match")
+    can = service.capability
+    require(service, version is None or can.read_with_version, "read a version")
+    require(service, if_match is None or can.read_with_if_match, "read with if_match")
+    if any(name in keywords for name in ReadConditions.__annotations__):
+        if_match = _pin_allowed(service, path, keywords)
+    return ReadOptions(range=span, if_match=if_match, version=version)
+
+
+def _range_of(offset: int, length: int | None) -> ByteRange:
+    for bound in (offset, length if length is not None else 0):
+        if not isinstance(bound, int) or bound > _LARGEST:
+            raise InvalidInput(f"{bound!r} is no number of bytes that a file could have")
+    try:
+        return ByteRange(offset, length)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+
+
+def _pin_allowed(service: Service, path: str, keywords: ReadKeywords) -> str | None:
+    """The pin of the object as it is, where the conditions allow to read it."""
+    require(service, service.capability.read_with_if_match, "pin what it has looked at")
+    found = service.stat(path, version=keywords.get("version"))
+    if keywords.get("if_match") not in (None, found.pin):
+        raise ConditionNotMatch(f"{service.location(path)} is another object")
+    _refuse_unless(service.location(path), found, keywords)
+    return found.pin
+
+
+def _refuse_unless(location: str, found: Metadata, unless: ReadKeywords) -> None:
     """Raise ConditionNotMatch where an object is not one that a read asks for."""
-    for name in unless:
-        if name not in ReadConditions.__annotations__:
-            raise InvalidInput(f"a read has no condition {name!r}")
     for name in ("if_modified_since", "if_unmodified_since"):
         moment = unless.get(name)
         if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
@@ -121,7 +162,9 @@ class Reader(io.RawIOBase):
         if length <= 0:
             return 0
         span = ByteRange(self._position, length)
-        data = whole(self._service, self._found.path, pinned_to(self._service, self._found, span))
+        data = read_all(
+            self._service, self._found.path, pinned_options(self._service, self._found, span)
+        )
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)

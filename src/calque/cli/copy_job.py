@@ -13,9 +13,9 @@ from types import FrameType
 
 import typer
 
-from calque.cli.checkpoints import CheckpointFile, StateFolderUnusable
+from calque.cli.checkpoints import CheckpointFile, StateFolderDenied
+from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
-from calque.cli.places import Place
 from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
 from calque.operator import Copier
 from calque.operator.options import CopyKeywords
@@ -27,7 +27,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyReport:
     """The report of a copy."""
 
     source: str
@@ -44,13 +44,13 @@ class Copied:
 class CopyJob:
     """What is copied where, and how it shows itself."""
 
-    source: Place
-    target: Place
+    source: Location
+    target: Location
     options: CopyKeywords
     resume: bool = False
     quiet: bool = False
 
-    def run(self) -> Copied:
+    def run(self) -> CopyReport:
         """Copy, and report. Ctrl-C and SIGTERM leave nothing behind; with ``resume``, a checkpoint.
 
         A connection that is lost for good, and credentials that end midway, keep the checkpoint
@@ -77,9 +77,9 @@ class CopyJob:
                 error.hint = "With --stream the bytes pass through this machine instead."
             raise
 
-    def _run_resumable(self) -> Copied:
+    def _run_resumable(self) -> CopyReport:
         kept = CheckpointFile.of(self.source.identity, self.target.identity)
-        with kept.held():
+        with kept.lock():
             copier, resumed = self._resume(kept)
             saver = _Saver(kept, copier)
             try:
@@ -92,10 +92,11 @@ class CopyJob:
                 saver.pause()
                 say(f"the other side is lost; go on later with: {_command()}")
                 raise
-            except StateFolderUnusable as error:
-                self._give_up(copier, kept, error)
-                raise
-            except PermissionDenied:
+            except PermissionDenied as error:
+                if isinstance(error, StateFolderDenied):
+                    # Without a checkpoint nobody could go on, so nothing is kept for it.
+                    self._give_up(copier, kept, error)
+                    raise
                 # Credentials that have expired could not clear up either: the parts would leak.
                 saver.pause()
                 say(f"access ended midway; with new credentials go on with: {_command()}")
@@ -126,15 +127,15 @@ class CopyJob:
         copier.checkpoint()  # says at once, before anything is written, when it cannot be resumed
         return copier, 0
 
-    def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> Copied:
+    def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> CopyReport:
         begun = time.monotonic()
         with self._progress(copier) as show:
             for _ in copier:
                 show()
                 after_step()
-        return Copied(
-            source=self.source.location,
-            target=self.target.location,
+        return CopyReport(
+            source=self.source.uri,
+            target=self.target.uri,
             bytes=copier.progress.copied,
             seconds=time.monotonic() - begun,
             route="locally" if self._is_local else copier.route,

@@ -136,5 +136,8 @@ def test_retry_after() -> None:
     soon = formatdate(time.time() + 60, usegmt=True)
     assert 50 < (retry_after({"retry-after": soon}) or 0) <= 60
     assert retry_after({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}) == 0.0
-    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({"retry-after": "1.5"}) == 1.5
+    assert retry_after({"retry-after": "-3"}) == 0.0
+    for nonsense in ("soon", "nan", "inf"):
+        assert retry_after({"retry-after": nonsense}) is None
     assert retry_after({}) is None

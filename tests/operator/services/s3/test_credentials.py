@@ -92,7 +92,7 @@ def test_what_is_plain_to_see_is_what_botocore_says(
     """A named endpoint is not asked for; the answer would be the same."""
     config = S3Config(bucket=bucket, endpoint_url=url, region=region, addressing=addressing)  # type: ignore[arg-type]
     account = Account(config)
-    assert account._named_endpoint() == account.resolved()
+    assert account._plain_endpoint() == account.resolve_endpoint()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_plain_to_see_is_what_botocore_says(
 def test_what_is_not_plain_is_asked_for(options: dict[str, object]) -> None:
     """Amazon's own hosts, other styles and odd names are left to botocore's rules."""
     config = S3Config(**{"bucket": "my-bucket", **options})  # type: ignore[arg-type]
-    assert Account(config)._named_endpoint() is None
+    assert Account(config)._plain_endpoint() is None
 
 
 def test_configured_endpoints_may_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
