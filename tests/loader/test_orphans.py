@@ -16,7 +16,7 @@ from calque.errors import DataError
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import OnAdvance, WritePlan
 from calque.loader.report import LoadAborted
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 from tests.loader.bucket import BucketPlace
 from tests.loader.loader import Place
 from tests.loader.meddling import Meddling

@@ -24,7 +24,7 @@ from calque.loader.request.options import on_error as on_error_of
 from calque.loader.request.parse import parse, parse_truncate
 from calque.loader.request.request import LoadRequest, OnChanged, Validation
 from calque.loader.request.schema_text import schema_of_text
-from calque.loader.run.engines import engine_for
+from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import LoadProgress, Statement
 from calque.spark.session import SparkOptions
 
@@ -64,7 +64,7 @@ class Loader:
 
     def _engine(self, size: int, transforms: bool) -> Engine:
         told = self.settings.spark
-        chosen = engine_for(
+        chosen = choose_engine(
             spark=self._spark,
             bytes=size,
             transforms=transforms,

@@ -28,7 +28,7 @@ from calque.loader.plan.make_plan import make_plan
 from calque.loader.plan.stage import Stage
 from calque.loader.report import NOT_LOADED, LoadAborted, Report
 from calque.loader.request.request import LoadRequest
-from calque.loader.run.formats.reject import FileRefused
+from calque.loader.run.formats.refusal import FileRefused
 from calque.values.row_errors import RowErrors
 
 KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)

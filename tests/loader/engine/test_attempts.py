@@ -19,8 +19,9 @@ from calque.loader.model.plan import WritePlan, WriteTask
 from calque.loader.plan.cut import cut
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.worker_pool import WorkerDied
-from calque.loader.run.join_pieces import Joiner
-from calque.loader.run.task import TaskOutput, run_task
+from calque.loader.run.piece_joiner import PieceJoiner
+from calque.loader.run.task import run_task
+from calque.loader.run.task_output import TaskOutput
 from calque.spark.tasks import run_tasks
 from tests.loader.engine.conftest import World, data_files, outcomes
 
@@ -63,7 +64,7 @@ def test_spark_retries(world: World, spark: Any, tmp_path: Path, way: str) -> No
     tasks = cut(plan, 2, 4000)
     work = Flaky(replace(plan, tasks=()), str(marks), way)
     outputs = run_tasks(spark.sparkContext, list(tasks), work, about="flaky")
-    joiner = Joiner(plan, {})
+    joiner = PieceJoiner(plan, {})
     results = [joiner.add(output) for output in outputs]
     assert len(world.rows(results)) == 4000
     assert set(outcomes(results)) == {f"{n}.csv" for n in range(4)}

@@ -14,7 +14,7 @@ from calque.loader.model.plan import Advance, Engine, Transformation
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.spark import SparkEngine
 from calque.loader.run_request import LoadProgress
-from calque.spark.tasks import Watch, job_group, run_tasks, tasks_done, watched
+from calque.spark.tasks import Watch, job_group, run_tasks, run_watched, tasks_done
 from tests.loader.engine.conftest import World
 from tests.loader.loader import Place
 from tests.loader.world import write_files
@@ -135,7 +135,7 @@ def test_tasks_done_while_the_job_runs(tmp_path: Path, spark: Any) -> None:
         return found
 
     with job_group(spark.sparkContext, "calque-test"):
-        assert watched(job, look) == [1, 2]
+        assert run_watched(job, look) == [1, 2]
     assert (1, 2) in told
 
 

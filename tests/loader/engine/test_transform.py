@@ -13,7 +13,7 @@ from calque.loader.model.file_formats import CsvFormat, JsonFormat, ParquetForma
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Transformation
 from calque.loader.run.engines.spark import SparkEngine
-from calque.loader.run.formats.reject import FileRefused
+from calque.loader.run.formats.refusal import FileRefused
 from tests.loader.engine.conftest import AB, CONTINUE, World, data_files, outcomes
 from tests.loader.engine.test_engines import fitting
 from tests.loader.loader import Place

@@ -11,7 +11,7 @@ import pytest
 
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.run.formats import Code, FileRefused
-from calque.loader.run.formats.compression import PIECE, opened
+from calque.loader.run.formats.compression import PIECE, open_stream
 from calque.values import MIB
 from tests.loader.formats.conftest import Read
 
@@ -45,7 +45,7 @@ def test_a_bomb_is_opened_bit_by_bit(name: str) -> None:
     plain = b"id\n" + b"0" * 20 * MIB
     make = {"gz": gzip.compress, "zst": zstd, "bz2": bz2.compress, "xz": lzma.compress}
     packed = make[name.rpartition(".")[2]](plain)
-    sizes = [len(part) for part in opened(name, iter([packed]), "auto")]
+    sizes = [len(part) for part in open_stream(name, iter([packed]), "auto")]
     assert sum(sizes) == len(plain)
     assert max(sizes) <= PIECE
 

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.plan import Piece
 from calque.loader.run.formats import ReadSpec, Source, open_reader
-from calque.loader.run.formats.blocks import Block, blocks
-from calque.loader.run.formats.byte_buffer import Feed
+from calque.loader.run.formats.byte_buffer import ByteBuffer
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.cast.table_rows import Shaper
 from calque.loader.run.formats.column_map import by_position
 from calque.loader.run.formats.csv.exact import ExactParser
 from calque.loader.run.formats.csv.quick import QuickParser
-from calque.loader.run.formats.csv.records import Dialect
-from calque.loader.run.formats.reader import Extent, moved
+from calque.loader.run.formats.delimited.blocks import Block, cut_blocks
+from calque.loader.run.formats.delimited.dialect import Dialect
+from calque.loader.run.formats.reader import Extent, shift_error
 from tests.loader.formats.conftest import Read, Result, Stage
 
 SCHEMA = pa.schema(
@@ -70,10 +70,10 @@ def written(rows: list[tuple[str, ...]]) -> bytes:
 def both(data: bytes) -> tuple[object, object]:
     dialect = Dialect.of(FORMAT, b"\n")
     mapped = by_position(SCHEMA, ())
-    shaper = Shaper(SCHEMA, CastRules.of(FORMAT))
+    caster = RowCaster(SCHEMA, CastRules.of(FORMAT))
     block = Block(data, len(data), 0, True)
-    exact = ExactParser(FORMAT, dialect, mapped, shaper, "f").parse(block, Extent(), 1000)
-    quick = QuickParser(FORMAT, dialect, mapped, shaper, "f").parse(block, Extent(), 1000)
+    exact = ExactParser(FORMAT, dialect, mapped, caster, "f").parse(block, Extent(), 1000)
+    quick = QuickParser(FORMAT, dialect, mapped, caster, "f").parse(block, Extent(), 1000)
     return exact, quick
 
 
@@ -129,13 +129,13 @@ odd_lines = st.lists(
 def parsed(data: bytes, size: int, format: CsvFormat) -> tuple[list[object], list[object]]:
     """Rows and errors of text that arrives and is cut in blocks of ``size``."""
     dialect, mapped = Dialect.of(format, b"\n"), by_position(PAIRS, ())
-    shaper, extent = Shaper(PAIRS, CastRules()), Extent()
-    exact = ExactParser(format, dialect, mapped, shaper, "f")
-    quick = QuickParser(format, dialect, mapped, shaper, "f")
-    feed = Feed(iter([data[at : at + size] for at in range(0, len(data), size)]))
+    caster, extent = RowCaster(PAIRS, CastRules()), Extent()
+    exact = ExactParser(format, dialect, mapped, caster, "f")
+    quick = QuickParser(format, dialect, mapped, caster, "f")
+    feed = ByteBuffer(iter([data[at : at + size] for at in range(0, len(data), size)]))
     rows: list[object] = []
     errors: list[object] = []
-    for block in blocks(feed, dialect, None, size):
+    for block in cut_blocks(feed, dialect, None, size):
         found, lines = quick.parse(block, extent, 99) or exact.parse(block, extent, 99)
         extent.lines += lines
         extent.records += found.records
@@ -151,9 +151,9 @@ def test_blocks_end_anywhere(data: bytes, size: int, escape: str | None) -> None
     """Rows and places are those of the whole, wherever blocks end and however quotes are broken."""
     format = CsvFormat(escape=escape)
     dialect = Dialect.of(format, b"\n")
-    shaper, mapped = Shaper(PAIRS, CastRules()), by_position(PAIRS, ())
+    caster, mapped = RowCaster(PAIRS, CastRules()), by_position(PAIRS, ())
     whole = Block(data, len(data), 0, True)
-    exact, _ = ExactParser(format, dialect, mapped, shaper, "f").parse(whole, Extent(), 99)
+    exact, _ = ExactParser(format, dialect, mapped, caster, "f").parse(whole, Extent(), 99)
     expected = [error._replace(code="", message="") for error in exact.errors]
     for cut in (size, len(data) + 1):
         assert parsed(data, cut, format) == (exact.rows.to_pylist(), expected)
@@ -224,7 +224,7 @@ def test_pieces_equal_the_whole(
     lines = records = 0
     errors = []
     for part in parts:
-        errors += [moved(error, lines, records) for error in part.errors]
+        errors += [shift_error(error, lines, records) for error in part.errors]
         lines, records = lines + part.extent.lines, records + part.extent.records
     names = {error.file for error in errors}
     assert [(e.line, e.record, e.byte_offset) for e in errors] == [

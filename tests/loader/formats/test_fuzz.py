@@ -15,7 +15,7 @@ import pytest
 from calque.errors import CalqueError
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.plan.infer import infer_schema
-from calque.loader.run.engines.local import CRASHING
+from calque.loader.run.engines.local import CRASH_PRONE
 from calque.loader.run.formats import ReadSpec, open_reader
 from tests.loader.formats.conftest import Stage
 from tests.loader.formats.mutants import SCHEMA, SEEDS, mutant
@@ -50,7 +50,7 @@ def survive_apart(folder: Path, kind: str, seed: int, count: int) -> None:
         if done.returncode == 0:
             return
         first = int(told.read_text()) + 1
-        crash = done.returncode < 0 and SEEDS[kind][1].kind in CRASHING
+        crash = done.returncode < 0 and SEEDS[kind][1].kind in CRASH_PRONE
         assert crash, f"{kind} {first - 1} of {seed}: {done.stderr.decode()[-2000:]}"
 
 
@@ -73,7 +73,7 @@ def test_sound_files_are_read(stage: Stage, kind: str) -> None:
 @pytest.mark.parametrize("kind", SEEDS)
 def test_damaged_files(stage: Stage, kind: str) -> None:
     """Some hundred damaged files of each format."""
-    if SEEDS[kind][1].kind in CRASHING:
+    if SEEDS[kind][1].kind in CRASH_PRONE:
         survive_apart(stage.root.parent, kind, 1, SOME)
     else:
         survive(stage, kind, 1, range(SOME))

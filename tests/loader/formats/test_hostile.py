@@ -21,7 +21,7 @@ from calque.loader.model.file_formats import (
 )
 from calque.loader.plan.infer import infer_schema
 from calque.loader.run.formats import Code, FileRefused
-from calque.loader.run.formats.blocks import MAX_RECORD
+from calque.loader.run.formats.delimited.blocks import MAX_RECORD
 from tests.loader.formats.conftest import Read, Stage
 
 HEADED = CsvFormat(parse_header=True)

@@ -11,7 +11,7 @@ import pytest
 from calque.errors import DataError
 from calque.loader.model.file_formats import CsvFormat, JsonFormat, ParquetFormat, XmlFormat
 from calque.loader.plan.infer import infer_schema, sample_of
-from calque.loader.run.formats.unify_schemas import unify
+from calque.loader.run.formats.unify_schemas import unify_schemas
 from tests.loader.formats.conftest import Stage
 
 HEADED = CsvFormat(parse_header=True)
@@ -92,4 +92,4 @@ def test_sample() -> None:
 def test_unify_is_nullable() -> None:
     """An inferred column may be NULL, whatever the file says."""
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
-    assert unify([schema]).field("a").nullable
+    assert unify_schemas([schema]).field("a").nullable

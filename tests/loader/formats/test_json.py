@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from calque.loader.model.file_formats import JsonFormat
 from calque.loader.run.formats import Code, FileRefused, ReadSpec
-from calque.loader.run.formats.blocks import Block
-from calque.loader.run.formats.json.exact import LineParser
-from calque.loader.run.formats.json.quick import QuickJson
-from calque.loader.run.formats.json.sieve import Sieve
+from calque.loader.run.formats.delimited.blocks import Block
+from calque.loader.run.formats.json.exact import ExactParser
+from calque.loader.run.formats.json.mixed import MixedParser
+from calque.loader.run.formats.json.quick import QuickParser
 from calque.loader.run.formats.reader import Extent
 from tests.loader.formats.conftest import Read
 
@@ -126,7 +126,7 @@ def test_null_is_no_object(read: Read, data: str) -> None:
     ],
 )
 def test_character_is_that_of_the_field(read: Read, line: str, character: int) -> None:
-    """The place of a misfit is where its own field is named, not a value or an inner key."""
+    """The place of a cell_error is where its own field is named, not a value or an inner key."""
     result = read(line.encode(), JsonFormat(), AB, match="name_insensitive", name="f.json")
     assert [error.character for error in result.errors] == [character]
 
@@ -217,10 +217,10 @@ def test_parsers_agree(rows: list[dict[str, object]], ascii_only: bool) -> None:
         "utf-8", "surrogatepass"
     )
     spec = ReadSpec(format=JsonFormat(), schema=SCHEMA, match="name")
-    exact = LineParser(spec, "f")
+    exact = ExactParser(spec, "f")
     block = Block(data, len(data), 0, True)
     careful = exact.parse(block, Extent(), 100)
-    quick = QuickJson(spec, {}).parse(block, Extent())
+    quick = QuickParser(spec, {}).parse(block, Extent())
     if quick is not None:
         assert careful.rejected == ()
         assert quick.rows.equals(careful.rows)
@@ -267,10 +267,10 @@ def test_set_apart_lines_read_as_one_by_one(texts: list[str], learned: set[str],
     """Rows, their order and every error are those of the exact parser over the whole block."""
     data = "\n".join(texts).encode()
     spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
-    exact, block = LineParser(spec, "f"), Block(data, len(data), 7, True)
+    exact, block = ExactParser(spec, "f"), Block(data, len(data), 7, True)
     before = Extent(lines=3, records=2)
-    quick = QuickJson(spec, {})
-    found = Sieve(quick, exact, learned).parse(block, before, room, quick.misled(block))
+    quick = QuickParser(spec, {})
+    found = MixedParser(quick, exact, learned).parse(block, before, room, quick.misled(block))
     careful = exact.parse(block, before, room)
     if found is not None:
         assert str(found.rows.to_pylist()) == str(careful.rows.to_pylist())  # NaN is not itself
@@ -296,8 +296,8 @@ def test_only_bad_lines_are_read_one_by_one(bad: str, learns: str | None) -> Non
     """Bad lines of any common kind are set apart, and looked for first in what follows."""
     data = "".join(f"{bad if n % 9 == 5 else '{}'}\n" for n in range(500)).encode()
     spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
-    quick, block = QuickJson(spec, {}), Block(data, len(data), 0, True)
-    sieve = Sieve(quick, LineParser(spec, "f"), spec.learned)
+    quick, block = QuickParser(spec, {}), Block(data, len(data), 0, True)
+    sieve = MixedParser(quick, ExactParser(spec, "f"), spec.learned)
     found = sieve.parse(block, Extent(), 1000, quick.misled(block))
     assert found is not None
     assert found.rejected == tuple(n for n in range(500) if n % 9 == 5)
@@ -308,7 +308,7 @@ def test_only_bad_lines_are_read_one_by_one(bad: str, learns: str | None) -> Non
 def test_what_was_learned_is_forgotten() -> None:
     """Values that are only spelled in an uncommon way are rows, and suspected no longer."""
     spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name", learned={"d"})
-    sieve = Sieve(QuickJson(spec, {}), LineParser(spec, "f"), spec.learned)
+    sieve = MixedParser(QuickParser(spec, {}), ExactParser(spec, "f"), spec.learned)
     data = b'{"d": 1}\n{"d": 1e1}\n{"d": 2}\n'
     found = sieve.parse(Block(data, len(data), 0, True), Extent(), 10)
     assert found is not None

@@ -21,7 +21,7 @@ from calque.loader.model.file_formats import (
     ParquetFormat,
     XmlFormat,
 )
-from calque.loader.run.formats.reject import FileRefused
+from calque.loader.run.formats.refusal import FileRefused
 from tests.loader.formats.conftest import Read, Result
 
 AB = [("a", pa.int64()), ("b", pa.string())]

@@ -9,7 +9,7 @@ from calque.loader.model.file_formats import CsvFormat, FormatOptions, JsonForma
 from calque.loader.model.plan import MetadataKind, Piece, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.formats.byte_buffer import is_utf8
-from calque.loader.run.formats.compression import by_name
+from calque.loader.run.formats.compression import compression_by_name
 from calque.values import MIB
 
 SMALLEST_TASK = 64 * MIB
@@ -63,7 +63,7 @@ def can_be_cut(format: FormatOptions, name: str) -> bool:
     if not lines or not isinstance(format, CsvFormat | JsonFormat):
         return False
     if format.compression == "auto":
-        return by_name(name) == "none"
+        return compression_by_name(name) == "none"
     return format.compression == "none"
 
 

@@ -11,12 +11,12 @@ from calque.errors import CalqueError, ConditionNotMatch, DataError, NotFound
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.registry import infer_schema as infer_file
 from calque.loader.run.formats.registry import raw_schema as raw_file
-from calque.loader.run.formats.reject import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
-from calque.loader.run.formats.unify_schemas import unify
-from calque.loader.run.task import Operators
+from calque.loader.run.formats.unify_schemas import unify_schemas
+from calque.loader.run.operators import Operators
 
 SAMPLED = 10
 
@@ -63,7 +63,7 @@ def infer_schema(
         raise refused[0]
     if moved and not schemas:
         raise moved[0]
-    schema = unify(schemas)
+    schema = unify_schemas(schemas)
     if not schema.names:
         raise DataError(
             "no schema can be inferred: the staged files are empty",

@@ -28,7 +28,7 @@ def preview(
     snapshot: Snapshot | None,
     files: Sequence[StagedFile],
     format: FormatOptions,
-    engine_for: EngineFor,
+    choose_engine: EngineFor,
     report: Report,
 ) -> None:
     """Fill the report with the plan, or with what the validation asked for."""
@@ -38,13 +38,13 @@ def preview(
         files,
         lake.root if snapshot is not None else "",
         lake.data_prefix,
-        _target(request, stage, snapshot, files, format, engine_for),
+        _target(request, stage, snapshot, files, format, choose_engine),
         format,
         stage.options,
         lake.options,
     )
     if request.validation is not None:
-        validate(request.validation, engine_for(plan.bytes), plan, report)
+        validate(request.validation, choose_engine(plan.bytes), plan, report)
         return
     report.plan = plan
     for file in files:
@@ -59,10 +59,10 @@ def _target(
     snapshot: Snapshot | None,
     files: Sequence[StagedFile],
     format: FormatOptions,
-    engine_for: EngineFor,
+    choose_engine: EngineFor,
 ) -> TargetSchema:
     """The table as it is, or as it would be made."""
     if snapshot is not None:
         return snapshot.target
-    schema = schema_for_new_table(request, engine_for(0), files, format, stage.options)
+    schema = schema_for_new_table(request, choose_engine(0), files, format, stage.options)
     return TargetSchema(schema=schema, partition_columns=request.partition_by)

@@ -9,7 +9,7 @@ from calque.loader.run.formats.reader import ReadSpec
 from calque.loader.run.formats.registry import open_reader
 from calque.loader.run.formats.staged_source import Source
 from calque.loader.run.metadata_columns import with_metadata
-from calque.loader.run.task import Operators
+from calque.loader.run.operators import Operators
 
 
 def sample_rows(plan: WritePlan, rows: int) -> pa.Table:

@@ -16,10 +16,11 @@ from typing import cast
 
 from calque.errors import CalqueError, Unexpected
 from calque.loader.model.plan import WritePlan, WriteTask
-from calque.loader.run.task import TaskOutput, crashed
+from calque.loader.run.task import crash_outcome
+from calque.loader.run.task_output import TaskOutput
 
-ATTEMPTS = 4
-CRASHES = 2
+MOST_ATTEMPTS = 4
+MOST_CRASHES = 2
 """After so many over one file it is the file."""
 
 
@@ -33,7 +34,7 @@ class WorkerCrashed(WorkerDied):
     """It was brought down by native code: a library, over a file that it was given."""
 
 
-_CRASHES = {-number for number in (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL)}
+_CRASH_SIGNALS = {-number for number in (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL)}
 
 
 class Worker:
@@ -60,7 +61,7 @@ class Worker:
             good, answer = pickle.load(self._process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             code = self._process.wait()
-            died = WorkerCrashed if code in _CRASHES else WorkerDied
+            died = WorkerCrashed if code in _CRASH_SIGNALS else WorkerDied
             raise died(f"a worker process ended with {code} in task {task.number}") from error
         if good:
             return cast(TaskOutput, answer)
@@ -80,7 +81,7 @@ class Worker:
         self._process.stdin.flush()
 
 
-class Crew:
+class WorkerPool:
     """Runs tasks on several workers; a task that fails in a curable way is tried again."""
 
     def __init__(self, plan: WritePlan, size: int) -> None:
@@ -92,8 +93,8 @@ class Crew:
 
     def run(self, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
         """Outputs as they come; closing the iterator ends the workers."""
-        with ThreadPoolExecutor(self._size, thread_name_prefix="crew") as threads:
-            pending: set[Future[TaskOutput]] = {threads.submit(self._task, t) for t in tasks}
+        with ThreadPoolExecutor(self._size, thread_name_prefix="worker-pool") as threads:
+            pending: set[Future[TaskOutput]] = {threads.submit(self._run_task, t) for t in tasks}
             try:
                 while pending:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
@@ -106,34 +107,34 @@ class Crew:
                 for worker in self._all:
                     worker.stop()
 
-    def _task(self, task: WriteTask) -> TaskOutput:
+    def _run_task(self, task: WriteTask) -> TaskOutput:
         crashes = 0
-        for attempt in range(ATTEMPTS):
+        for attempt in range(MOST_ATTEMPTS):
             try:
-                return self._attempt(task)
+                return self._try_task(task)
             except WorkerCrashed as error:
                 crashes += 1
                 if self._stopping:
                     raise
                 if len(task.pieces) > 1:
-                    return self._one_by_one(task)
-                if crashes == CRASHES:
-                    return TaskOutput(task.number, (), (crashed(task.pieces[0], error),))
+                    return self._run_one_by_one(task)
+                if crashes == MOST_CRASHES:
+                    return TaskOutput(task.number, (), (crash_outcome(task.pieces[0], error),))
             except CalqueError as error:
-                if not error.retryable or attempt == ATTEMPTS - 1 or self._stopping:
+                if not error.retryable or attempt == MOST_ATTEMPTS - 1 or self._stopping:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _one_by_one(self, task: WriteTask) -> TaskOutput:
+    def _run_one_by_one(self, task: WriteTask) -> TaskOutput:
         """One of the files brought a worker down: let it bring down nothing but itself."""
-        outputs = [self._task(replace(task, pieces=(piece,))) for piece in task.pieces]
+        outputs = [self._run_task(replace(task, pieces=(piece,))) for piece in task.pieces]
         files = tuple(file for output in outputs for file in output.data_files)
         return TaskOutput(
             task.number, files, tuple(piece for output in outputs for piece in output.pieces)
         )
 
-    def _attempt(self, task: WriteTask) -> TaskOutput:
-        worker = self._idle.pop() if self._idle else self._hire()
+    def _try_task(self, task: WriteTask) -> TaskOutput:
+        worker = self._idle.pop() if self._idle else self._start_worker()
         try:
             output = worker.run(task, uuid.uuid4().hex[:8])
         except WorkerDied:
@@ -145,7 +146,7 @@ class Crew:
         self._idle.append(worker)
         return output
 
-    def _hire(self) -> Worker:
+    def _start_worker(self) -> Worker:
         worker = Worker(self._plan)
         self._all.append(worker)
         return worker

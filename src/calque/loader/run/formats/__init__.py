@@ -8,9 +8,9 @@ Invariants: every record of a file is either a row or one refused record; a refu
 position; nothing is changed on the way, only taken or refused.
 """
 
-from calque.loader.run.formats.reader import Parsed, Reader, ReadSpec
+from calque.loader.run.formats.reader import ParsedBatch, Reader, ReadSpec
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.registry import open_reader
-from calque.loader.run.formats.reject import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 
-__all__ = ["Code", "FileRefused", "Parsed", "ReadSpec", "Reader", "Source", "open_reader"]
+__all__ = ["Code", "FileRefused", "ParsedBatch", "ReadSpec", "Reader", "Source", "open_reader"]

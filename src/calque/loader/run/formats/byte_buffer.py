@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterator
 
 from calque.errors import InvalidInput
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.refusal import Code, FileRefused
 
 _FOREIGN_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -16,7 +16,7 @@ _FOREIGN_MARKS = (
 )
 
 
-class Feed:
+class ByteBuffer:
     """Bytes that arrive in chunks. ``data[0]`` stands at ``base`` in the stream."""
 
     def __init__(self, chunks: Iterator[bytes], base: int = 0) -> None:
@@ -68,8 +68,8 @@ def as_utf8(
     its name, since every field of it would be garbage.
     """
     if _is_utf8(encoding):
-        return _checked(location, chunks)
-    return _transcoded(location, chunks, encoding, "replace" if replace else "strict")
+        return _pass_utf8(location, chunks)
+    return _transcode(location, chunks, encoding, "replace" if replace else "strict")
 
 
 def is_utf8(encoding: str) -> bool:
@@ -86,7 +86,7 @@ def _is_utf8(encoding: str) -> bool:
         ) from error
 
 
-def _checked(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _pass_utf8(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = b""
     for chunk in chunks:
         first += chunk
@@ -113,12 +113,12 @@ def _refuse_foreign(location: str, head: bytes) -> None:
         )
 
 
-def _transcoded(
+def _transcode(
     location: str, chunks: Iterator[bytes], encoding: str, errors: str
 ) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     offset, line = 0, 1
-    for chunk in _ended(chunks):
+    for chunk in _with_end_mark(chunks):
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
@@ -136,6 +136,6 @@ def _transcoded(
             yield text.encode("utf-8", "replace")
 
 
-def _ended(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _with_end_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
     yield b""

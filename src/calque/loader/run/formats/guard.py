@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque.errors import CalqueError
-from calque.loader.run.formats.reader import Parsed, Reader
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.reader import ParsedBatch, Reader
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 
 
 @contextmanager
-def refusing(source: Source, kind: str) -> Iterator[None]:
+def refuse_on_error(source: Source, kind: str) -> Iterator[None]:
     """Any error inside refuses the file; one that the source raised comes out as it was.
 
     Libraries hide errors of the files that they are given, or take them for damage.
@@ -45,8 +45,8 @@ class GuardedReader:
         self._kind = kind
         self.extent = reader.extent
 
-    def read(self) -> Iterator[Parsed]:
-        with refusing(self._source, self._kind):
+    def read(self) -> Iterator[ParsedBatch]:
+        with refuse_on_error(self._source, self._kind):
             yield from self._reader.read()
 
 

@@ -7,6 +7,6 @@ a task writes, staged file by staged file) and :mod:`adopt` (a Parquet file that
 Invariant: the rows of a staged file are in the data files of a task wholly or not at all.
 """
 
-from calque.loader.run.writing.writer import TaskWriter
+from calque.loader.run.writing.task_writer import TaskWriter
 
 __all__ = ["TaskWriter"]

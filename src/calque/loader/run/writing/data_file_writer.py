@@ -1,4 +1,4 @@
-"""One data file: rows are gathered into row groups and written as Parquet."""
+"""One data file: rows are gathered into row groups and written_bytes as Parquet."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calque.loader.model.data_file import DataFile, Span
-from calque.loader.run.writing.encoding import choose
+from calque.loader.run.writing.encoding import choose_encoding
 from calque.loader.run.writing.footer import column_stats, columns_with_nan
-from calque.loader.run.writing.root import TableRoot
 from calque.loader.run.writing.sink import Sink
+from calque.loader.run.writing.table_root import TableRoot
 from calque.values import MIB
 
 ROW_GROUP_ROWS = 1_000_000
@@ -20,7 +20,7 @@ MOST_BATCHES = 1000
 """Batches of a few rows weigh more than their rows: that many are put together."""
 
 
-class Output:
+class DataFileWriter:
     """A Parquet file that grows; it is there when :meth:`close` returns, or never."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Output:
         self.pending_bytes = 0
 
     @property
-    def written(self) -> int:
+    def written_bytes(self) -> int:
         """Bytes of Parquet so far."""
         return self._sink.size if self._sink is not None else 0
 
@@ -95,7 +95,7 @@ class Output:
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         if self._writer is None:
-            encoding = choose(first)
+            encoding = choose_encoding(first)
             self._sink = Sink(self._root.operator, self._root.full(self._path))
             self._writer = pq.ParquetWriter(
                 self._sink,

@@ -20,7 +20,7 @@ FIRST_WITH_CACHE = 25
 _QUIET = "-Xlog:disable"
 
 
-def options(path: Path | None) -> list[str]:
+def jvm_options(path: Path | None) -> list[str]:
     """The JVM flags that use the cache, none where there is none."""
     return [f"-XX:AOTCache={path}", _QUIET] if path is not None and path.is_file() else []
 
@@ -37,14 +37,14 @@ def cache_path(jvm: Jvm, command: list[str]) -> Path | None:
     return _cache_folder() / f"{_installation()}-{_key(jvm.version, *command)}.aot"
 
 
-def fits(path: Path, command: list[str]) -> bool:
+def is_accepted(path: Path, command: list[str]) -> bool:
     """Whether the JVM accepts the cache: a damaged one, or one of another JVM, it does not."""
-    strict = ["-XX:AOTMode=on", *options(path)]
+    strict = ["-XX:AOTMode=on", *jvm_options(path)]
     tried = subprocess.run([*command, *strict, "-version"], capture_output=True, timeout=60)
     return path.is_file() and tried.returncode == 0
 
 
-def forget_others(path: Path) -> None:
+def remove_others(path: Path) -> None:
     """Remove the caches of JVMs and Sparks that this installation had before."""
     for other in path.parent.glob(f"{_installation()}-*.aot"):
         if other != path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from calque.loader.run.formats.byte_buffer import Feed
-from calque.loader.run.formats.csv.records import Dialect
-from calque.loader.run.formats.reject import Code
+from calque.loader.run.formats.byte_buffer import ByteBuffer
+from calque.loader.run.formats.delimited.dialect import Dialect
+from calque.loader.run.formats.refusal import Code
 from calque.values import MIB
 
 BLOCK_SIZE = 4 * MIB
@@ -32,49 +32,49 @@ class Block:
     """Its quotes are known to open and close fields by turns."""
 
 
-def blocks(
-    feed: Feed, dialect: Dialect, stop: int | None, size: int = BLOCK_SIZE
+def cut_blocks(
+    buffer: ByteBuffer, dialect: Dialect, stop: int | None, size: int = BLOCK_SIZE
 ) -> Iterator[Block]:
     """Blocks of about ``size``, up to the first record that begins at or after ``stop``."""
-    while stop is None or feed.base < stop:
-        block = _next(feed, dialect, stop, size)
+    while stop is None or buffer.base < stop:
+        block = _next_block(buffer, dialect, stop, size)
         if block is None:
             return
-        feed.drop(block.end)
+        buffer.drop(block.end)
         yield block
 
 
-def _next(feed: Feed, dialect: Dialect, stop: int | None, size: int) -> Block | None:
+def _next_block(buffer: ByteBuffer, dialect: Dialect, stop: int | None, size: int) -> Block | None:
     wanted = size
     while True:
-        feed.fill(wanted)
-        if not feed.data:
+        buffer.fill(wanted)
+        if not buffer.data:
             return None
-        if feed.ended and (stop is None or feed.base + len(feed.data) <= stop):
-            return Block(feed.data, len(feed.data), feed.base, True)
-        end, paired = _boundary(feed, dialect, stop)
+        if buffer.ended and (stop is None or buffer.base + len(buffer.data) <= stop):
+            return Block(buffer.data, len(buffer.data), buffer.base, True)
+        end, paired = _find_boundary(buffer, dialect, stop)
         if end:
-            final = feed.ended and end == len(feed.data)
-            return Block(feed.data, end, feed.base, final, paired=paired)
-        if feed.ended:
-            return Block(feed.data, len(feed.data), feed.base, True)
-        if len(feed.data) > MAX_RECORD:
-            return _oversized(feed, dialect)
-        wanted = len(feed.data) + size
+            final = buffer.ended and end == len(buffer.data)
+            return Block(buffer.data, end, buffer.base, final, paired=paired)
+        if buffer.ended:
+            return Block(buffer.data, len(buffer.data), buffer.base, True)
+        if len(buffer.data) > MAX_RECORD:
+            return _oversized_block(buffer, dialect)
+        wanted = len(buffer.data) + size
 
 
-def _boundary(feed: Feed, dialect: Dialect, stop: int | None) -> tuple[int, bool]:
+def _find_boundary(buffer: ByteBuffer, dialect: Dialect, stop: int | None) -> tuple[int, bool]:
     """Where to cut: the first record end at or after ``stop`` if held, else the last one held.
 
     And whether all quotes before it are sound.
     """
-    data = feed.data
-    if stop is not None and feed.base + len(data) >= stop:
-        return _first_end_from(data, dialect, stop - feed.base)
-    return _last_end(data, dialect)
+    data = buffer.data
+    if stop is not None and buffer.base + len(data) >= stop:
+        return _find_first_end(data, dialect, stop - buffer.base)
+    return _find_last_end(data, dialect)
 
 
-def _last_end(data: bytes, dialect: Dialect) -> tuple[int, bool]:
+def _find_last_end(data: bytes, dialect: Dialect) -> tuple[int, bool]:
     delimiter = dialect.record_delimiter
     found = data.rfind(delimiter)
     if found < 0:
@@ -88,7 +88,7 @@ def _last_end(data: bytes, dialect: Dialect) -> tuple[int, bool]:
     return last, False
 
 
-def _first_end_from(data: bytes, dialect: Dialect, position: int) -> tuple[int, bool]:
+def _find_first_end(data: bytes, dialect: Dialect, position: int) -> tuple[int, bool]:
     delimiter = dialect.record_delimiter
     found = data.find(delimiter, max(0, position - len(delimiter)))
     if found < 0:
@@ -111,27 +111,27 @@ def _is_outside(data: bytes, end: int, dialect: Dialect) -> bool:
     return dialect.is_plain and dialect.quotes_pair(data, end)
 
 
-def _oversized(feed: Feed, dialect: Dialect) -> Block:
+def _oversized_block(buffer: ByteBuffer, dialect: Dialect) -> Block:
     """A record past the limit: an open quote costs its line, an endless line costs itself."""
-    first = feed.data.find(dialect.record_delimiter)
+    first = buffer.data.find(dialect.record_delimiter)
     if first >= 0:
-        return Block(feed.data, first + len(dialect.record_delimiter), feed.base, True)
-    return _endless(feed, dialect)
+        return Block(buffer.data, first + len(dialect.record_delimiter), buffer.base, True)
+    return _skip_endless_record(buffer, dialect)
 
 
-def _endless(feed: Feed, dialect: Dialect) -> Block:
+def _skip_endless_record(buffer: ByteBuffer, dialect: Dialect) -> Block:
     """Pass over a record without an end, holding only its beginning."""
     delimiter = dialect.record_delimiter
-    head, offset, length = feed.data[:4096], feed.base, 0
+    head, offset, length = buffer.data[:4096], buffer.base, 0
     while True:
-        found = feed.data.find(delimiter)
+        found = buffer.data.find(delimiter)
         if found >= 0:
-            feed.drop(found + len(delimiter))
+            buffer.drop(found + len(delimiter))
             return Block(head, 0, offset, False, Code.RECORD_TOO_LONG)
-        if feed.ended:
-            feed.drop(len(feed.data))
+        if buffer.ended:
+            buffer.drop(len(buffer.data))
             return Block(head, 0, offset, True, Code.RECORD_TOO_LONG)
         keep = len(delimiter) - 1
-        length = len(feed.data) - keep
-        feed.drop(length)
-        feed.fill(BLOCK_SIZE)
+        length = len(buffer.data) - keep
+        buffer.drop(length)
+        buffer.fill(BLOCK_SIZE)

@@ -15,10 +15,10 @@ from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
-from calque.loader.run.formats.blocks import Block
-from calque.loader.run.formats.json.exact import LineParser
-from calque.loader.run.formats.json.quick import QuickJson
-from calque.loader.run.formats.reader import Extent, Parsed
+from calque.loader.run.formats.delimited.blocks import Block
+from calque.loader.run.formats.json.exact import ExactParser, RawRecord
+from calque.loader.run.formats.json.quick import QuickParser
+from calque.loader.run.formats.reader import Extent, ParsedBatch
 
 ROUNDS = 16
 """Attempts at a block; one that still fails is read line by line."""
@@ -27,87 +27,89 @@ _COLUMN = re.compile(r"Column\(/([^/)]+)")
 _ROW = re.compile(r"in row (\d+)$")
 _BLANK = re.compile(rb"\n[ \t\r\f\v]*\n")
 _LINE_END = re.compile(rb"\n")
-_TORN = ""
+_NO_OBJECTS = ""
 """Learned in place of a column: lines that are no objects."""
 
 
-class Sieve:
+class MixedParser:
     """Reads blocks of one file with refused lines in them.
 
     ``learned`` are the columns (by the table's names) whose values were refused lately: they are
     looked at before anything is parsed.
     """
 
-    def __init__(self, quick: QuickJson, exact: LineParser, learned: set[str]) -> None:
+    def __init__(self, quick: QuickParser, exact: ExactParser, learned: set[str]) -> None:
         self._quick = quick
         self._exact = exact
         self._learned = learned
-        self._suspect = {field.name: _suspect(name, field.type) for name, field in quick.columns}
+        self._suspect = {
+            field.name: _suspect_pattern(name, field.type) for name, field in quick.columns
+        }
         self._names = {name: field.name for name, field in quick.columns}
 
     def parse(
-        self, block: Block, before: Extent, room: int, misled: Sequence[int] = ()
-    ) -> Parsed | None:
+        self, block: Block, before: Extent, room: int, never_quick: Sequence[int] = ()
+    ) -> ParsedBatch | None:
         """Rows and errors; None where the whole block must be read line by line.
 
-        Lines that hold one of the positions ``misled`` are never read quickly.
+        Lines that hold one of the positions ``never_quick`` are never read quickly.
         """
-        text = _Text(block)
+        text = _BlockLines(block)
         if text.has_blank_lines:
             return None
-        apart = {text.start(at) for at in misled}
+        apart = {text.start(at) for at in never_quick}
         apart.update(at for name in self._learned for at in self._suspects(name, text))
         for _ in range(ROUNDS):
             kept = text.without(apart)
             try:
-                shaped = self._quick.shaped(self._quick.read(kept.data), text.count - len(apart))
+                cast = self._quick.cast_rows(self._quick.read(kept.data), text.count - len(apart))
             except pa.ArrowInvalid as error:
-                more = self._explained(str(error), kept, text) - apart
+                more = self._lines_blamed(str(error), kept, text) - apart
                 if not more:
                     return None
                 apart |= more
                 continue
-            if shaped is None:
+            if cast is None:
                 return None
-            self._learned.update(misfit.column for misfit in shaped.misfits)
-            apart.update(kept.origin(misfit.row) for misfit in shaped.misfits)
-            return self._joined(shaped.rows, sorted(apart), text, before, room)
+            self._learned.update(cell_error.column for cell_error in cast.cell_errors)
+            apart.update(kept.origin(cell_error.row) for cell_error in cast.cell_errors)
+            return self._join(cast.rows, sorted(apart), text, before, room)
         return None
 
-    def _joined(
-        self, rows: pa.RecordBatch, apart: list[int], text: _Text, before: Extent, room: int
-    ) -> Parsed:
+    def _join(
+        self, rows: pa.RecordBatch, apart: list[int], text: _BlockLines, before: Extent, room: int
+    ) -> ParsedBatch:
         """What was read quickly, and what the exact parser makes of the rest, in their order."""
         numbers = text.numbers(apart)
-        places = [
-            (before.lines + number + 1, text.offset + at, text.line(at))
+        lines = [
+            RawRecord(before.lines + number + 1, text.offset + at, text.line(at))
             for number, at in zip(numbers, apart, strict=True)
         ]
-        read = self._exact.read(numbers, places, before.records, text.count, room)
+        read = self._exact.read(numbers, lines, before.records, text.count, room)
         if not read.rejected:
             self._learned.clear()
         if read.rows.num_rows:
             found = set(numbers).difference(read.rejected)
-            rows = _interleaved(rows, read.rows, sorted(found), set(read.rejected))
-        return Parsed(rows, before.records + 1, text.count, read.rejected, read.errors)
+            rows = _interleave(rows, read.rows, sorted(found), set(read.rejected))
+        return ParsedBatch(rows, before.records + 1, text.count, read.rejected, read.errors)
 
-    def _explained(self, message: str, kept: _Kept, text: _Text) -> set[int]:
+    def _lines_blamed(self, message: str, kept: _KeptLines, text: _BlockLines) -> set[int]:
         """The lines that a failure of the quick parser may be about."""
         row, column = _ROW.search(message), _COLUMN.search(message)
         if row is None:
-            return self._suspected_values(text)
+            return self._suspect_values(text)
         # What follows a complete object is told as the next row's.
         told = int(row[1])
         found = {kept.origin(at) for at in (told - 1, told) if 0 <= at < kept.count}
-        name = self._names.get(column[1]) if column else _TORN
+        name = self._names.get(column[1]) if column else _NO_OBJECTS
         if name is None:
             return found
-        if name == _TORN and _TORN in self._learned:
-            return found.union(text.unless(_is_json))
+        if name == _NO_OBJECTS and _NO_OBJECTS in self._learned:
+            return found.union(text.lines_unless(_is_json))
         self._learned.add(name)
         return found.union(self._suspects(name, text))
 
-    def _suspected_values(self, text: _Text) -> set[int]:
+    def _suspect_values(self, text: _BlockLines) -> set[int]:
         """A number that does not fit is told without its place: look at every column."""
         found: set[int] = set()
         for name in self._suspect:
@@ -117,17 +119,17 @@ class Sieve:
                 found.update(suspects)
         return found
 
-    def _suspects(self, name: str, text: _Text) -> list[int]:
+    def _suspects(self, name: str, text: _BlockLines) -> list[int]:
         """Lines in which a column's value is not plainly sound."""
-        if name == _TORN:
-            return text.unless(_is_object)
+        if name == _NO_OBJECTS:
+            return text.lines_unless(_is_object)
         pattern = self._suspect.get(name)
         if pattern is None:
             return []
         return [text.start(found.start()) for found in pattern.finditer(text.data)]
 
 
-class _Text:
+class _BlockLines:
     """The lines of a block, each known by the position it begins at.
 
     Nothing here is done for every line: a block has thousands, and few of them are looked at.
@@ -151,7 +153,7 @@ class _Text:
     def line(self, start: int) -> bytes:
         return self.data[start : self._end(start)].removesuffix(b"\n")
 
-    def unless(self, sound: Callable[[bytes], bool]) -> list[int]:
+    def lines_unless(self, sound: Callable[[bytes], bool]) -> list[int]:
         """The lines that are not sound."""
         starts, at = [], 0
         for line in self.data.removesuffix(b"\n").split(b"\n"):
@@ -165,17 +167,17 @@ class _Text:
         pairs = pairwise([0, *starts])
         return list(accumulate(self.data.count(b"\n", *pair) for pair in pairs))
 
-    def without(self, apart: set[int]) -> _Kept:
+    def without(self, apart: set[int]) -> _KeptLines:
         """The text less some of its lines."""
         starts = sorted(apart)
         begins = [0, *map(self._end, starts)]
-        return _Kept(self.data, list(zip(begins, [*starts, len(self.data)], strict=True)))
+        return _KeptLines(self.data, list(zip(begins, [*starts, len(self.data)], strict=True)))
 
     def _end(self, start: int) -> int:
         return self.data.find(b"\n", start) + 1 or len(self.data)
 
 
-class _Kept:
+class _KeptLines:
     """Stretches of a text as one, and the way back."""
 
     def __init__(self, data: bytes, stretches: list[tuple[int, int]]) -> None:
@@ -200,7 +202,7 @@ class _Kept:
         return [0, *(found.end() for found in _LINE_END.finditer(data) if found.end() < len(data))]
 
 
-def _interleaved(
+def _interleave(
     quick: pa.RecordBatch, slow: pa.RecordBatch, numbers: list[int], rejected: set[int]
 ) -> pa.RecordBatch:
     """Rows of both parsers in the order of their lines; ``numbers`` are those of the slow one's."""
@@ -229,13 +231,13 @@ def _is_json(text: bytes) -> bool:
         return False
 
 
-def _suspect(name: str, kind: pa.DataType) -> re.Pattern[bytes]:
+def _suspect_pattern(name: str, kind: pa.DataType) -> re.Pattern[bytes]:
     """Finds the key with a value that is not plainly one of its type."""
     key = re.escape(json.dumps(name, ensure_ascii=False).encode())
-    return re.compile(rb"%b\s*:\s*(?!\s|%b|null)" % (key, _plain(kind)))
+    return re.compile(rb"%b\s*:\s*(?!\s|%b|null)" % (key, _plain_pattern(kind)))
 
 
-def _plain(kind: pa.DataType) -> bytes:
+def _plain_pattern(kind: pa.DataType) -> bytes:
     """How a value of the type is commonly spelled, short enough to fit for certain."""
     end = rb"\s*[,}]"
     if pa.types.is_integer(kind):

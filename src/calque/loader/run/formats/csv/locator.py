@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.loader.model.outcome import RowError
-from calque.loader.run.formats.blocks import Block
-from calque.loader.run.formats.csv.records import Dialect, Record
+from calque.loader.run.formats.delimited.blocks import Block
+from calque.loader.run.formats.delimited.dialect import Dialect, Record
 from calque.loader.run.formats.reader import Extent
-from calque.loader.run.formats.reject import Code, Misfit, cut, shown
+from calque.loader.run.formats.refusal import CellError, Code, shorten, show_bytes
 
 
-class Places(Protocol):
+class BlockRecords(Protocol):
     """The records of a block, by number, and its physical lines."""
 
     count: int
@@ -40,17 +40,17 @@ class Locator:
         self._before = before
         self._offset = block.offset
         self._file = file
-        self._places = _places(block, dialect)
-        self.count = self._places.count
-        self.lines = self._places.lines
+        self._records = _records_of(block, dialect)
+        self.count = self._records.count
+        self.lines = self._records.lines
 
     def record(self, index: int) -> Record:
         """A record by its number in the block."""
-        return self._places.record(index)
+        return self._records.record(index)
 
     def raw(self, index: int) -> bytes:
         """The bytes of a record without its delimiter."""
-        return self._places.raw(index)
+        return self._records.raw(index)
 
     def error(
         self,
@@ -68,32 +68,32 @@ class Locator:
         sound = field is not None and record.broken is None
         return RowError(
             file=self._file,
-            line=self._before.lines + self._places.line(index) + 1,
+            line=self._before.lines + self._records.line(index) + 1,
             record=self._before.records + index + 1,
             column=column,
-            character=self._places.character(index, field or 0) if sound else None,
+            character=self._records.character(index, field or 0) if sound else None,
             target_type=target_type,
-            value=cut(value),
+            value=shorten(value),
             code=code,
             message=message,
-            raw=shown(self._places.raw(index)),
+            raw=show_bytes(self._records.raw(index)),
             byte_offset=self._offset + record.start,
         )
 
-    def misfit(self, index: int, misfit: Misfit, field: int | None) -> RowError:
+    def cell_error(self, index: int, cell_error: CellError, field: int | None) -> RowError:
         """The error of a record with a cell that does not fit."""
         return self.error(
             index,
-            misfit.code,
-            misfit.message,
+            cell_error.code,
+            cell_error.message,
             field=field,
-            column=misfit.column,
-            target_type=misfit.target_type,
-            value=misfit.value,
+            column=cell_error.column,
+            target_type=cell_error.target_type,
+            value=cell_error.value,
         )
 
 
-class _Lines:
+class _LineRecords:
     """Every line is a record: no quotes, escapes, comments or blank lines. Quick."""
 
     def __init__(self, data: bytes, end: int, dialect: Dialect) -> None:
@@ -130,7 +130,7 @@ class _Lines:
         return len(raw[:start].decode("utf-8", "replace")) + 1
 
 
-class _Records:
+class _ExactRecords:
     """Records found one by one. Exact."""
 
     def __init__(self, data: bytes, dialect: Dialect) -> None:
@@ -163,13 +163,13 @@ class _Records:
         return len(self._data[record.start : start].decode("utf-8", "replace")) + 1
 
 
-def _places(block: Block, dialect: Dialect) -> Places:
+def _records_of(block: Block, dialect: Dialect) -> BlockRecords:
     data, end = block.data, block.end
     marks = (dialect.quote, dialect.escape, dialect.comment)
     if dialect.record_delimiter in (b"\n", b"\r") and not any(
         mark is not None and data.find(mark, 0, end) >= 0 for mark in marks
     ):
-        lines = _Lines(data, end, dialect)
+        lines = _LineRecords(data, end, dialect)
         if not lines.has_blank:
             return lines
-    return _Records(data[:end], dialect)
+    return _ExactRecords(data[:end], dialect)

@@ -15,28 +15,28 @@ from calque.loader.model.error_policy import ErrorMode
 from calque.loader.model.outcome import FileOutcome, RowError, Status
 from calque.loader.model.plan import WritePlan
 from calque.loader.request.error_policy import over_limit, skipped_message, status_of
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.cast.table_rows import Shaper
-from calque.loader.run.formats.reject import Misfit
-from calque.loader.run.task import PieceOutcome, TaskOutput
-from calque.loader.run.transform.read_rows import OUTCOME
-from calque.loader.run.writing.root import TableRoot
-from calque.loader.run.writing.writer import TaskWriter
+from calque.loader.run.formats.refusal import CellError
+from calque.loader.run.task_output import PieceOutcome, TaskOutput
+from calque.loader.run.transform.row_reader import OUTCOME
+from calque.loader.run.writing.table_root import TableRoot
+from calque.loader.run.writing.task_writer import TaskWriter
 
 FILE, ROW = "__calque_file", "__calque_row"
 
 
 @dataclass(slots=True)
-class _Progress:
+class _FileProgress:
     """What was seen of the file that is being written."""
 
     rows: int = 0
     errors: list[RowError] = field(default_factory=list)
-    misfits: int = 0
+    cell_errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRows:
+class RowWriter:
     """Runs in an executor: transformed rows in, a task's output out."""
 
     plan: WritePlan
@@ -62,17 +62,17 @@ class WriteRows:
 
     def cast_table(self, table: pa.Table) -> pa.Table:
         """Transformed rows as rows of the table; those that do not fit are left out."""
-        shaped = [self._shape(batch)[0] for batch in table.to_batches()]
+        cast = [self._cast(batch)[0] for batch in table.to_batches()]
         schema = self.plan.target.schema
-        batches = [batch.select(schema.names) for batch in shaped]
+        batches = [batch.select(schema.names) for batch in cast]
         return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
     def _pieces(
         self, batches: Iterable[pa.RecordBatch], writer: TaskWriter
     ) -> Iterator[PieceOutcome]:
-        progress, begun = _Progress(), False
+        progress, begun = _FileProgress(), False
         for batch in batches:
-            for part in _at_outcomes(batch):
+            for part in _split_at_outcomes(batch):
                 if not begun:
                     writer.begin(part.column(FILE)[0].as_py())
                     begun = True
@@ -80,41 +80,43 @@ class WriteRows:
                 if packed is None:
                     self._add(part, writer, progress)
                     continue
-                yield self._ended(pickle.loads(packed), writer, progress)
-                progress, begun = _Progress(), False
+                yield self._end_piece(pickle.loads(packed), writer, progress)
+                progress, begun = _FileProgress(), False
 
-    def _add(self, part: pa.RecordBatch, writer: TaskWriter, progress: _Progress) -> None:
-        rows, misfits = self._shape(part)
+    def _add(self, part: pa.RecordBatch, writer: TaskWriter, progress: _FileProgress) -> None:
+        rows, cell_errors = self._cast(part)
         location = part.column(FILE)[0].as_py()
         numbers = part.column(ROW)
-        for misfit in misfits:
-            progress.misfits += 1
+        for error in cell_errors:
+            progress.cell_errors += 1
             if len(progress.errors) < self.plan.keep_errors:
-                progress.errors.append(_error(misfit, location, numbers[misfit.row].as_py()))
+                progress.errors.append(error.at(location, numbers[error.row].as_py()))
         progress.rows += rows.num_rows
         if not self.plan.validate_only:
             writer.add(rows)
 
-    def _shape(self, part: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[Misfit, ...]]:
+    def _cast(self, part: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellError, ...]]:
         transformation = self.plan.transformation
         assert transformation is not None
         given = {name: f"v{index}" for index, name in enumerate(transformation.columns)}
         schema = self.plan.target.schema
         columns = [part.column(given[name]) if name in given else None for name in schema.names]
-        shaper = Shaper(schema, CastRules.of(self.plan.format))
-        shaped = shaper.shape(columns, part.num_rows)
-        return shaped.rows, shaped.misfits
+        caster = RowCaster(schema, CastRules.of(self.plan.format))
+        cast = caster.cast(columns, part.num_rows)
+        return cast.rows, cast.cell_errors
 
-    def _ended(self, piece: PieceOutcome, writer: TaskWriter, progress: _Progress) -> PieceOutcome:
-        outcome = self._judged(piece, progress)
+    def _end_piece(
+        self, piece: PieceOutcome, writer: TaskWriter, progress: _FileProgress
+    ) -> PieceOutcome:
+        outcome = self._judge(piece, progress)
         if outcome.status in (Status.FAILED, Status.CHANGED):
             writer.discard()
             return replace(piece, outcome=outcome)
         return replace(piece, outcome=outcome, data_files=writer.keep())
 
-    def _judged(self, piece: PieceOutcome, progress: _Progress) -> FileOutcome:
+    def _judge(self, piece: PieceOutcome, progress: _FileProgress) -> FileOutcome:
         read, policy = piece.outcome, self.plan.on_error
-        errors = read.error_count + progress.misfits
+        errors = read.error_count + progress.cell_errors
         kept = (*read.errors, *progress.errors)[: self.plan.keep_errors]
         told = replace(read, error_count=errors, errors=kept)
         if read.status is not Status.LOADED:
@@ -130,7 +132,7 @@ class WriteRows:
         )
 
 
-def _at_outcomes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _split_at_outcomes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """A batch cut so that a row that carries an outcome stands alone."""
     start = 0
     for index in pc.indices_nonzero(pc.is_valid(batch.column(OUTCOME))).to_pylist():
@@ -140,18 +142,3 @@ def _at_outcomes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         start = index + 1
     if start < batch.num_rows:
         yield batch.slice(start)
-
-
-def _error(misfit: Misfit, location: str, row: int) -> RowError:
-    return RowError(
-        file=location,
-        line=0,
-        record=row,
-        column=misfit.column,
-        character=None,
-        target_type=misfit.target_type,
-        value=misfit.value,
-        code=misfit.code,
-        message=misfit.message,
-        raw=None,
-    )

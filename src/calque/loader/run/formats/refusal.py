@@ -36,7 +36,7 @@ class Code(StrEnum):
     EXPRESSION = "EXPRESSION"
 
 
-class Misfit(NamedTuple):
+class CellError(NamedTuple):
     """A cell that does not fit its column: the row in its batch, the value, and the reason."""
 
     row: int
@@ -45,6 +45,31 @@ class Misfit(NamedTuple):
     value: str | None
     code: Code
     message: str
+
+    def at(
+        self,
+        file: str,
+        record: int,
+        *,
+        line: int = 0,
+        character: int | None = None,
+        raw: str | None = None,
+        byte_offset: int | None = None,
+    ) -> RowError:
+        """The error of the cell's row; formats without lines tell the record's number alone."""
+        return RowError(
+            file=file,
+            line=line,
+            record=record,
+            column=self.column,
+            character=character,
+            target_type=self.target_type,
+            value=shorten(self.value),
+            code=self.code,
+            message=self.message,
+            raw=raw,
+            byte_offset=byte_offset,
+        )
 
 
 class FileRefused(DataError):
@@ -77,17 +102,17 @@ class FileRefused(DataError):
             value=None,
             code=code,
             message=message,
-            raw=shown(raw) if raw is not None else None,
+            raw=show_bytes(raw) if raw is not None else None,
             byte_offset=byte_offset,
         )
         return refused
 
 
-def shown(raw: bytes) -> str:
+def show_bytes(raw: bytes) -> str:
     """Bytes of a record as they may be shown: cut, and never failing on their encoding."""
     return raw[:RAW_CUT].decode("utf-8", "backslashreplace")
 
 
-def cut(value: str | None) -> str | None:
+def shorten(value: str | None) -> str | None:
     """A value as it may be kept in a report."""
     return value if value is None or len(value) <= VALUE_CUT else value[:VALUE_CUT] + "…"

@@ -9,24 +9,24 @@ import pyarrow as pa
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.plan import WritePlan
 from calque.loader.run.writing import partition
-from calque.loader.run.writing.output import Output
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.data_file_writer import DataFileWriter
+from calque.loader.run.writing.table_root import TableRoot
 from calque.values import MIB
 
 HELD_BYTES = 64 * MIB
-"""Rows of a staged file are held back until it ended well; a bigger one gets its own outputs."""
+"""Rows of a staged file are held back until it ended well; a bigger one gets its own writers."""
 PENDING_BYTES = 192 * MIB
 """Over all partitions; beyond it the largest is written out."""
 
 
-class Outputs:
+class PartitionWriters:
     """Open data files, one for each partition."""
 
     def __init__(self, plan: WritePlan, root: TableRoot, names: _Names) -> None:
         self._plan = plan
         self._root = root
         self._names = names
-        self._open: dict[partition.Key, Output] = {}
+        self._open: dict[partition.Key, DataFileWriter] = {}
         self.closed: list[DataFile] = []
         self._schema = file_schema(plan)
         self._columns = plan.target.partition_columns
@@ -37,42 +37,42 @@ class Outputs:
 
     def split(self, batch: pa.RecordBatch) -> list[tuple[partition.Key, pa.RecordBatch]]:
         """The rows by partition. Raises DataError for rows that have none; nothing is written."""
-        return list(partition.split(batch, self._columns, keeps_empty=self._keeps_empty))
+        return list(partition.split_rows(batch, self._columns, keeps_empty=self._keeps_empty))
 
     def put(self, location: str, parts: list[tuple[partition.Key, pa.RecordBatch]]) -> None:
         for key, rows in parts:
-            output = self._open.get(key) or self._new(key)
-            output.add(location, rows.select(self._schema.names))
-            if output.written >= self._plan.target_file_bytes:
+            writer = self._open.get(key) or self._open_writer(key)
+            writer.add(location, rows.select(self._schema.names))
+            if writer.written_bytes >= self._plan.target_file_bytes:
                 self.closed.append(self._open.pop(key).close())
-        self._relieve()
+        self._flush_largest()
 
     def finish(self) -> list[DataFile]:
         """Close every file that is open."""
         while self._open:
-            _, output = self._open.popitem()
-            self.closed.append(output.close())
+            _, writer = self._open.popitem()
+            self.closed.append(writer.close())
         return self.closed
 
     def abandon(self) -> None:
         """Drop what is open and remove what was finished."""
-        for output in self._open.values():
-            output.abandon()
+        for writer in self._open.values():
+            writer.abandon()
         for file in self.closed:
             self._root.delete(file.path)
         self._open, self.closed = {}, []
 
-    def _relieve(self) -> None:
-        pending = sum(output.pending_bytes for output in self._open.values())
+    def _flush_largest(self) -> None:
+        pending = sum(writer.pending_bytes for writer in self._open.values())
         if pending > PENDING_BYTES:
-            max(self._open.values(), key=lambda output: output.pending_bytes).flush()
+            max(self._open.values(), key=lambda writer: writer.pending_bytes).flush()
 
-    def _new(self, key: partition.Key) -> Output:
-        folder = partition.folder(self._columns, key)
+    def _open_writer(self, key: partition.Key) -> DataFileWriter:
+        folder = partition.folder_of(self._columns, key)
         path = f"{self._plan.data_prefix}{folder}{self._names.next()}"
         values: Mapping[str, str | None] = dict(zip(self._columns, key, strict=True))
-        self._open[key] = output = Output(self._root, path, self._schema, values)
-        return output
+        self._open[key] = writer = DataFileWriter(self._root, path, self._schema, values)
+        return writer
 
 
 class TaskWriter:
@@ -82,8 +82,8 @@ class TaskWriter:
         self._plan = plan
         self._root = root
         self._names = _Names(plan, task, attempt)
-        self._shared = Outputs(plan, root, self._names)
-        self._own: Outputs | None = None
+        self._shared = PartitionWriters(plan, root, self._names)
+        self._own: PartitionWriters | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._location = ""
@@ -91,7 +91,7 @@ class TaskWriter:
     def begin(self, location: str, *, apart: bool = False) -> None:
         """A staged file follows; ``apart``: a part of one, which never shares a data file."""
         self._location = location
-        self._own = Outputs(self._plan, self._root, self._names) if apart else None
+        self._own = PartitionWriters(self._plan, self._root, self._names) if apart else None
 
     def add(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
@@ -102,7 +102,7 @@ class TaskWriter:
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes > HELD_BYTES:
-            self._own = Outputs(self._plan, self._root, self._names)
+            self._own = PartitionWriters(self._plan, self._root, self._names)
             self._release(self._own)
 
     def keep(self) -> tuple[DataFile, ...]:
@@ -124,7 +124,7 @@ class TaskWriter:
             self._own.abandon()
             self._own = None
 
-    def adopt_name(self) -> str:
+    def next_path(self) -> str:
         """The path of a data file that is made by copying."""
         return f"{self._plan.data_prefix}{self._names.next()}"
 
@@ -141,10 +141,10 @@ class TaskWriter:
         self.discard()
         self._shared.abandon()
 
-    def _release(self, outputs: Outputs) -> None:
+    def _release(self, writers: PartitionWriters) -> None:
         # All are split before the first is put: of a file that fails no row may be shared.
-        for parts in [outputs.split(batch) for batch in self._held]:
-            outputs.put(self._location, parts)
+        for parts in [writers.split(batch) for batch in self._held]:
+            writers.put(self._location, parts)
         self._held, self._held_bytes = [], 0
 
 

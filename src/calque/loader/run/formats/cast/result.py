@@ -1,4 +1,4 @@
-"""A column with refused cells, and how single bad cells are found in a column."""
+"""What a cast gives: a column with refused cells, and how single bad cells are found in it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.loader.run.formats.reject import Code
+from calque.loader.run.formats.refusal import Code
 
 
-class Refusal(NamedTuple):
+class RefusedCell(NamedTuple):
     """One refused cell of a column."""
 
     row: int
@@ -22,29 +22,28 @@ class Refusal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CastResult:
     """A cast column. Refused cells are null in ``values`` and listed, in row order."""
 
     values: pa.Array
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedCell, ...] = ()
 
 
-_DIGITS_ALIKE = bytes.maketrans(b"123456789.E", b"0000000000e")
 Cast = Callable[[pa.Array], pa.Array]
 
 
-def refuse(values: pa.Array, target: pa.DataType, code: Code, message: str) -> Cells:
+def refuse_all(values: pa.Array, target: pa.DataType, code: Code, message: str) -> CastResult:
     """Every cell that is not null is refused for one reason."""
     rows = [row for row in range(len(values)) if values[row].is_valid]
-    refused = tuple(Refusal(row, shown(values[row]), code, message) for row in rows)
-    return Cells(pa.nulls(len(values), target), refused)
+    refused = tuple(RefusedCell(row, show_cell(values[row]), code, message) for row in rows)
+    return CastResult(pa.nulls(len(values), target), refused)
 
 
-def salvage(values: pa.Array, target: pa.DataType, cast: Cast, code: Code, why: str) -> Cells:
+def salvage(values: pa.Array, target: pa.DataType, cast: Cast, code: Code, why: str) -> CastResult:
     """Cast what can be cast; find the rest by halving the column."""
     rows = list(failing_rows(values, cast))
-    refused = tuple(Refusal(row, shown(values[row]), code, why) for row in rows)
-    return Cells(cast(without(values, rows)), refused)
+    refused = tuple(RefusedCell(row, show_cell(values[row]), code, why) for row in rows)
+    return CastResult(cast(without(values, rows)), refused)
 
 
 def failing_rows(values: pa.Array, cast: Cast, offset: int = 0) -> Iterator[int]:
@@ -82,53 +81,12 @@ def where_false(mask: pa.Array) -> list[int]:
     return rows
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece; one that is in one piece already is not copied."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def is_beyond(column: pa.ChunkedArray) -> bool:
-    """Whether pyarrow let a number through that its column cannot hold.
-
-    It makes infinity of a float that is too large, and checks the digits of a decimal before it
-    moves the point.
-    """
-    if pa.types.is_floating(column.type):
-        return bool(pc.any(pc.is_inf(column)).as_py())
-    if pa.types.is_struct(column.type):
-        return any(is_beyond(part) for part in column.flatten())
-    if pa.types.is_list(column.type):
-        return is_beyond(pa.chunked_array([pc.list_flatten(column)]))
-    if not pa.types.is_decimal(column.type):
-        return False
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        return True
-    return False
-
-
-def has_decimals(kind: pa.DataType) -> bool:
-    """Whether a type is a decimal, or holds one."""
-    if pa.types.is_nested(kind):
-        return any(has_decimals(kind.field(index).type) for index in range(kind.num_fields))
-    return bool(pa.types.is_decimal(kind))
-
-
-def misleading(data: bytes) -> Iterator[int]:
-    """Where numbers stand that pyarrow, as decimals, may get wrong without a word.
-
-    It reads beyond its own memory on 1e-999999999, and wraps around where digits are more than 38.
-    """
-    alike = data.translate(_DIGITS_ALIKE)
-    for mark in (b"0" * 39, b"0e-"):
-        at = alike.find(mark)
-        while at >= 0:
-            yield at
-            at = alike.find(mark, at + len(mark))
-
-
-def shown(cell: pa.Scalar) -> str | None:
+def show_cell(cell: pa.Scalar) -> str | None:
     """A cell as text, whole: a report cuts it, the rescue column does not."""
     try:
         value = cell.as_py()

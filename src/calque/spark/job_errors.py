@@ -1,14 +1,17 @@
-"""Errors of Spark in our own words: what was raised inside a task is found again by its text."""
+"""Errors of Spark jobs in our own words: what a task or an expression raised, found by its text.
+
+The JVM hands over text alone, whatever was raised in an executor: so the text is searched, first
+for an error of ours, then for what happens to worker processes, then for Spark's named conditions.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from calque import errors
 from calque.errors import CalqueError, ConfigInvalid, DataError, StatementInvalid, Unavailable
-from calque.spark.errors import in_our_words, is_of_spark
+from calque.spark.errors import map_errors, translate_error
 
 _RAISED = re.compile(r"calque\.(?:[a-z_]+\.)*(\w+): (.*)")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] (.*)")
@@ -37,38 +40,30 @@ class ExpressionFailed(DataError):
     task: int | None = None
 
 
-@contextmanager
-def mapped() -> Iterator[None]:
-    """Raise what Spark raised as an error of calque."""
-    try:
-        yield
-    except CalqueError:
-        raise
-    except Exception as error:
-        if not is_of_spark(error):
-            raise
-        raise translate(error) from error
+def map_job_errors() -> AbstractContextManager[None]:
+    """Raise what a Spark job raised as an error of calque."""
+    return map_errors(translate_job_error)
 
 
-def translate(error: Exception) -> CalqueError:
+def translate_job_error(error: Exception) -> CalqueError:
     """The error of a Spark job, by what its text says of the cause."""
     text = str(error)
     raised = _RAISED.search(text)
     kind = getattr(errors, raised.group(1), None) if raised else None
     if raised and isinstance(kind, type) and issubclass(kind, CalqueError):
         return kind(raised.group(2).strip(), hint="It was raised inside a Spark task.")
-    worker = _of_worker(text)
+    worker = _worker_error(text)
     if worker is not None:
         return worker
     condition = _CONDITION.search(text)
     if condition is not None:
-        found = _of_condition(condition.group(1), condition.group(2), text)
+        found = _condition_error(condition.group(1), condition.group(2), text)
         if found is not None:
             return found
-    return in_our_words(error)
+    return translate_error(error)
 
 
-def _of_worker(text: str) -> CalqueError | None:
+def _worker_error(text: str) -> CalqueError | None:
     """What went wrong with the processes that run tasks, whatever they ran."""
     lacking = _LACKING.search(text)
     if lacking is not None:
@@ -91,7 +86,7 @@ def _of_worker(text: str) -> CalqueError | None:
     return None
 
 
-def _of_condition(name: str, message: str, text: str) -> CalqueError | None:
+def _condition_error(name: str, message: str, text: str) -> CalqueError | None:
     state = _STATE.search(text)
     told = _STATE.sub("", message).strip()
     # Class 22 of SQL states are values that an expression cannot take.

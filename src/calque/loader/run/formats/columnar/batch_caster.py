@@ -8,8 +8,8 @@ from typing import Literal
 import pyarrow as pa
 
 from calque.loader.model.outcome import RowError
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.cast.table_rows import Shaper
 from calque.loader.run.formats.column_map import (
     ColumnMap,
     map_columns,
@@ -17,11 +17,11 @@ from calque.loader.run.formats.column_map import (
     require,
     with_extra,
 )
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused, Misfit
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import CellError, Code, FileRefused
 
 
-class Columnar:
+class BatchCaster:
     """Batches of a file with a schema become rows of the table."""
 
     def __init__(
@@ -41,15 +41,15 @@ class Columnar:
         if missing == "error" and not spec.columns:
             refuse_missing(self._mapped, file)
         require(self._mapped, file)
-        self._shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue, extra)
+        self._caster = RowCaster(spec.schema, CastRules.of(spec.format), spec.rescue, extra)
         self._room = spec.keep_errors
 
     @property
-    def wanted(self) -> list[str]:
+    def wanted_columns(self) -> list[str]:
         """The columns of the file that are read."""
         return [self._names[source] for source in self._mapped.sources if source is not None]
 
-    def parsed(self, batch: pa.RecordBatch, extent: Extent) -> Parsed:
+    def parse(self, batch: pa.RecordBatch, extent: Extent) -> ParsedBatch:
         """A batch of the wanted columns as rows; ``extent`` moves on.
 
         Raises ArrowInvalid for a damaged one: the libraries hand on text that is no UTF-8 and
@@ -57,13 +57,13 @@ class Columnar:
         """
         batch.validate(full=True)
         columns = columns_of(batch, self._mapped, self._names)
-        shaped = self._shaper.shape(columns, batch.num_rows)
-        errors = row_errors(self._file, shaped.misfits[: self._room], extent.records)
+        cast = self._caster.cast(columns, batch.num_rows)
+        errors = row_errors(self._file, cast.cell_errors[: self._room], extent.records)
         self._room -= len(errors)
         first = extent.records + 1
         extent.records += batch.num_rows
-        rejected = tuple(misfit.row for misfit in shaped.misfits)
-        return Parsed(shaped.rows, first, batch.num_rows, rejected, errors)
+        rejected = tuple(cell_error.row for cell_error in cast.cell_errors)
+        return ParsedBatch(cast.rows, first, batch.num_rows, rejected, errors)
 
     def _check_width(self, found: int) -> None:
         if found == self._mapped.width:
@@ -83,20 +83,6 @@ def columns_of(
     return [None if source is None else batch.column(names[source]) for source in mapped.sources]
 
 
-def row_errors(file: str, misfits: Sequence[Misfit], before: int) -> tuple[RowError, ...]:
+def row_errors(file: str, errors: Sequence[CellError], before: int) -> tuple[RowError, ...]:
     """Errors of a format without lines: the record number says where."""
-    return tuple(
-        RowError(
-            file=file,
-            line=0,
-            record=before + misfit.row + 1,
-            column=misfit.column,
-            character=None,
-            target_type=misfit.target_type,
-            value=misfit.value,
-            code=misfit.code,
-            message=misfit.message,
-            raw=None,
-        )
-        for misfit in misfits
-    )
+    return tuple(error.at(file, before + error.row + 1) for error in errors)

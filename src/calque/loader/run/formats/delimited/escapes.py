@@ -41,7 +41,7 @@ _CODES = rb"x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|"
 Unescape = Callable[[bytes], bytes]
 
 
-def escaped(style: EscapeStyle) -> bytes:
+def escaped_pattern(style: EscapeStyle) -> bytes:
     """What an escape takes the meaning from: one byte, or a line end of two.
 
     Hive cuts its files into lines before it looks for escapes.

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.plan import EscapeStyle
-from calque.loader.run.formats.csv.escapes import Unescape, escaped, unescaper
-from calque.loader.run.formats.reject import Code
+from calque.loader.run.formats.delimited.escapes import Unescape, escaped_pattern, unescaper
+from calque.loader.run.formats.refusal import Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +91,30 @@ class Dialect:
         if self.quote is None:
             return bare
         return (
-            rb"(?:" + self._quoted + bare + rb"|(?!" + re.escape(self.quote) + rb")" + bare + rb")"
+            rb"(?:"
+            + self._quoted_field
+            + bare
+            + rb"|(?!"
+            + re.escape(self.quote)
+            + rb")"
+            + bare
+            + rb")"
         )
 
     def _bare(self, escape: bytes | None) -> bytes:
         """What stands before the next delimiter or record end, escaped ones passed over."""
         ends = rb"\r\n" if self.record_delimiter == b"\n" else _first(self.record_delimiter)
         stops = [re.escape(self.delimiter), self.end]
-        return self._unrolled(_first(self.delimiter) + ends, stops, escape)
+        return self._unroll(_first(self.delimiter) + ends, stops, escape)
 
     @cached_property
-    def _quoted(self) -> bytes:
+    def _quoted_field(self) -> bytes:
         assert self.quote is not None
         quote = re.escape(self.quote)
-        inside = self._unrolled(_first(self.quote), [quote], self.escape, kept=quote + quote)
+        inside = self._unroll(_first(self.quote), [quote], self.escape, kept=quote + quote)
         return quote + inside + quote + rb"(?!" + quote + rb")"
 
-    def _unrolled(
+    def _unroll(
         self, first: bytes, stops: list[bytes], escape: bytes | None, kept: bytes | None = None
     ) -> bytes:
         """Everything up to one of ``stops``, whose first bytes are the class ``first``.
@@ -118,7 +125,7 @@ class Dialect:
         passes = [kept] if kept else []
         if escape:
             first += _first(escape)
-            passed = re.escape(escape) + escaped(self.escape_style)
+            passed = re.escape(escape) + escaped_pattern(self.escape_style)
             passes.append(passed)
             stops = [*stops, passed]
         passes.append(rb"(?!" + rb"|".join(stops) + rb")[" + first + rb"]")
@@ -136,7 +143,7 @@ class Dialect:
         if self.quote is None:
             return re.compile(rb"(?P<bare>" + self._field + rb")", re.DOTALL)
         return re.compile(
-            rb"(?P<quoted>" + self._quoted + rb")(?P<junk>" + self._bare(None) + rb")"
+            rb"(?P<quoted>" + self._quoted_field + rb")(?P<junk>" + self._bare(None) + rb")"
             rb"|(?P<bare>" + self._field + rb")",
             re.DOTALL,
         )
@@ -181,7 +188,7 @@ class Dialect:
             elif not final and match.group("end") is None:  # an escaped line end is none
                 return
             else:
-                record = self._checked(data, start, match.end())
+                record = self._check_quotes(data, start, match.end())
             if not self._is_skipped(data, record):
                 yield record
             start = record.end
@@ -208,7 +215,7 @@ class Dialect:
         newline = b"\r" if self.record_delimiter == b"\r" else b"\n"
         return data.count(newline, start, end)
 
-    def _checked(self, data: bytes, start: int, end: int) -> Record:
+    def _check_quotes(self, data: bytes, start: int, end: int) -> Record:
         record = Record(start, end)
         if self.quote is None or data.find(self.quote, start, end) < 0:
             return record
@@ -260,11 +267,11 @@ class Dialect:
             return False
         if self.quote is not None and data.find(self.quote, 0, end) >= 0:
             return True
-        found = self._marked.findall(data, 0, end) if self._marked else ()
+        found = self._marker_pattern.findall(data, 0, end) if self._marker_pattern else ()
         return data.count(self.escape, 0, end) != len(found)
 
     @cached_property
-    def _marked(self) -> re.Pattern[bytes] | None:
+    def _marker_pattern(self) -> re.Pattern[bytes] | None:
         """Fields that are a marker of NULL with one escape."""
         marks = [mark for mark in self.markers if self.escape and mark.count(self.escape) == 1]
         if not marks:

@@ -19,7 +19,7 @@ from calque.loader.model.file_formats import CsvFormat
 from calque.loader.run.formats.cast.rules import CastRules
 from calque.loader.run.formats.cast.text import cast_text
 from calque.loader.run.formats.csv.reader import CsvReader
-from calque.loader.run.formats.csv.records import Dialect
+from calque.loader.run.formats.delimited.dialect import Dialect
 from calque.loader.run.formats.reader import ReadSpec
 from calque.loader.run.formats.staged_source import Source
 from calque.values import KIB
@@ -69,7 +69,7 @@ class Head:
         ]
 
 
-def marked_encoding(source: Source) -> str | None:
+def encoding_by_mark(source: Source) -> str | None:
     """The encoding that a byte order mark tells; None where there is none, or UTF-8's."""
     head = source.head(4)
     return next((name for mark, name in _MARKS if head.startswith(mark)), None)
@@ -80,11 +80,11 @@ def read_head(source: Source, format: CsvFormat) -> Head | None:
     reader = CsvReader(
         source, ReadSpec(format=replace(format, parse_header=False), schema=pa.schema([]))
     )
-    feed, dialect, _ = reader.prologue()
+    buffer, dialect, _ = reader.prologue()
     if dialect is None:
         return None
-    feed.fill(_HEAD)
-    data, whole = feed.data, feed.ended
+    buffer.fill(_HEAD)
+    data, whole = buffer.data, buffer.ended
     if not whole:  # to the last line end, lest a record be taken for a short one
         data = data[: data.rfind(dialect.record_delimiter) + 1] or data
     return Head(source.location, data, whole, dialect.record_delimiter) if data else None
@@ -100,10 +100,10 @@ def recognise_delimiter(heads: Sequence[Head], format: CsvFormat) -> str:
     met = [one for one, widths in found.items() if max(widths, default=1) > 1]
     if len(met) < 2:
         return met[0] if met else format.field_delimiter
-    even = [one for one in met if _share(found[one]) >= 0.9]
+    even = [one for one in met if _usual_share(found[one]) >= 0.9]
     if len(even) == 1:
         return even[0]
-    most = [one for one in met if _share(found[one]) > 0.5]
+    most = [one for one in met if _usual_share(found[one]) > 0.5]
     if not even and len(most) == 1:
         return most[0]
     names = " or ".join(repr(one) for one in even or met)
@@ -117,7 +117,7 @@ def _widths(heads: Sequence[Head], format: CsvFormat) -> Counter[int]:
     return Counter(len(row) for head in heads for row in head.rows(format))
 
 
-def _share(widths: Counter[int]) -> float:
+def _usual_share(widths: Counter[int]) -> float:
     """How many of the records have the usual number of fields; 0 where that is a single one."""
     (width, count), total = widths.most_common(1)[0], widths.total()
     return count / total if width > 1 else 0.0
@@ -141,7 +141,7 @@ def recognise_header(heads: Sequence[Head], format: CsvFormat, columns: Sequence
     files = [rows for head in heads if (rows := head.rows(format))]
     if not files:
         return True
-    votes = set(_votes(files, format, columns))
+    votes = set(_header_votes(files, format, columns))
     if len(votes) == 1:
         return votes.pop()
     first = format.field_delimiter.join(files[0][0])
@@ -152,31 +152,35 @@ def recognise_header(heads: Sequence[Head], format: CsvFormat, columns: Sequence
     )
 
 
-def _votes(files: Sequence[Rows], format: CsvFormat, columns: Sequence[str]) -> Iterator[bool]:
+def _header_votes(
+    files: Sequence[Rows], format: CsvFormat, columns: Sequence[str]
+) -> Iterator[bool]:
     """What each piece of evidence says; nothing where there is none."""
     known = {name.casefold() for name in columns}
     firsts = [[field.strip() for field in rows[0]] for rows in files]
-    if known and all(_names(first) and set(map(str.casefold, first)) & known for first in firsts):
+    if known and all(
+        _can_be_names(first) and set(map(str.casefold, first)) & known for first in firsts
+    ):
         yield True
         return
     rules = CastRules.of(format)
     empty = {"", *format.null_if}
     for rows in files:
-        yield from _vote(rows, rules, empty)
-    if len(files) > 1 and all(first == firsts[0] for first in firsts) and _names(firsts[0]):
+        yield from _votes_of_file(rows, rules, empty)
+    if len(files) > 1 and all(first == firsts[0] for first in firsts) and _can_be_names(firsts[0]):
         again = any(list(row) == files[0][0] for rows in files for row in rows[1:])
         if not again:
             yield True
 
 
-def _vote(rows: Rows, rules: CastRules, empty: set[str]) -> Iterator[bool]:
+def _votes_of_file(rows: Rows, rules: CastRules, empty: set[str]) -> Iterator[bool]:
     """A first field that has not the type of its column speaks for names, one that has against."""
     first, rest = rows[0], rows[1:]
     if not rest:
         if any(_type_of([field], rules) for field in first if field not in empty):
             yield False  # nobody names a column 1 or 2026-01-01
         return
-    named = _names(first)
+    named = _can_be_names(first)
     for index, field in enumerate(first):
         column = [row[index] for row in rest if index < len(row) and row[index] not in empty]
         kind = _type_of(column, rules) if column else None
@@ -197,7 +201,7 @@ def _is_all(texts: Sequence[str], kind: pa.DataType, rules: CastRules) -> bool:
     return not cast_text(pa.array(texts, pa.string()), kind, rules).refused
 
 
-def _names(fields: Sequence[str]) -> bool:
+def _can_be_names(fields: Sequence[str]) -> bool:
     """Whether these could name columns: none empty, none twice."""
     folded = [field.strip().casefold() for field in fields]
     return all(folded) and len(set(folded)) == len(folded)

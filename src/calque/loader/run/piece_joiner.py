@@ -12,12 +12,12 @@ from calque.loader.model.error_policy import ErrorMode
 from calque.loader.model.outcome import FileOutcome, RowError, Status, TaskResult
 from calque.loader.model.plan import WritePlan
 from calque.loader.request.error_policy import over_limit, skipped_message, status_of
-from calque.loader.run.formats.reader import moved
-from calque.loader.run.task import PieceOutcome, TaskOutput
+from calque.loader.run.formats.reader import shift_error
+from calque.loader.run.task_output import PieceOutcome, TaskOutput
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class MisalignedPiece:
     """A piece that does not begin where the one before it ends: its cut fell inside quotes."""
 
     location: str
@@ -26,14 +26,14 @@ class Torn:
     """Where the piece before it ends, and so where its first record begins."""
 
 
-class Joiner:
+class PieceJoiner:
     """Takes task outputs in any order; gives results once every piece of a file is in."""
 
     def __init__(self, plan: WritePlan, counts: dict[str, int]) -> None:
         self._plan = plan
         self._counts = counts
         self._waiting: dict[str, dict[int, PieceOutcome]] = {}
-        self.torn: list[Torn] = []
+        self.misaligned: list[MisalignedPiece] = []
         """Pieces that must be read again; what they bring is added as that of the others."""
 
     def add(self, output: TaskOutput) -> TaskResult:
@@ -47,7 +47,7 @@ class Joiner:
                 outcomes.append(piece.outcome)
                 continue
             held = self._waiting.setdefault(location, {})
-            held[piece.share.offset] = piece
+            held[piece.join_info.offset] = piece
             if len(held) == self._counts[location]:
                 self._join(self._waiting.pop(location), files, outcomes)
         return TaskResult(tuple(files), tuple(outcomes))
@@ -59,21 +59,21 @@ class Joiner:
         outcomes: list[FileOutcome],
     ) -> None:
         pieces = [held[offset] for offset in sorted(held)]
-        failed = _failed(pieces)
-        torn = _torn(pieces) if failed is None else []
-        if torn:
-            self._waiting[torn[0].location] = held
-            for one in torn:
+        failed = _first_failed(pieces)
+        misaligned = _misaligned_pieces(pieces) if failed is None else []
+        if misaligned:
+            self._waiting[misaligned[0].location] = held
+            for one in misaligned:
                 del held[one.offset]
-            self.torn += torn
+            self.misaligned += misaligned
             return
-        outcome = _joined(pieces, self._plan, failed)
+        outcome = _join_outcomes(pieces, self._plan, failed)
         outcomes.append(outcome)
         if outcome.rows_loaded:
             files.extend(file for piece in pieces for file in piece.data_files)
 
 
-def _failed(pieces: Sequence[PieceOutcome]) -> PieceOutcome | None:
+def _first_failed(pieces: Sequence[PieceOutcome]) -> PieceOutcome | None:
     """The first piece that failed, if every cut before it fell between records.
 
     A piece that begins inside of quotes fails for no reason of the file's.
@@ -81,12 +81,12 @@ def _failed(pieces: Sequence[PieceOutcome]) -> PieceOutcome | None:
     for left, right in zip(pieces, [*pieces[1:], None], strict=True):
         if left.outcome.message is not None:
             return left
-        if right is None or left.share.extent.end != right.share.extent.start:
+        if right is None or left.join_info.extent.end != right.join_info.extent.start:
             return None
     return None
 
 
-def _torn(pieces: Sequence[PieceOutcome]) -> list[Torn]:
+def _misaligned_pieces(pieces: Sequence[PieceOutcome]) -> list[MisalignedPiece]:
     """Pieces that do not begin where the one before them ends.
 
     Of the first it is certain where it begins; of the others likely, since a reader that began
@@ -94,21 +94,22 @@ def _torn(pieces: Sequence[PieceOutcome]) -> list[Torn]:
     again: every round sets at least one right for good.
     """
     return [
-        Torn(right.outcome.location, right.share.offset, left.share.extent.end)
+        MisalignedPiece(right.outcome.location, right.join_info.offset, left.join_info.extent.end)
         for left, right in pairwise(pieces)
-        if left.outcome.message is None and left.share.extent.end != right.share.extent.start
+        if left.outcome.message is None
+        and left.join_info.extent.end != right.join_info.extent.start
     ]
 
 
-def _joined(
+def _join_outcomes(
     pieces: Sequence[PieceOutcome], plan: WritePlan, failed: PieceOutcome | None
 ) -> FileOutcome:
     errors: list[RowError] = []
     lines = records = 0
     for piece in pieces:
-        errors += [moved(error, lines, records) for error in piece.outcome.errors]
-        lines += piece.share.extent.lines
-        records += piece.share.extent.records
+        errors += [shift_error(error, lines, records) for error in piece.outcome.errors]
+        lines += piece.join_info.extent.lines
+        records += piece.join_info.extent.records
     count = sum(piece.outcome.error_count for piece in pieces)
     parsed = sum(piece.outcome.rows_parsed for piece in pieces)
     policy = plan.on_error
@@ -120,19 +121,19 @@ def _joined(
         message = skipped_message(policy, count)
     return FileOutcome(
         location=pieces[0].outcome.location,
-        status=_status(parsed, count, loaded, failed, lost=lost),
+        status=_status_of(parsed, count, loaded, failed, lost=lost),
         rows_parsed=parsed,
         rows_loaded=loaded,
         error_count=count,
         errors=tuple(errors[: plan.keep_errors]),
         bytes=sum(piece.outcome.bytes for piece in pieces),
         seconds=sum(piece.outcome.seconds for piece in pieces),
-        content_hash=_hash(pieces),
+        content_hash=_hash_of(pieces),
         message=message,
     )
 
 
-def _status(
+def _status_of(
     parsed: int, errors: int, loaded: int, failed: PieceOutcome | None, *, lost: bool
 ) -> Status:
     if failed is not None:
@@ -140,10 +141,10 @@ def _status(
     return Status.FAILED if lost else status_of(parsed, errors, loaded)
 
 
-def _hash(pieces: Sequence[PieceOutcome]) -> str | None:
+def _hash_of(pieces: Sequence[PieceOutcome]) -> str | None:
     blocks: list[bytes] = []
     for piece in pieces:
-        if piece.share.hashes is None:
+        if piece.join_info.hashes is None:
             return None
-        blocks.extend(piece.share.hashes)
+        blocks.extend(piece.join_info.hashes)
     return join(blocks)

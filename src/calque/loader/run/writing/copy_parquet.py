@@ -14,16 +14,15 @@ from calque.loader.model.file_formats import ParquetFormat
 from calque.loader.model.plan import WritePlan
 from calque.loader.run.formats.reader import ReadSpec
 from calque.loader.run.formats.staged_source import Source
-from calque.loader.run.writing.footer import column_stats
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 from calque.operator import Operator
 from calque.values import MIB
 
-SMALLEST = 1 * MIB
+SMALLEST_COPIED = 1 * MIB
 """Smaller files are merged with others instead, lest a table become a heap of crumbs."""
 
 
-def may_adopt(plan: WritePlan, source: Source) -> bool:
+def may_copy(plan: WritePlan, source: Source) -> bool:
     """Whether the plan lets a file of this size be copied at all."""
     return (
         isinstance(plan.format, ParquetFormat)
@@ -35,11 +34,11 @@ def may_adopt(plan: WritePlan, source: Source) -> bool:
         and plan.rescue_column is None
         and not plan.columns
         and source.is_whole
-        and source.size >= SMALLEST
+        and source.size >= SMALLEST_COPIED
     )
 
 
-def fits(spec: ReadSpec, metadata: pq.FileMetaData, stats: dict[str, ColumnStats]) -> bool:
+def fits_table(spec: ReadSpec, metadata: pq.FileMetaData, stats: dict[str, ColumnStats]) -> bool:
     """The file's columns are the table's: same names, same types, no NULL where none may be."""
     found = metadata.schema.to_arrow_schema()
     if spec.match == "position" and found.names != spec.schema.names:
@@ -51,8 +50,7 @@ def fits(spec: ReadSpec, metadata: pq.FileMetaData, stats: dict[str, ColumnStats
     return all(_field_fits(found.field(field.name), field, stats) for field in spec.schema)
 
 
-def adopt(
-    plan: WritePlan,
+def copy_parquet(
     source: Source,
     origin: tuple[Operator, str],
     into: TableRoot,
@@ -81,10 +79,6 @@ def adopt(
         columns=stats,
         spans=(Span(source.location, 0, metadata.num_rows),),
     )
-
-
-def stats_of(metadata: pq.FileMetaData) -> dict[str, ColumnStats]:
-    return column_stats(metadata)
 
 
 def _field_fits(found: pa.Field, wanted: pa.Field, stats: dict[str, ColumnStats]) -> bool:

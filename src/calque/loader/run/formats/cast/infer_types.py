@@ -39,10 +39,10 @@ def infer_type(values: Sequence[str | None], rules: CastRules) -> pa.DataType:
         return stated
     if pc.any(pc.match_substring_regex(known, _LEADING_ZERO)).as_py():
         return pa.string()
-    number = _number(known, rules)
+    number = _infer_number(known, rules)
     if number is not None:
         return number
-    for kind in [pa.bool_(), *_moments(rules)]:
+    for kind in [pa.bool_(), *_moment_types(rules)]:
         if pa.types.is_boolean(kind) and pc.any(pc.match_substring_regex(known, _DIGITS)).as_py():
             continue
         if not cast_text(known, kind, rules).refused:
@@ -68,59 +68,59 @@ def infer_moment(known: pa.Array, rules: CastRules) -> pa.DataType | None:
     if rules.date_format is not None:
         stated.append(pa.date32())
     if rules.timestamp_format is not None:
-        stated += [kind for kind in _moments(rules) if pa.types.is_timestamp(kind)]
+        stated += [kind for kind in _moment_types(rules) if pa.types.is_timestamp(kind)]
     return next((kind for kind in stated if not cast_text(known, kind, rules).refused), None)
 
 
-def _moments(rules: CastRules) -> list[pa.DataType]:
+def _moment_types(rules: CastRules) -> list[pa.DataType]:
     moments = [pa.timestamp("us"), pa.timestamp("us", "UTC")]
     if rules.time_zone is not None:
         moments.reverse()
     return [pa.date32(), *moments]
 
 
-def _number(known: pa.Array, rules: CastRules) -> pa.DataType | None:
+def _infer_number(known: pa.Array, rules: CastRules) -> pa.DataType | None:
     """The numeral of a column of numbers; text where no type holds them; None for no numbers."""
     whole = cast_text(known, pa.int64(), rules)
     if not whole.refused:
-        return _integers(whole.values)
+        return _integer_numeral(whole.values)
     found = numbers_in(known, rules)
     if found is None:
         return None
     finite = pc.match_substring_regex(found, "[0-9]")
-    kind = _fractions(found.filter(finite))
+    kind = _measure_fractions(found.filter(finite))
     if pc.all(finite).as_py():
         return kind
     return pa.float64() if isinstance(kind, Numeral) and kind.in_double else pa.string()
 
 
-def _integers(values: pa.Array) -> Numeral:
+def _integer_numeral(values: pa.Array) -> Numeral:
     bounds = pc.min_max(values).as_py()
     most = max(abs(bounds["min"]), abs(bounds["max"]))
     return numeral(len(str(most)), 0, True, most <= WHOLE_IN_DOUBLE)
 
 
-def _fractions(texts: pa.Array) -> pa.DataType:
+def _measure_fractions(texts: pa.Array) -> pa.DataType:
     """Short numbers are measured as a column, others one by one."""
     short = pc.and_(
         pc.less_equal(pc.binary_length(texts), _SHORT),
         pc.invert(pc.match_substring_regex(texts, "[eE]")),
     )
-    found = _short(pc.utf8_ltrim(texts.filter(short), "+-"))
+    found = _measure_short(pc.utf8_ltrim(texts.filter(short), "+-"))
     for text in texts.filter(pc.invert(short)).to_pylist():
         try:
-            found = found.merged(numeral_of(Decimal(text)))
+            found = found.merge(numeral_of(Decimal(text)))
         except InvalidOperation:  # an exponent beyond all measure
             return pa.string()
     return found
 
 
-def _short(texts: pa.Array) -> Numeral:
+def _measure_short(texts: pa.Array) -> Numeral:
     parts = pc.split_pattern(texts, ".", max_splits=1)
     whole = pc.utf8_ltrim(pc.list_element(parts, 0), "0") if len(texts) else texts
     behind = pc.utf8_rtrim(pc.replace_substring_regex(texts, r"^[^.]*\.?", ""), "0")
-    return numeral(_longest(whole), _longest(behind), False, True)
+    return numeral(_longest_length(whole), _longest_length(behind), False, True)
 
 
-def _longest(texts: pa.Array) -> int:
+def _longest_length(texts: pa.Array) -> int:
     return pc.max(pc.binary_length(texts)).as_py() or 0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from calque.spark.tasks import watched
+from calque.spark.tasks import run_watched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +41,7 @@ def strict_session(spark: SparkSession) -> SparkSession:
 
 
 def run_within(
-    spark: SparkSession, job: Callable[[], Result], look: Callable[[], None] = lambda: None
+    spark: SparkSession, job: Callable[[], Result], report: Callable[[], None] = lambda: None
 ) -> Result:
     """The job's result. It runs in a thread of its own, in which ``spark`` is the session.
 
@@ -50,21 +50,21 @@ def run_within(
     """
 
     def run() -> Result:
-        _java(spark).setActiveSession(spark._jsparkSession)
+        _java_session_class(spark).setActiveSession(spark._jsparkSession)
         return job()
 
-    return watched(run, look)
+    return run_watched(run, report)
 
 
 def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows as a DataFrame of this session, which does not thereby become the active one."""
-    with _active_session_kept():
+    with _keep_active_session():
         made: DataFrame = spark.createDataFrame(rows)
     return made
 
 
 @contextmanager
-def _active_session_kept() -> Iterator[None]:
+def _keep_active_session() -> Iterator[None]:
     from pyspark.sql import SparkSession
 
     before = SparkSession._activeSession
@@ -74,5 +74,5 @@ def _active_session_kept() -> Iterator[None]:
         SparkSession._activeSession = before
 
 
-def _java(spark: SparkSession) -> Any:
+def _java_session_class(spark: SparkSession) -> Any:
     return spark._get_j_spark_session_class(spark._jvm)
