@@ -17,15 +17,15 @@ from calque.loader.commit.protocol import LoadRun, Overtaken
 from calque.loader.commit.remove_rows import Part
 from calque.loader.commit.replace import drop_sources, find_earlier_rows, replace_actions
 from calque.loader.commit.tables import Lake, Snapshot
-from calque.loader.commit.verify_sources import moved_sources
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.file_formats import FormatOptions
-from calque.loader.model.outcome import FileOutcome, Status, TaskResult
+from calque.loader.model.outcome import FileOutcome, Status, TaskResult, first_error
 from calque.loader.model.plan import Engine, OnAdvance
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.compare import Decision
 from calque.loader.plan.make_plan import make_plan
 from calque.loader.plan.stage import Stage
+from calque.loader.plan.verify_sources import moved_sources
 from calque.loader.report import NOT_LOADED, LoadAborted, Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.formats.refusal import FileRefused
@@ -289,19 +289,6 @@ class Batch:
         self.report.files.add(
             FileResult(file.location, file.name, status, bytes=file.identity.size, message=message)
         )
-
-
-def first_error(outcome: FileOutcome) -> str | None:
-    """The first error of a file with its position, in one line."""
-    if not outcome.errors:
-        return outcome.message if outcome.error_count else None
-    one = outcome.errors[0]
-    place = f"line {one.line}" if one.line else f"record {one.record}"
-    if one.column:
-        place += f", column {one.column}"
-    if one.character:
-        place += f", character {one.character}"
-    return f"{place}: {one.message}"
 
 
 def abort_of(error: DataError, report: Report) -> LoadAborted:

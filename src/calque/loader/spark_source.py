@@ -32,13 +32,13 @@ from calque.errors import DataError, StatementInvalid
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.model.plan import ColumnMatch, MetadataKind, Piece
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.cut import pack
-from calque.loader.plan.infer import infer_schema
 from calque.loader.plan.stage import Stage
 from calque.loader.request.options import build_format
+from calque.loader.run.cut import pack
 from calque.loader.run.formats.reader import ParsedBatch, ReadSpec
 from calque.loader.run.formats.registry import open_reader
 from calque.loader.run.formats.staged_source import Source
+from calque.loader.run.infer import infer_schema
 from calque.loader.run.metadata_columns import TYPES, metadata_values
 from calque.loader.run.operators import Operators
 

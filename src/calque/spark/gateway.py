@@ -86,11 +86,10 @@ def start(settings: Mapping[str, str], memory: str, train: Path | None = None) -
     """
     jvm = find_jvm()
     command = java_command(jvm)
-    cache = (
-        class_cache.training_options(train)
-        if train
-        else class_cache.jvm_options(class_cache.cache_path(jvm, command))
-    )
+    if train is None:
+        cache = class_cache.jvm_options(class_cache.cache_path(jvm, command))
+    else:
+        cache = class_cache.training_options(train)
     configured = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
     return _launch(
         [

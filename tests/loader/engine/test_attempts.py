@@ -16,7 +16,7 @@ import pytest
 import tests.loader.engine.test_attempts as this_module
 from calque.errors import Unavailable
 from calque.loader.model.plan import WritePlan, WriteTask
-from calque.loader.plan.cut import cut
+from calque.loader.run.cut import cut
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.worker_pool import WorkerDied
 from calque.loader.run.piece_joiner import PieceJoiner

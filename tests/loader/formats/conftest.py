@@ -13,7 +13,7 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import RowError
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.run.formats import Parsed, ReadSpec, Source, open_reader
+from calque.loader.run.formats import ParsedBatch, ReadSpec, Source, open_reader
 from calque.loader.run.formats.reader import Extent
 from calque.operator import Operator
 from calque.values import SourceIdentity
@@ -23,7 +23,7 @@ from calque.values import SourceIdentity
 class Result:
     """All that a reader gave for one piece."""
 
-    parsed: list[Parsed]
+    parsed: list[ParsedBatch]
     extent: Extent
     source: Source
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from calque.errors import InvalidInput
 from calque.loader.model.file_formats import CsvFormat
-from calque.loader.plan.infer import infer_schema
 from calque.loader.request.options import build_format
 from calque.loader.request.parse import parse
 from calque.loader.run.formats.delimited.dialect import Dialect, text_of
+from calque.loader.run.infer import infer_schema
 from tests.loader.formats.conftest import Read, Stage
 
 TWO = [("a", pa.string()), ("b", pa.string())]

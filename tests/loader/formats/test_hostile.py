@@ -19,9 +19,9 @@ from calque.loader.model.file_formats import (
     ParquetFormat,
     XmlFormat,
 )
-from calque.loader.plan.infer import infer_schema
 from calque.loader.run.formats import Code, FileRefused
 from calque.loader.run.formats.delimited.blocks import MAX_RECORD
+from calque.loader.run.infer import infer_schema
 from tests.loader.formats.conftest import Read, Stage
 
 HEADED = CsvFormat(parse_header=True)

@@ -10,8 +10,8 @@ import pytest
 
 from calque.errors import DataError
 from calque.loader.model.file_formats import CsvFormat, JsonFormat, ParquetFormat, XmlFormat
-from calque.loader.plan.infer import infer_schema, sample_of
 from calque.loader.run.formats.unify_schemas import unify_schemas
+from calque.loader.run.infer import infer_schema, sample_of
 from tests.loader.formats.conftest import Stage
 
 HEADED = CsvFormat(parse_header=True)

@@ -22,8 +22,8 @@ from calque.loader.model.file_formats import (
     ParquetFormat,
     XmlFormat,
 )
-from calque.loader.plan.infer import infer_schema
 from calque.loader.run.formats import ReadSpec, open_reader
+from calque.loader.run.infer import infer_schema
 from tests.loader.formats.conftest import Stage
 
 COLUMNS = [

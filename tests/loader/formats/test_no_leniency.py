@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calque.loader.model.file_formats import CsvFormat, JsonFormat, ParquetFormat, XmlFormat
-from calque.loader.plan.infer import infer_schema
 from calque.loader.run.formats import Code, FileRefused
+from calque.loader.run.infer import infer_schema
 from tests.loader.formats.conftest import Read, Stage
 
 TWO = [("a", pa.int64()), ("b", pa.string())]

@@ -27,8 +27,8 @@ from calque.loader.model.file_formats import (
     ParquetFormat,
 )
 from calque.loader.model.plan import Piece
-from calque.loader.plan.infer import infer_schema
 from calque.loader.run.formats import Code, FileRefused, ReadSpec, Source, open_reader
+from calque.loader.run.infer import infer_schema
 from calque.operator import Operator
 from tests.loader.formats.conftest import Read, Stage
 from tests.loader.formats.mutants import SEEDS, mutant

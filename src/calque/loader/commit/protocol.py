@@ -48,7 +48,7 @@ from calque.ledger.history import find_load
 from calque.ledger.lease import OpenLoad, dead_loads, renew_lease, take_over
 from calque.ledger.schema import OPEN
 from calque.ledger.tables import namesakes
-from calque.loader.after.orphans import data_files_exist, remove_orphans
+from calque.loader.commit.orphans import data_files_exist, remove_orphans
 from calque.loader.commit.our_commits import find_rival
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Change, Lake, Mark, Marker, Snapshot

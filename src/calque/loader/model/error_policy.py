@@ -1,4 +1,7 @@
-"""ON_ERROR: how many bad rows a statement or a file may have."""
+"""ON_ERROR: how many bad rows a statement or a file may have, and what they mean for the file.
+
+Counts are true whatever is decided.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from calque.errors import InvalidInput
+from calque.loader.model.outcome import Status
 
 
 class ErrorMode(StrEnum):
@@ -44,3 +48,27 @@ class ErrorPolicy:
         if self.limit > 1:
             return f"{self.mode}_{self.limit}"
         return "ABORT_STATEMENT" if self.mode is ErrorMode.ABORT else "SKIP_FILE"
+
+
+def over_limit(policy: ErrorPolicy, errors: int, records: int, *, final: bool) -> bool:
+    """Whether a file with so many errors is left out; a percentage is known at its end only."""
+    if policy.mode is not ErrorMode.SKIP_FILE or not errors:
+        return False
+    if policy.percent is None:
+        return errors >= policy.limit
+    return final and errors * 100 >= policy.percent * records
+
+
+def status_of(records: int, errors: int, loaded: int) -> Status:
+    """What became of a file that was read to its end."""
+    if not records:
+        return Status.EMPTY
+    if not errors:
+        return Status.LOADED
+    return Status.PARTIALLY_LOADED if loaded else Status.FAILED
+
+
+def skipped_message(policy: ErrorPolicy, errors: int) -> str:
+    """Why a file was left out."""
+    count = f"{errors} error{'s' if errors != 1 else ''}"
+    return f"left out for {count} (ON_ERROR = {policy})"

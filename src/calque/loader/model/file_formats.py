@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from calque.errors import InvalidInput
-from calque.loader.model.plan import EscapeStyle
 
+EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
+"""What an escape means before a letter; see ``formats/delimited/escapes.py``."""
 Compression = Literal["auto", "none", "gzip", "zstd", "bz2", "xz"]
 """``auto``: by extension; always checked by magic bytes, and refused where they disagree."""
 

@@ -52,3 +52,16 @@ class TaskResult:
 
     data_files: tuple[DataFile, ...]
     outcomes: tuple[FileOutcome, ...]
+
+
+def first_error(outcome: FileOutcome) -> str | None:
+    """The first error of a file with its position, in one line."""
+    if not outcome.errors:
+        return outcome.message if outcome.error_count else None
+    one = outcome.errors[0]
+    place = f"line {one.line}" if one.line else f"record {one.record}"
+    if one.column:
+        place += f", column {one.column}"
+    if one.character:
+        place += f", character {one.character}"
+    return f"{place}: {one.message}"

@@ -33,9 +33,6 @@ from calque.loader.model.outcome import TaskResult
 from calque.loader.model.staged_file import StagedFile
 from calque.values import MIB
 
-EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
-"""What an escape means before a letter; see ``formats/csv/escapes.py``."""
-
 
 class MetadataKind(StrEnum):
     """What a metadata column holds of the staged file a row came from."""

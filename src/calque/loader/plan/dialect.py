@@ -16,7 +16,6 @@ from calque.errors import ConditionNotMatch, InvalidInput, NotFound
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.infer import SAMPLED, sample_of
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.formats.csv.sniffer import (
     Head,
@@ -28,6 +27,7 @@ from calque.loader.run.formats.csv.sniffer import (
 )
 from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.staged_source import Source
+from calque.loader.run.infer import SAMPLED, sample_of
 from calque.loader.run.operators import Operators
 
 T = TypeVar("T")

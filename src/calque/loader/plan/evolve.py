@@ -13,8 +13,8 @@ from calque.loader.commit.tables import Lake, Snapshot
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import ColumnMatch, Engine, Transformation
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.infer import SAMPLED
 from calque.loader.request.request import LoadRequest
+from calque.loader.run.infer import SAMPLED
 from calque.loader.run.metadata_columns import TYPES
 
 SAMPLE = SAMPLED

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from fnmatch import translate
 from typing import Any, cast
 
 from calque.config import Settings
 from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvalid
 from calque.loader.model.staged_file import StagedFile
+from calque.loader.request.glob import glob_regex, split_glob
 from calque.loader.request.service_options import service_options
 from calque.loader.run.writing.table_root import TableRoot
 from calque.operator import Operator
@@ -22,8 +22,6 @@ from calque.values import Metadata, SourceIdentity
 
 UNFINISHED = (".tmp", "._COPYING_", ".part", ".partial", ".crdownload", ".inprogress")
 """Endings of files that are still being written by common tools."""
-
-_GLOB = re.compile(r"[*?\[{]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,39 +203,6 @@ def _is_utf8(name: str) -> bool:
 
 def _printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def split_glob(location: str) -> tuple[str, str | None]:
-    """A location up to its last folder without wildcards, and the rest as a glob."""
-    found = _GLOB.search(location)
-    if found is None:
-        return location, None
-    base, slash, _ = location[: found.start()].rpartition("/")
-    return (base + slash if slash else "./"), location[len(base) + len(slash) :]
-
-
-def glob_regex(glob: str) -> str:
-    """``*`` and ``?`` stay within a folder, ``**`` crosses folders, ``{a,b}`` are choices."""
-    out, index = "", 0
-    while index < len(glob):
-        char = glob[index]
-        if glob.startswith("**/", index):
-            out, index = out + "(?:.*/)?", index + 3
-        elif glob.startswith("**", index):
-            out, index = out + ".*", index + 2
-        elif char == "{" and "}" in glob[index:]:
-            end = glob.index("}", index)
-            choices = glob[index + 1 : end].split(",")
-            out += "(?:" + "|".join(glob_regex(choice) for choice in choices) + ")"
-            index = end + 1
-        elif char == "[" and "]" in glob[index + 2 :]:
-            end = glob.index("]", index + 2)
-            out += translate(glob[index : end + 1]).removeprefix("(?s:").removesuffix(r")\Z")
-            index = end + 1
-        else:
-            out += {"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char))
-            index += 1
-    return out
 
 
 def hidden(name: str) -> bool:

@@ -27,7 +27,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from calque.errors import InvalidInput, StatementInvalid
 from calque.loader.model.plan import Transformation
-from calque.loader.plan.stage import glob_regex
+from calque.loader.request.glob import glob_regex
 from calque.loader.request.options import (
     COPY,
     DATABRICKS_COPY,

@@ -8,10 +8,9 @@ from itertools import pairwise
 
 from calque.loader.model.content_hash import join
 from calque.loader.model.data_file import DataFile
-from calque.loader.model.error_policy import ErrorMode
+from calque.loader.model.error_policy import ErrorMode, over_limit, skipped_message, status_of
 from calque.loader.model.outcome import FileOutcome, RowError, Status, TaskResult
 from calque.loader.model.plan import WritePlan
-from calque.loader.request.error_policy import over_limit, skipped_message, status_of
 from calque.loader.run.formats.reader import shift_error
 from calque.loader.run.task_output import PieceOutcome, TaskOutput
 

@@ -14,11 +14,10 @@ from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.loader.model.content_hash import join
 from calque.loader.model.data_file import DataFile
-from calque.loader.model.error_policy import ErrorMode
+from calque.loader.model.error_policy import ErrorMode, over_limit, skipped_message, status_of
 from calque.loader.model.file_formats import ParquetFormat
 from calque.loader.model.outcome import FileOutcome, RowError, Status
 from calque.loader.model.plan import Piece, WritePlan, WriteTask
-from calque.loader.request.error_policy import over_limit, skipped_message, status_of
 from calque.loader.run.formats.columnar.parquet import footer_of
 from calque.loader.run.formats.guard import refuse_on_error
 from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec

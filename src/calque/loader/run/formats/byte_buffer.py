@@ -62,7 +62,7 @@ class ByteBuffer:
 def as_utf8(
     location: str, chunks: Iterator[bytes], encoding: str, *, replace: bool
 ) -> Iterator[bytes]:
-    """The stream in UTF-8; a byte order mark is left for :meth:`Feed.drop_mark`.
+    """The stream in UTF-8; a byte order mark is left for :meth:`ByteBuffer.drop_mark`.
 
     A file that is plainly in another encoding than stated (UTF-16 read as UTF-8) is refused with
     its name, since every field of it would be garbage.

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque import faults
-from calque.loader.model.error_policy import ErrorMode
+from calque.loader.model.error_policy import ErrorMode, over_limit, skipped_message, status_of
 from calque.loader.model.outcome import FileOutcome, RowError, Status
 from calque.loader.model.plan import WritePlan
-from calque.loader.request.error_policy import over_limit, skipped_message, status_of
 from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
 from calque.loader.run.formats.refusal import CellError

@@ -29,9 +29,9 @@ from calque.loader.model.error_policy import ErrorMode
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan
-from calque.loader.plan.cut import cut
-from calque.loader.plan.infer import infer_schema
+from calque.loader.run.cut import cut
 from calque.loader.run.formats.unify_schemas import settle_type
+from calque.loader.run.infer import infer_schema
 from calque.loader.run.piece_joiner import PieceJoiner
 from calque.loader.run.transform.data_source import (
     SOURCE_NAME,

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from calque.loader.model.file_formats import CsvFormat
-from calque.loader.model.plan import EscapeStyle
+from calque.loader.model.file_formats import CsvFormat, EscapeStyle
 from calque.loader.run.formats.delimited.escapes import Unescape, escaped_pattern, unescaper
 from calque.loader.run.formats.refusal import Code
 

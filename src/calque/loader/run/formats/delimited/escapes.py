@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from calque.loader.model.plan import EscapeStyle
+from calque.loader.model.file_formats import EscapeStyle
 
 _LETTERS: Mapping[str, Mapping[bytes, bytes]] = MappingProxyType(
     {
