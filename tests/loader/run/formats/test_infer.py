@@ -12,7 +12,7 @@ from calque.errors import DataError
 from calque.loader.model.file_formats import CsvFormat, JsonFormat, ParquetFormat, XmlFormat
 from calque.loader.run.formats.unify_schemas import unify_schemas
 from calque.loader.run.infer import infer_schema, sample_of
-from tests.loader.formats.conftest import Stage
+from tests.loader.run.formats.conftest import Stage
 
 HEADED = CsvFormat(parse_header=True)
 

@@ -13,7 +13,7 @@ from calque.loader.model.file_formats import CsvFormat
 from calque.loader.run.formats import Code, FileRefused
 from calque.loader.run.formats.compression import PIECE, open_stream
 from calque.values import MIB
-from tests.loader.formats.conftest import Read
+from tests.loader.run.formats.conftest import Read
 
 PLAIN = b"".join(b"%d,some text %d\n" % (n, n * 7919 % 1000) for n in range(30_000))
 AB = [("a", pa.int64()), ("b", pa.string())]

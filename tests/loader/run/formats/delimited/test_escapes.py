@@ -15,7 +15,7 @@ from calque.loader.request.options import build_format
 from calque.loader.request.parse import parse
 from calque.loader.run.formats.delimited.dialect import Dialect, text_of
 from calque.loader.run.infer import infer_schema
-from tests.loader.formats.conftest import Read, Stage
+from tests.loader.run.formats.conftest import Read, Stage
 
 TWO = [("a", pa.string()), ("b", pa.string())]
 BACKSLASH = CsvFormat(escape="\\", null_if=("\\N",))

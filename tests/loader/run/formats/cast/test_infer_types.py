@@ -24,7 +24,7 @@ from calque.loader.model.file_formats import (
 )
 from calque.loader.run.formats import ReadSpec, open_reader
 from calque.loader.run.infer import infer_schema
-from tests.loader.formats.conftest import Stage
+from tests.loader.run.formats.conftest import Stage
 
 COLUMNS = [
     (["1", "2"], pa.int64()),

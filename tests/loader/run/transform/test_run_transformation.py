@@ -14,9 +14,9 @@ from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Transformation
 from calque.loader.run.engines.spark import SparkEngine
 from calque.loader.run.formats.refusal import FileRefused
-from tests.loader.engine.conftest import AB, CONTINUE, World, data_files, outcomes
-from tests.loader.engine.test_engines import fitting
 from tests.loader.loader import Place
+from tests.loader.run.conftest import AB, CONTINUE, World, data_files, outcomes
+from tests.loader.run.engines.test_engines import fitting
 from tests.loader.world import rows, write_files
 
 

@@ -30,9 +30,9 @@ from calque.loader.model.plan import Piece
 from calque.loader.run.formats import Code, FileRefused, ReadSpec, Source, open_reader
 from calque.loader.run.infer import infer_schema
 from calque.operator import Operator
-from tests.loader.formats.conftest import Read, Stage
-from tests.loader.formats.mutants import SEEDS, mutant
 from tests.loader.loader import Place
+from tests.loader.run.formats.conftest import Read, Stage
+from tests.loader.run.formats.mutants import SEEDS, mutant
 from tests.loader.world import rows
 
 BEYOND = "1e99999999999999999999"

@@ -17,8 +17,8 @@ from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.run.engines.local import CRASH_PRONE
 from calque.loader.run.formats import ReadSpec, open_reader
 from calque.loader.run.infer import infer_schema
-from tests.loader.formats.conftest import Stage
-from tests.loader.formats.mutants import SCHEMA, SEEDS, mutant
+from tests.loader.run.formats.conftest import Stage
+from tests.loader.run.formats.mutants import SCHEMA, SEEDS, mutant
 
 SOME, MANY = 150, 10_000
 

@@ -22,7 +22,7 @@ from calque.loader.model.file_formats import (
 from calque.loader.run.formats import Code, FileRefused
 from calque.loader.run.formats.delimited.blocks import MAX_RECORD
 from calque.loader.run.infer import infer_schema
-from tests.loader.formats.conftest import Read, Stage
+from tests.loader.run.formats.conftest import Read, Stage
 
 HEADED = CsvFormat(parse_header=True)
 JSON = {"match": "name", "name": "f.json"}

@@ -17,7 +17,7 @@ from calque.loader.run.formats.json.exact import ExactParser
 from calque.loader.run.formats.json.mixed import MixedParser
 from calque.loader.run.formats.json.quick import QuickParser
 from calque.loader.run.formats.reader import Extent
-from tests.loader.formats.conftest import Read
+from tests.loader.run.formats.conftest import Read
 
 AB = [("a", pa.int64()), ("b", pa.string())]
 NAME = {"match": "name", "name": "f.json"}

@@ -15,8 +15,8 @@ from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.spark import SparkEngine
 from calque.loader.run_request import LoadProgress
 from calque.spark.tasks import Watch, job_group, run_tasks, run_watched, tasks_done
-from tests.loader.engine.conftest import World
 from tests.loader.loader import Place
+from tests.loader.run.conftest import World
 from tests.loader.world import write_files
 
 FILES = 6

@@ -22,7 +22,7 @@ from calque.loader.model.file_formats import (
     XmlFormat,
 )
 from calque.loader.run.formats.refusal import FileRefused
-from tests.loader.formats.conftest import Read, Result
+from tests.loader.run.formats.conftest import Read, Result
 
 AB = [("a", pa.int64()), ("b", pa.string())]
 RESCUE = "_rescued"

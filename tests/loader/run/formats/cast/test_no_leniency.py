@@ -13,7 +13,7 @@ import pytest
 from calque.loader.model.file_formats import CsvFormat, JsonFormat, ParquetFormat, XmlFormat
 from calque.loader.run.formats import Code, FileRefused
 from calque.loader.run.infer import infer_schema
-from tests.loader.formats.conftest import Read, Stage
+from tests.loader.run.formats.conftest import Read, Stage
 
 TWO = [("a", pa.int64()), ("b", pa.string())]
 JSON = {"match": "name", "name": "f.json"}

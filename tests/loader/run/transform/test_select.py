@@ -20,8 +20,8 @@ from calque.loader.model.staged_file import StagedFile
 from calque.loader.report import Report
 from calque.loader.request.parse import parse
 from calque.loader.run.engines.spark import SparkEngine
-from tests.loader.engine.conftest import World, outcomes
 from tests.loader.loader import Place
+from tests.loader.run.conftest import World, outcomes
 from tests.loader.world import write_files
 
 RECORDS = [

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-import tests.loader.engine.test_attempts as this_module
+import tests.loader.run.engines.test_attempts as this_module
 from calque.errors import Unavailable
 from calque.loader.model.plan import WritePlan, WriteTask
 from calque.loader.run.cut import cut
@@ -23,7 +23,7 @@ from calque.loader.run.piece_joiner import PieceJoiner
 from calque.loader.run.task import run_task
 from calque.loader.run.task_output import TaskOutput
 from calque.spark.tasks import run_tasks
-from tests.loader.engine.conftest import World, data_files, outcomes
+from tests.loader.run.conftest import World, data_files, outcomes
 
 
 class Flaky:

@@ -11,7 +11,7 @@ from calque.errors import ConditionNotMatch, InvalidInput, NotFound
 from calque.loader.model.content_hash import content_hash
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.run.formats import Code, FileRefused
-from tests.loader.formats.conftest import Read, Stage
+from tests.loader.run.formats.conftest import Read, Stage
 
 AB = [("a", pa.int64()), ("b", pa.string())]
 

@@ -16,7 +16,7 @@ from calque.loader.model.error_policy import ErrorMode, ErrorPolicy
 from calque.loader.model.file_formats import CsvFormat, JsonFormat
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Engine, MetadataColumn, MetadataKind, TargetSchema
-from tests.loader.engine.conftest import AB, CONTINUE, World, data_files, outcomes
+from tests.loader.run.conftest import AB, CONTINUE, World, data_files, outcomes
 
 
 def test_many_small_files_become_one(world: World, engine: Engine) -> None:

@@ -25,7 +25,7 @@ from calque.loader.run.formats.csv.quick import QuickParser
 from calque.loader.run.formats.delimited.blocks import Block, cut_blocks
 from calque.loader.run.formats.delimited.dialect import Dialect
 from calque.loader.run.formats.reader import Extent, shift_error
-from tests.loader.formats.conftest import Read, Result, Stage
+from tests.loader.run.formats.conftest import Read, Result, Stage
 
 SCHEMA = pa.schema(
     [

@@ -10,7 +10,7 @@ from calque.loader.model.plan import Piece, TargetSchema, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.cut import LARGEST_TASK, cut, task_bytes
 from calque.values import GIB, KIB, MIB, SourceIdentity
-from tests.loader.engine.conftest import AB
+from tests.loader.run.conftest import AB
 
 
 def staged(sizes: list[int]) -> list[StagedFile]:

@@ -14,7 +14,7 @@ import pytest
 from calque.errors import Unavailable
 from calque.loader.model.plan import Transformation
 from calque.loader.run.engines.spark import SparkEngine
-from tests.loader.engine.conftest import World
+from tests.loader.run.conftest import World
 
 PRELUDE = """
 import os, pathlib, signal, subprocess, sys
@@ -23,7 +23,7 @@ from calque.load.engines.spark import SparkEngine
 from calque.load.work import Transformation
 from calque.spark import session as sessions
 from calque.spark.session import SparkOptions, session
-from tests.loader.engine.conftest import World
+from tests.loader.run.conftest import World
 
 world = World(pathlib.Path(sys.argv[1]))
 file = world.put("1.csv", b"1,x\\n")

@@ -17,7 +17,7 @@ from calque.loader.run.cut import cut
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.spark import SparkEngine
 from calque.values import MIB
-from tests.loader.engine.conftest import CONTINUE, World, data_files, outcomes
+from tests.loader.run.conftest import CONTINUE, World, data_files, outcomes
 
 SIZE = BLOCK
 """Pieces begin at blocks of the content hash, so this is the smallest."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from calque.loader.spark_source import register
-from tests.loader.engine.conftest import World
+from tests.loader.run.conftest import World
 
 
 @pytest.fixture
