@@ -23,6 +23,7 @@ Counts = tuple[int, ...]
 _DESCRIPTION = "spark.job.description"
 _GROUP = "spark.jobGroup.id"
 _LOOK_SECONDS = 0.2
+"""How often progress is told: a bar that moves five times a second looks alive."""
 
 
 @dataclass(frozen=True, slots=True)

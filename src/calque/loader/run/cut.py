@@ -28,7 +28,7 @@ def cut(plan: WritePlan, cores: int, size: int | None = None) -> tuple[WriteTask
         piece for file in files for piece in _pieces(file, plan.format, size, divisible=divisible)
     )
     return tuple(
-        WriteTask(number, tuple(group)) for number, group in enumerate(_grouped(pieces, size))
+        WriteTask(number, tuple(group)) for number, group in enumerate(_group_pieces(pieces, size))
     )
 
 
@@ -36,7 +36,7 @@ def pack(
     files: Sequence[StagedFile], size: int = SMALLEST_TASK
 ) -> Iterator[tuple[StagedFile, ...]]:
     """Whole files in groups of about ``size`` bytes."""
-    for group in _grouped((Piece(file) for file in files), size):
+    for group in _group_pieces((Piece(file) for file in files), size):
         yield tuple(piece.file for piece in group)
 
 
@@ -81,7 +81,7 @@ def _pieces(
         yield Piece(file, offset, min(step, total - offset))
 
 
-def _grouped(pieces: Iterable[Piece], size: int) -> Iterator[list[Piece]]:
+def _group_pieces(pieces: Iterable[Piece], size: int) -> Iterator[list[Piece]]:
     group: list[Piece] = []
     held = 0
     for piece in pieces:

@@ -84,6 +84,7 @@ class _TaskRun:
         began = time.monotonic()
         source = Source(*self.operators.at(piece.file.location), piece)
         result = self._read_piece(source, piece)
+        # Errors of a cut file count when its pieces are joined: this one may begin inside quotes.
         if source.is_whole:
             self.errors += result.outcome.error_count
         timed = replace(result.outcome, bytes=source.bytes_read, seconds=time.monotonic() - began)

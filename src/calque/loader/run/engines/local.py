@@ -24,6 +24,7 @@ from calque.loader.run.task_output import TaskOutput
 from calque.values import MIB
 
 IN_PROCESS = 32 * MIB
+"""Up to here a worker process takes longer to start than it saves."""
 CRASH_PRONE = frozenset({"orc"})
 """Formats whose library a damaged file can crash: never in the caller's own process."""
 

@@ -20,8 +20,9 @@ from calque.loader.run.task import crash_outcome
 from calque.loader.run.task_output import TaskOutput
 
 MOST_ATTEMPTS = 4
+"""As often as Spark tries a task on a cluster: both engines give up at the same point."""
 MOST_CRASHES = 2
-"""After so many over one file it is the file."""
+"""After so many over one file it is the file: one crash may have another cause."""
 
 
 class WorkerDied(Unexpected):
@@ -101,6 +102,7 @@ class WorkerPool:
                     for future in done:
                         yield future.result()
             finally:
+                # First the flag: a thread whose worker is ended below must not start another.
                 self._stopping = True
                 for future in pending:
                     future.cancel()
@@ -116,6 +118,7 @@ class WorkerPool:
                 crashes += 1
                 if self._stopping:
                     raise
+                # Nobody knows over which of its files the process went down: each gets its own.
                 if len(task.pieces) > 1:
                     return self._run_one_by_one(task)
                 if crashes == MOST_CRASHES:
@@ -138,7 +141,7 @@ class WorkerPool:
         try:
             output = worker.run(task, uuid.uuid4().hex[:8])
         except WorkerDied:
-            worker.stop()
+            worker.stop()  # it is not taken up again: the next task starts another
             raise
         except BaseException:
             self._idle.append(worker)

@@ -67,23 +67,30 @@ def as_utf8(
     A file that is plainly in another encoding than stated (UTF-16 read as UTF-8) is refused with
     its name, since every field of it would be garbage.
     """
-    if _is_utf8(encoding):
+    if is_utf8(encoding):
         return _pass_utf8(location, chunks)
     return _transcode(location, chunks, encoding, "replace" if replace else "strict")
 
 
 def is_utf8(encoding: str) -> bool:
     """Whether bytes can be read as they are; an unknown encoding is InvalidInput."""
-    return _is_utf8(encoding)
-
-
-def _is_utf8(encoding: str) -> bool:
     try:
         return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
     except LookupError as error:
         raise InvalidInput(
             f"there is no encoding {encoding!r}", hint="For example utf-8, utf-16, latin-1, cp1252."
         ) from error
+
+
+def is_valid_utf8(data: bytes) -> bool:
+    """Whether these bytes are UTF-8; for ASCII, the usual case, nothing is decoded."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _pass_utf8(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -38,7 +38,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 _KNOWN = ("gzip", "zstd", "bz2", "xz")
 MAGIC_LENGTH = 16
 PIECE = 1 * MIB
-"""Plain bytes that are made at a time."""
+"""Plain bytes that are made at a time: a hostile kilobyte may hold a gigabyte of zeros."""
 
 
 def compression_by_name(name: str) -> Compression | None:
@@ -137,6 +137,7 @@ def _decompress_members(
                 raise _damage_error(location, offset, str(error)) from error
             rest = b""
             if member.eof:
+                # Some tools pad with zeros; what follows them is another member.
                 rest, member = member.unused_data.lstrip(b"\0"), None
         offset += len(chunk)
     if member is not None:

@@ -10,6 +10,7 @@ from calque.loader.model.outcome import RowError
 
 VALUE_CUT = 256
 RAW_CUT = 4096
+"""A report may keep a thousand errors for each file, and every one may hold a record of 16 MiB."""
 
 
 class Code(StrEnum):

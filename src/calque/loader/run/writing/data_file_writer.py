@@ -16,6 +16,7 @@ from calque.values import MIB
 
 ROW_GROUP_ROWS = 1_000_000
 ROW_GROUP_BYTES = 96 * MIB
+"""In memory, whichever comes first: readers skip by row group and decode one as a whole."""
 MOST_BATCHES = 1000
 """Batches of a few rows weigh more than their rows: that many are put together."""
 

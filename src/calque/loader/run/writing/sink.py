@@ -12,7 +12,9 @@ from calque.values import MIB
 
 _CHUNK = 4 * MIB
 _AHEAD = 4
+"""Chunks that wait for the service; beyond them encoding waits, so memory stays bounded."""
 _PATIENCE = 0.2
+"""Seconds: neither side may wait for good, since the other may have ended with an error."""
 
 
 class Sink:

@@ -102,6 +102,7 @@ class TaskWriter:
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes > HELD_BYTES:
+            # Too big to hold back: data files of its own can still be dropped if it fails.
             self._own = PartitionWriters(self._plan, self._root, self._names)
             self._release(self._own)
 

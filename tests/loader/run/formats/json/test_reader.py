@@ -226,7 +226,7 @@ def test_parsers_agree(rows: list[dict[str, object]], ascii_only: bool) -> None:
         assert quick.rows.equals(careful.rows)
 
 
-SIEVED = pa.schema([*SCHEMA, ("d", pa.decimal128(6, 2)), ("b", pa.bool_()), ("n", pa.uint8())])
+SUSPECTED = pa.schema([*SCHEMA, ("d", pa.decimal128(6, 2)), ("b", pa.bool_()), ("n", pa.uint8())])
 values = st.sampled_from(
     [
         *(
@@ -252,7 +252,7 @@ values = st.sampled_from(
 torn = st.sampled_from(
     ["{", "}", "[]", "5", '{"i":1', '{"i":1}}', '{"i":1} x', '{"i":1,"i":2}', '{"i" 1}', " {} "]
 )
-lines = torn | st.dictionaries(st.sampled_from([*SIEVED.names, "z"]), values, max_size=4).map(
+lines = torn | st.dictionaries(st.sampled_from([*SUSPECTED.names, "z"]), values, max_size=4).map(
     lambda row: "{" + ", ".join(f'"{key}": {value}' for key, value in row.items()) + "}"
 )
 
@@ -260,17 +260,19 @@ lines = torn | st.dictionaries(st.sampled_from([*SIEVED.names, "z"]), values, ma
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(lines, min_size=1, max_size=30),
-    st.sets(st.sampled_from([*SIEVED.names, ""])),
+    st.sets(st.sampled_from([*SUSPECTED.names, ""])),
     st.integers(0, 5),
 )
 def test_set_apart_lines_read_as_one_by_one(texts: list[str], learned: set[str], room: int) -> None:
     """Rows, their order and every error are those of the exact parser over the whole block."""
     data = "\n".join(texts).encode()
-    spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
+    spec = ReadSpec(format=JsonFormat(), schema=SUSPECTED, match="name")
     exact, block = ExactParser(spec, "f"), Block(data, len(data), 7, True)
     before = Extent(lines=3, records=2)
     quick = QuickParser(spec, {})
-    found = MixedParser(quick, exact, learned).parse(block, before, room, quick.misled(block))
+    found = MixedParser(quick, exact, learned).parse(
+        block, before, room, quick.find_misleading_numbers(block)
+    )
     careful = exact.parse(block, before, room)
     if found is not None:
         assert str(found.rows.to_pylist()) == str(careful.rows.to_pylist())  # NaN is not itself
@@ -295,10 +297,10 @@ def test_set_apart_lines_read_as_one_by_one(texts: list[str], learned: set[str],
 def test_only_bad_lines_are_read_one_by_one(bad: str, learns: str | None) -> None:
     """Bad lines of any common kind are set apart, and looked for first in what follows."""
     data = "".join(f"{bad if n % 9 == 5 else '{}'}\n" for n in range(500)).encode()
-    spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name")
+    spec = ReadSpec(format=JsonFormat(), schema=SUSPECTED, match="name")
     quick, block = QuickParser(spec, {}), Block(data, len(data), 0, True)
-    sieve = MixedParser(quick, ExactParser(spec, "f"), spec.learned)
-    found = sieve.parse(block, Extent(), 1000, quick.misled(block))
+    mixed = MixedParser(quick, ExactParser(spec, "f"), spec.learned)
+    found = mixed.parse(block, Extent(), 1000, quick.find_misleading_numbers(block))
     assert found is not None
     assert found.rejected == tuple(n for n in range(500) if n % 9 == 5)
     assert [error.line for error in found.errors] == [n + 1 for n in found.rejected]
@@ -307,10 +309,10 @@ def test_only_bad_lines_are_read_one_by_one(bad: str, learns: str | None) -> Non
 
 def test_what_was_learned_is_forgotten() -> None:
     """Values that are only spelled in an uncommon way are rows, and suspected no longer."""
-    spec = ReadSpec(format=JsonFormat(), schema=SIEVED, match="name", learned={"d"})
-    sieve = MixedParser(QuickParser(spec, {}), ExactParser(spec, "f"), spec.learned)
+    spec = ReadSpec(format=JsonFormat(), schema=SUSPECTED, match="name", learned={"d"})
+    mixed = MixedParser(QuickParser(spec, {}), ExactParser(spec, "f"), spec.learned)
     data = b'{"d": 1}\n{"d": 1e1}\n{"d": 2}\n'
-    found = sieve.parse(Block(data, len(data), 0, True), Extent(), 10)
+    found = mixed.parse(Block(data, len(data), 0, True), Extent(), 10)
     assert found is not None
     assert found.rows["d"].to_pylist() == [Decimal("1.00"), Decimal("10.00"), Decimal("2.00")]
     assert not spec.learned

@@ -57,6 +57,7 @@ class RowCaster:
             _rescue_column_whole(name, column, rescued)
         for field, column in zip(self.schema, columns[:width], strict=True):
             cells = _cast_cells(column, field, count, self.rules)
+            # A row has one error, that of its first bad column: reports count rows, not cells.
             for refusal in cells.refused:
                 if self.rescue is not None and field.nullable:
                     rescued.setdefault(refusal.row, {})[field.name] = refusal.value

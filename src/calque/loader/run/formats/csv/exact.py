@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.outcome import RowError
+from calque.loader.run.formats.byte_buffer import is_valid_utf8
 from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.column_map import ColumnMap
 from calque.loader.run.formats.csv.hints import delimiter_hint
@@ -66,7 +67,9 @@ class ExactParser:
             errors = "replace" if self._format.replace_invalid_characters else "strict"
             return None, [text_of(field, self._format, self._nulls, errors) for field in fields]
         except UnicodeDecodeError as error:
-            at = next(number for number, field in enumerate(fields) if not _is_utf8(field.value))
+            at = next(
+                number for number, field in enumerate(fields) if not is_valid_utf8(field.value)
+            )
             return (Code.INVALID_ENCODING, f"is not UTF-8: {error.reason}", at), []
 
     def _is_refused(self, width: int) -> bool:
@@ -149,11 +152,3 @@ def width_message(found: int, wanted: int, raw: bytes, dialect: Dialect) -> str:
     """Says how a record's width differs, and what the delimiter may be."""
     names = f"the record has {found} column{'s' if found != 1 else ''}, {wanted} are expected"
     return names + delimiter_hint(raw, dialect)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

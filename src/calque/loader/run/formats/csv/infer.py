@@ -20,6 +20,7 @@ from calque.values import MIB
 
 _SAMPLE_BYTES = 1 * MIB
 _SAMPLE_ROWS = 10_000
+"""Whichever is less; a wrong guess costs refused rows and never a changed value."""
 
 
 def infer_schema(source: Source, format: CsvFormat) -> pa.Schema:

@@ -12,6 +12,7 @@ import pyarrow.csv as arrow_csv
 
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.outcome import RowError
+from calque.loader.run.formats.byte_buffer import is_valid_utf8
 from calque.loader.run.formats.cast.arrow_quirks import is_beyond
 from calque.loader.run.formats.cast.result import one_chunk
 from calque.loader.run.formats.cast.row_caster import RowCaster
@@ -86,7 +87,7 @@ class QuickParser:
         data, end, dialect = block.data, block.end, self._dialect
         if data.startswith(BOM_UTF8):  # text, where it does not begin the file; pyarrow drops it
             return None
-        if not (data.isascii() or _is_utf8(data[:end])):
+        if not (data.isascii() or is_valid_utf8(data[:end])):
             return None
         if dialect.comment is not None and data.find(dialect.comment, 0, end) >= 0:
             return None
@@ -308,11 +309,3 @@ def _origin(records: int, invalid: Sequence[arrow_csv.InvalidRow]) -> Sequence[i
         return range(records)
     apart = {row.number - 1 for row in invalid}
     return [index for index in range(records) if index not in apart]
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

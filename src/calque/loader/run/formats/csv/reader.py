@@ -17,8 +17,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from calque.loader.model.file_formats import CsvFormat
-from calque.loader.run.formats import compression
-from calque.loader.run.formats.byte_buffer import ByteBuffer, as_utf8
+from calque.loader.run.formats.byte_buffer import ByteBuffer
 from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
 from calque.loader.run.formats.column_map import ColumnMap, map_columns, require, with_extra
@@ -27,12 +26,14 @@ from calque.loader.run.formats.csv.hints import delimiter_hint
 from calque.loader.run.formats.csv.quick import QuickParser
 from calque.loader.run.formats.delimited.blocks import Block, cut_blocks
 from calque.loader.run.formats.delimited.dialect import Dialect
+from calque.loader.run.formats.delimited.open_buffer import open_buffer
 from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
 from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 from calque.values import KIB, MIB
 
 _HEADER_MOST = 4 * MIB
+"""Of the file's head, which every later piece reads again for the names of the columns."""
 
 
 class CsvReader:
@@ -88,12 +89,9 @@ class CsvReader:
         return buffer, dialect, names
 
     def _open_buffer(self) -> ByteBuffer:
-        location, format = self._source.location, self._format
-        if not self._source.is_whole:
-            return ByteBuffer(self._source.stream(), max(self._source.start - 1, 0))
-        plain = compression.open_stream(location, self._source.stream(), format.compression)
+        format = self._format
         replace = format.replace_invalid_characters
-        return ByteBuffer(as_utf8(location, plain, format.encoding, replace=replace))
+        return open_buffer(self._source, format.compression, format.encoding, replace=replace)
 
     def _record_delimiter(self, buffer: ByteBuffer) -> bytes:
         stated = self._format.record_delimiter

@@ -27,6 +27,7 @@ from calque.values import KIB
 DELIMITERS = (",", ";", "\t", "|")
 _HEAD = 128 * KIB
 _RECORDS = 1000
+"""What a thousand records do not tell, more of them rarely do."""
 _TYPES = (
     pa.int64(),
     pa.float64(),

@@ -11,6 +11,8 @@ from calque.loader.run.formats.refusal import Code
 from calque.values import MIB
 
 BLOCK_SIZE = 4 * MIB
+"""What is parsed at once: enough that pyarrow's cost of a call vanishes, little enough that a
+block with one bad record is soon read again record by record."""
 MAX_RECORD = 16 * MIB
 """A longer record is refused: it is a wrong delimiter or a broken quote, not data."""
 
@@ -131,7 +133,7 @@ def _skip_endless_record(buffer: ByteBuffer, dialect: Dialect) -> Block:
         if buffer.ended:
             buffer.drop(len(buffer.data))
             return Block(head, 0, offset, True, Code.RECORD_TOO_LONG)
-        keep = len(delimiter) - 1
+        keep = len(delimiter) - 1  # a delimiter may be cut in two by what has arrived so far
         length = len(buffer.data) - keep
         buffer.drop(length)
         buffer.fill(BLOCK_SIZE)

@@ -15,9 +15,10 @@ from calque.loader.run.formats.byte_buffer import ByteBuffer
 from calque.loader.run.formats.cast.infer_types import infer_moment
 from calque.loader.run.formats.cast.numerals import numeral_of
 from calque.loader.run.formats.cast.rules import CastRules
+from calque.loader.run.formats.delimited.open_buffer import open_buffer
 from calque.loader.run.formats.json.array import ArrayParser
 from calque.loader.run.formats.json.exact import MalformedObject, load_object, without_nulls
-from calque.loader.run.formats.json.reader import open_buffer, refuse_array
+from calque.loader.run.formats.json.reader import refuse_array
 from calque.loader.run.formats.reader import Extent, ReadSpec
 from calque.loader.run.formats.staged_source import Source
 from calque.loader.run.formats.unify_schemas import merge_schemas, widest
@@ -26,11 +27,12 @@ from calque.values import MIB
 _SAMPLE_BYTES = 1 * MIB
 _SAMPLE_ROWS = 10_000
 _DEEPEST = 32
+"""Deeper values are kept as text, lest one file make a type that no reader of the table can hold."""
 
 
 def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
     """Names and types by the first megabyte of a file; a column of several types is text."""
-    buffer = open_buffer(source, format)
+    buffer = open_buffer(source, format.compression)
     buffer.fill(_SAMPLE_BYTES)
     buffer.drop_mark()
     if not format.strip_outer_array:

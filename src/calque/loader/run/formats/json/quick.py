@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from calque.loader.model.file_formats import JsonFormat
+from calque.loader.run.formats.byte_buffer import is_valid_utf8
 from calque.loader.run.formats.cast.arrow_quirks import (
     has_decimals,
     is_beyond,
@@ -57,7 +58,11 @@ class QuickParser:
 
     def can_read(self, block: Block) -> bool:
         """Whether the block is text that can be read quickly at all."""
-        return block.broken is None and self._usable and self._is_utf8(block)
+        return (
+            block.broken is None
+            and self._usable
+            and (block.data.isascii() or is_valid_utf8(block.data[: block.end]))
+        )
 
     def find_misleading_numbers(self, block: Block) -> list[int]:
         """Where numbers stand that must not be read quickly: their lines are to be set apart."""
@@ -128,15 +133,6 @@ class QuickParser:
         marks = pa.array(self._format.null_if, pa.string())
         is_mark = pc.is_in(column, value_set=marks)
         return pc.if_else(is_mark, pa.scalar(None, pa.string()), column)
-
-    def _is_utf8(self, block: Block) -> bool:
-        if block.data.isascii():
-            return True
-        try:
-            block.data[: block.end].decode()
-        except UnicodeDecodeError:
-            return False
-        return True
 
 
 def _first_null(table: pa.Table) -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calque.loader.model.file_formats import JsonFormat
-from calque.loader.run.formats import compression
-from calque.loader.run.formats.byte_buffer import ByteBuffer, as_utf8
+from calque.loader.run.formats.byte_buffer import ByteBuffer
 from calque.loader.run.formats.delimited.blocks import MAX_RECORD, Block, cut_blocks
 from calque.loader.run.formats.delimited.dialect import Dialect
+from calque.loader.run.formats.delimited.open_buffer import open_buffer
 from calque.loader.run.formats.json.array import ArrayParser
 from calque.loader.run.formats.json.exact import ExactParser
 from calque.loader.run.formats.json.mixed import MixedParser
@@ -40,7 +40,7 @@ class JsonReader:
         self.extent = Extent()
 
     def read(self) -> Iterator[ParsedBatch]:
-        buffer = open_buffer(self._source, self._format)
+        buffer = open_buffer(self._source, self._format.compression)
         buffer.fill(64 * KIB)
         if self._source.start == 0:
             buffer.drop_mark()
@@ -96,11 +96,3 @@ def refuse_array(source: Source, buffer: ByteBuffer) -> None:
             line=1,
             byte_offset=buffer.base,
         )
-
-
-def open_buffer(source: Source, format: JsonFormat) -> ByteBuffer:
-    """The plain bytes of a piece."""
-    if not source.is_whole:
-        return ByteBuffer(source.stream(), max(source.start - 1, 0))
-    plain = compression.open_stream(source.location, source.stream(), format.compression)
-    return ByteBuffer(as_utf8(source.location, plain, "utf-8", replace=False))
