@@ -16,6 +16,7 @@ again by :mod:`piece_joiner`. A SELECT goes between reading and writing (:mod:`t
 ``metadata_columns``  columns filled from the staged file and not from its contents
 ``formats``           readers, compression, strict casts
 ``transform``         ``COPY INTO … FROM (SELECT …)`` on Spark
+``workers``           processes that may go down without us
 ``writing``           rows as Parquet files under the table's root
 ====================  ============================================================================
 

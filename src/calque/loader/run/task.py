@@ -19,9 +19,9 @@ from calque.loader.model.file_formats import ParquetFormat
 from calque.loader.model.outcome import FileOutcome, RowError, Status
 from calque.loader.model.plan import Piece, WritePlan, WriteTask
 from calque.loader.run.formats.columnar.parquet import footer_of
-from calque.loader.run.formats.guard import refuse_on_error
+from calque.loader.run.formats.guard import refuse_crash, refuse_on_error
 from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
-from calque.loader.run.formats.refusal import Code, FileRefused
+from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.registry import open_reader
 from calque.loader.run.formats.staged_source import Source
 from calque.loader.run.metadata_columns import with_metadata
@@ -217,11 +217,7 @@ def _unread_outcome(piece: Piece) -> PieceOutcome:
 
 def crash_outcome(piece: Piece, why: CalqueError) -> PieceOutcome:
     """The outcome of a piece over which a library brought its process down, again and again."""
-    refused = FileRefused.at(
-        piece.file.location,
-        Code.MALFORMED,
-        f"the library that reads it crashed over it, so it must be damaged: {why.message}",
-    )
+    refused = refuse_crash(piece.file.location, why)
     outcome = _failed_outcome(piece.file.location, refused.message, (refused.row_error,))
     return PieceOutcome(outcome, JoinInfo(piece.offset, Extent()))
 

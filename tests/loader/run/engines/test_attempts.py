@@ -18,10 +18,10 @@ from calque.errors import Unavailable
 from calque.loader.model.plan import WritePlan, WriteTask
 from calque.loader.run.cut import cut
 from calque.loader.run.engines.local import LocalEngine
-from calque.loader.run.engines.worker_pool import WorkerDied
 from calque.loader.run.piece_joiner import PieceJoiner
 from calque.loader.run.task import run_task
 from calque.loader.run.task_output import TaskOutput
+from calque.loader.run.workers.process import WorkerDied
 from calque.spark.tasks import run_tasks
 from tests.loader.run.conftest import World, data_files, outcomes
 
@@ -86,7 +86,7 @@ def test_local_worker_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> N
             for child in psutil.Process().children():
                 line = " ".join(child.cmdline())
                 if (
-                    "calque.loader.run.engines.worker" in line
+                    "calque.loader.run.workers.main" in line
                     and time.time() - child.create_time() > 1
                 ):
                     os.kill(child.pid, signal.SIGKILL)
@@ -116,4 +116,4 @@ def test_closing_stops_workers(world: World, monkeypatch: pytest.MonkeyPatch) ->
     next(results)
     results.close()  # type: ignore[attr-defined]
     lines = [" ".join(child.cmdline()) for child in psutil.Process().children()]
-    assert not any("calque.loader.run.engines.worker" in line for line in lines)
+    assert not any("calque.loader.run.workers.main" in line for line in lines)

@@ -14,8 +14,8 @@ import pytest
 
 from calque.errors import CalqueError
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
-from calque.loader.run.engines.local import CRASH_PRONE
 from calque.loader.run.formats import ReadSpec, open_reader
+from calque.loader.run.formats.registry import CRASH_PRONE
 from calque.loader.run.infer import infer_schema
 from tests.loader.run.formats.conftest import Stage
 from tests.loader.run.formats.mutants import SCHEMA, SEEDS, mutant

@@ -18,6 +18,7 @@ from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.engines.run_plan import run_plan
 from calque.loader.run.engines.sample import sample_rows
 from calque.loader.run.engines.worker_pool import WorkerPool
+from calque.loader.run.formats.registry import CRASH_PRONE
 from calque.loader.run.infer import infer_schema
 from calque.loader.run.task import run_task
 from calque.loader.run.task_output import TaskOutput
@@ -25,8 +26,6 @@ from calque.values import MIB
 
 IN_PROCESS = 32 * MIB
 """Up to here a worker process takes longer to start than it saves."""
-CRASH_PRONE = frozenset({"orc"})
-"""Formats whose library a damaged file can crash: never in the caller's own process."""
 
 
 class LocalEngine:

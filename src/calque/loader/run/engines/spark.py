@@ -16,12 +16,12 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.run.engines.malloc import keep_freed_pages
 from calque.loader.run.engines.run_plan import run_plan
 from calque.loader.run.engines.sample import sample_rows
 from calque.loader.run.infer import infer_schema
 from calque.loader.run.task import run_task
 from calque.loader.run.task_output import TaskOutput
+from calque.loader.run.workers.malloc import keep_freed_pages
 from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context, session
 from calque.spark.tasks import Watch, cores_of, run_tasks

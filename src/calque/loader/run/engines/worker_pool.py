@@ -2,84 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from pathlib import Path
-from signal import SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV
-from typing import cast
+from functools import partial
 
-from calque.errors import CalqueError, Unexpected
+from calque.errors import CalqueError
 from calque.loader.model.plan import WritePlan, WriteTask
-from calque.loader.run.task import crash_outcome
+from calque.loader.run.task import crash_outcome, run_task
 from calque.loader.run.task_output import TaskOutput
+from calque.loader.run.workers.process import WorkerCrashed, WorkerDied, WorkerProcess
 
 MOST_ATTEMPTS = 4
 """As often as Spark tries a task on a cluster: both engines give up at the same point."""
+
+
 MOST_CRASHES = 2
 """After so many over one file it is the file: one crash may have another cause."""
-
-
-class WorkerDied(Unexpected):
-    """A worker process ended in the middle of a task."""
-
-    retryable = True
-
-
-class WorkerCrashed(WorkerDied):
-    """It was brought down by native code: a library, over a file that it was given."""
-
-
-_CRASH_SIGNALS = {-number for number in (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL)}
-
-
-class Worker:
-    """One process; takes one task at a time."""
-
-    def __init__(self, plan: WritePlan) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "calque.loader.run.engines.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": _import_path()},
-        )
-        self._send(plan)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def run(self, task: WriteTask, attempt: str) -> TaskOutput:
-        """The task's output; raises what the task raised, or WorkerDied."""
-        try:
-            self._send((task, attempt))
-            assert self._process.stdout is not None
-            good, answer = pickle.load(self._process.stdout)
-        except (EOFError, OSError, pickle.UnpicklingError) as error:
-            code = self._process.wait()
-            died = WorkerCrashed if code in _CRASH_SIGNALS else WorkerDied
-            raise died(f"a worker process ended with {code} in task {task.number}") from error
-        if good:
-            return cast(TaskOutput, answer)
-        raise answer
-
-    def stop(self) -> None:
-        """End the process, whatever it does."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-
-    def _send(self, message: object) -> None:
-        assert self._process.stdin is not None
-        pickle.dump(message, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-        self._process.stdin.flush()
 
 
 class WorkerPool:
@@ -88,8 +28,8 @@ class WorkerPool:
     def __init__(self, plan: WritePlan, size: int) -> None:
         self._plan = plan
         self._size = size
-        self._idle: list[Worker] = []
-        self._all: list[Worker] = []
+        self._idle: list[WorkerProcess[TaskOutput]] = []
+        self._all: list[WorkerProcess[TaskOutput]] = []
         self._stopping = False
 
     def run(self, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
@@ -139,7 +79,7 @@ class WorkerPool:
     def _try_task(self, task: WriteTask) -> TaskOutput:
         worker = self._idle.pop() if self._idle else self._start_worker()
         try:
-            output = worker.run(task, uuid.uuid4().hex[:8])
+            output = worker.run(task, uuid.uuid4().hex[:8], about=f"task {task.number}")
         except WorkerDied:
             worker.stop()  # it is not taken up again: the next task starts another
             raise
@@ -149,16 +89,7 @@ class WorkerPool:
         self._idle.append(worker)
         return output
 
-    def _start_worker(self) -> Worker:
-        worker = Worker(self._plan)
+    def _start_worker(self) -> WorkerProcess[TaskOutput]:
+        worker = WorkerProcess(partial(run_task, self._plan))
         self._all.append(worker)
         return worker
-
-
-def _import_path() -> str:
-    """Workers must find the very calque that is running, however it was found."""
-    import calque
-
-    home = str(Path(calque.__file__).parents[1])
-    given = os.environ.get("PYTHONPATH", "")
-    return f"{home}{os.pathsep}{given}" if given else home

@@ -23,7 +23,7 @@ A new format is:
    there, which the fuzz test then damages.
 
 Text that is cut into records by a delimiter finds blocks, records and positions in ``delimited``. A
-library that a damaged file can crash goes into ``CRASH_PRONE`` of ``engines/local.py``.
+library that a damaged file can crash goes into ``CRASH_PRONE`` of ``registry.py``.
 """
 
 from calque.loader.run.formats.reader import ParsedBatch, Reader, ReadSpec

@@ -36,6 +36,15 @@ def refuse_on_error(source: Source, kind: str) -> Iterator[None]:
         ) from error
 
 
+def refuse_crash(location: str, why: CalqueError) -> FileRefused:
+    """The refusal of a file over which a library brought its process down."""
+    return FileRefused.at(
+        location,
+        Code.MALFORMED,
+        f"the library that reads it crashed over it, so it must be damaged: {why.message}",
+    )
+
+
 class GuardedReader:
     """A reader whose every error is one of ours."""
 

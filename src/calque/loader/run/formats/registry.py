@@ -39,6 +39,10 @@ _SCHEMAS: Mapping[str, str] = MappingProxyType(
 )
 
 
+CRASH_PRONE = frozenset({"orc"})
+"""Formats whose library a damaged file can crash: never read in the caller's own process."""
+
+
 def infer_schema(source: Source, format: FormatOptions) -> pa.Schema:
     """The schema of one file by its own words or by a sample of it."""
     module = importlib.import_module(_SCHEMAS[format.kind])

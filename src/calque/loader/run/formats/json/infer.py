@@ -27,7 +27,7 @@ from calque.values import MIB
 _SAMPLE_BYTES = 1 * MIB
 _SAMPLE_ROWS = 10_000
 _DEEPEST = 32
-"""Deeper values are kept as text, lest one file make a type that no reader of the table can hold."""
+"""Deeper values are kept as text, lest one file make a type that no reader can hold."""
 
 
 def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
