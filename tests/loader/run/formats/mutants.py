@@ -170,3 +170,34 @@ def mutant(data: bytes, chance: random.Random) -> bytes:
             del made[at:]
         made = made or bytearray(b"x")
     return bytes(made)
+
+
+def _varint(number: int) -> bytes:
+    """A number as protocol buffers spell it."""
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def nested_orc(levels: int) -> bytes:
+    """A file with a column of lists in lists; its footer is written by hand, at any depth."""
+    out = io.BytesIO()
+    orc.write_table(pa.table({"only": [1, 2, 3]}), out, compression="uncompressed")
+    data = out.getvalue()
+    script = data[-1 - data[-1] : -1]  # the postscript; first in it the length of the footer
+    assert script[0] == 8
+    assert script[1] < 128, "the length is one byte"
+    begin = len(data) - 1 - len(script) - script[1]
+    footer = data[begin : begin + script[1]].replace(
+        bytes.fromhex("22 08 08 04 20 00 28 00 30 00"),  # type 1 is long
+        bytes.fromhex("22 08 08 0a 12 01 02 20 80 00"),  # type 1 is a list of type 2
+    )
+    for number in range(2, levels):
+        inner = _varint(number + 1)
+        kind = b"\x08\x0a\x12" + _varint(len(inner)) + inner
+        footer += b"\x22" + _varint(len(kind)) + kind
+    footer += b"\x22\x02\x08\x04"  # and the last is long
+    script = b"\x08" + _varint(len(footer)) + script[2:]
+    return data[:begin] + footer + script + bytes([len(script)])

@@ -16,6 +16,7 @@ from calque.errors import CalqueError
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.run.formats import ReadSpec, open_reader
 from calque.loader.run.formats.registry import CRASH_PRONE
+from calque.loader.run.formats.registry import infer_schema as infer_file
 from calque.loader.run.infer import infer_schema
 from tests.loader.run.formats.conftest import Stage
 from tests.loader.run.formats.mutants import SCHEMA, SEEDS, mutant
@@ -32,7 +33,10 @@ def survive(stage: Stage, kind: str, seed: int, numbers: range, told: Path | Non
             told.write_text(str(number))
         file = stage.staged(name, mutant(sound, random.Random(f"{seed}/{number}")))
         with suppress(CalqueError):
-            infer_schema([file], format)
+            if format.kind in CRASH_PRONE:  # here, since this process is one of its own already
+                infer_file(stage.source(file), format)
+            else:
+                infer_schema([file], format)
         with suppress(CalqueError):
             for parsed in open_reader(stage.source(file), spec_of(format, SCHEMA)).read():
                 assert parsed.rows.num_rows + len(parsed.rejected) == parsed.records

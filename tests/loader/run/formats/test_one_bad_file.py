@@ -32,7 +32,7 @@ from calque.loader.run.infer import infer_schema
 from calque.operator import Operator
 from tests.loader.loader import Place
 from tests.loader.run.formats.conftest import Read, Stage
-from tests.loader.run.formats.mutants import SEEDS, mutant
+from tests.loader.run.formats.mutants import SEEDS, mutant, nested_orc
 from tests.loader.world import rows
 
 BEYOND = "1e99999999999999999999"
@@ -110,6 +110,24 @@ def orc_without_a_struct() -> bytes:
     return data[:at] + b"\x08\x0a\x12\x01\x01\x1a\x04only" + data[at + 11 :]
 
 
+def test_orc_that_crashes_its_library_is_refused(stage: Stage) -> None:
+    """Types nested without end overflow the stack of the library; inference survives it."""
+    sound = nested_orc(4)
+    assert infer_schema([stage.staged("a.orc", sound)], OrcFormat()).schema.names == ["only"]
+    files = [stage.staged("b.orc", nested_orc(200_000)), stage.staged("c.orc", sound)]
+    with pytest.raises(FileRefused, match="crashed over it"):
+        infer_schema(files, OrcFormat())
+    found = infer_schema(files, OrcFormat(), skip_bad=True)
+    assert found.schema.names == ["only"]
+
+
+def test_orc_nested_deeply_is_refused(stage: Stage) -> None:
+    """A schema too deep for Python, or for the way between processes, refuses its file."""
+    for levels in (300, 1000, 5000):
+        with pytest.raises(FileRefused):
+            infer_schema([stage.staged("f.orc", nested_orc(levels))], OrcFormat())
+
+
 def test_orc_without_a_struct_is_refused(stage: Stage, read: Read) -> None:
     """An ORC file whose rows have no columns is refused as a file, by an error of ours."""
     data = orc_without_a_struct()
@@ -166,12 +184,14 @@ def test_the_statement_goes_on(place: Place, mode: ErrorMode) -> None:
     (place.stage / "bad.orc").write_bytes(orc_without_a_struct())
     (place.stage / "cut.orc").write_bytes((place.stage / "good.orc").read_bytes()[:-20])
     (place.stage / "text.orc").write_bytes(b"no ORC at all")
+    (place.stage / "deep.orc").write_bytes(nested_orc(200_000))
     report = place.load(on_error=ErrorPolicy(mode))
     assert {row.name: row.status for row in report.rows()} == {
         "good.orc": "LOADED",
         "bad.orc": "FAILED",
         "cut.orc": "FAILED",
         "text.orc": "FAILED",
+        "deep.orc": "FAILED",
     }
     assert rows(place).num_rows == 2
 
