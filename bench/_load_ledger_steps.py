@@ -20,7 +20,7 @@ from calque.ledger.finish import LoadedFile, Manifest, prepare
 from calque.ledger.identity import micros
 from calque.ledger.schema import files
 from calque.ledger.tables import register_table
-from calque.loader.commit.protocol import recover
+from calque.loader.commit.recovery import recover
 from calque.loader.commit.tables import Change, Lake, Mark, open_table
 from calque.loader.model.data_file import ColumnStats, DataFile
 from calque.loader.model.outcome import Status

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calque._version import __version__
 
 if TYPE_CHECKING:
+    from calque import errors
     from calque.loader.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
     from calque.store.open_project import open_project
@@ -20,6 +21,7 @@ __all__ = [
     "Copier",
     "Operator",
     "__version__",
+    "errors",
     "load",
     "open_project",
     "sql",
@@ -37,7 +39,13 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("calque.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'calque' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

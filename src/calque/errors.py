@@ -20,6 +20,7 @@
     ├── ResourceExhausted       a quota, a limit, a full disk
     ├── IntegrityError          bytes, sizes or checksums disagree
     ├── DataError               rows or files that cannot be loaded as asked
+    │   └── LoadAborted         a load was given up; its ``report`` says why
     ├── Aborted                 the work was stopped on purpose
     ├── Unavailable             the other side cannot answer now               (ConnectionError)
     │   ├── RateLimited         it asks us to slow down
@@ -145,6 +146,13 @@ class IntegrityError(CalqueError):
 
 class DataError(CalqueError):
     """Rows or files that cannot be loaded as asked."""
+
+
+class LoadAborted(DataError):
+    """A load was given up because of errors: nothing of it is in the table."""
+
+    report: Any = None
+    """The :class:`calque.loader.report.Report` that says which errors, file by file."""
 
 
 class Aborted(CalqueError):

@@ -42,8 +42,10 @@ def test_load_again_history_and_ledger(tmp_path: Path, stage: Path) -> None:
     told = json.loads(first.stdout)
     assert (told["rows_loaded"], told["files_loaded"]) == (3, 2)
     again = calque(tmp_path, "load", "in/", "--into", "lake/t")
-    assert again.returncode == 0
-    assert again.stdout.count("SKIPPED_LOADED") == 2
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "2 SKIPPED_LOADED" in again.stderr
+    every = calque(tmp_path, "load", "in/", "--into", "lake/t", "--all")
+    assert every.stdout.count("SKIPPED_LOADED") == 2
     history = json.loads(calque(tmp_path, "history", "lake/t", "--json").stdout)
     assert [one["rows"] for one in history] == [3]
     shown = json.loads(calque(tmp_path, "ledger", "show", "lake/t", "--json").stdout)
@@ -55,6 +57,26 @@ def test_load_again_history_and_ledger(tmp_path: Path, stage: Path) -> None:
     assert calque(tmp_path, "ledger", "forget", "lake/t", shown[0]["location"]).returncode == 0
     third = json.loads(calque(tmp_path, "load", "in/", "--into", "lake/t", "--json").stdout)
     assert third["files_loaded"] == 1
+
+
+def test_quiet_is_quiet(tmp_path: Path, stage: Path) -> None:
+    """With -q a load that goes well says nothing, and one that does not says why."""
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t", "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (stage / "c.csv").write_text("id,name\nxx,c\n")
+    failed = calque(tmp_path, "load", "in/", "--into", "lake/t", "-q")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "column id, character 1: 'xx' is no int64" in failed.stderr
+    assert "--on-error" in failed.stderr
+    assert "ON_ERROR" not in failed.stderr
+
+
+def test_one_file_is_not_files(tmp_path: Path, stage: Path) -> None:
+    """The sums count as people do, and an error of usage names flags."""
+    done = calque(tmp_path, "load", "in/b.csv", "--into", "lake/t")
+    assert "1 row from 1 file in load" in done.stderr
+    wrong = calque(tmp_path, "load", "in/", "--into", "lake/t", "--purge", "--archive", "old/")
+    assert "--purge removes files and --archive moves them" in wrong.stderr
 
 
 def test_archive_then_run_history_again(tmp_path: Path, stage: Path) -> None:

@@ -22,7 +22,7 @@ from calque.loader.model.plan import Engine
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
-from calque.loader.run_request import Statement
+from calque.loader.run_request import RequestRun
 
 LEASE = 0.6
 LOST = 255
@@ -78,14 +78,14 @@ class Place:
         engine: Engine | None = None,
         clock: Callable[[], int] | None = None,
         **options: Any,
-    ) -> Statement:
+    ) -> RequestRun:
         """A statement over this place, ready to be run in this process."""
         request = LoadRequest(
             **{"stage": self.source, "into": self.table, "lease_seconds": LEASE, **options}
         )
         ledger = open_ledger(self.ledger, clock=clock)
         chosen = engine or choose_engine(spark="local")
-        return Statement(request, self.settings, ledger, lambda _size, _sql: chosen)
+        return RequestRun(request, self.settings, ledger, lambda _size, _sql: chosen)
 
     def load(self, **options: Any) -> Report:
         """Run a statement in this process."""

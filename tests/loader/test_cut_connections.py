@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from calque.errors import Unavailable
-from calque.loader.run_request import Statement
+from calque.loader.run_request import RequestRun
 from tests.loader.loader import LEASE, Place
 from tests.loader.world import assert_settled, write_files
 
@@ -22,7 +22,7 @@ CUT = """
 """
 
 
-def cut_at(statement: Statement, url: str, step: str) -> None:
+def cut_at(statement: RequestRun, url: str, step: str) -> None:
     """Drop all connections just before the first SQL that begins so."""
     left = [step]
 

@@ -7,13 +7,12 @@ from collections import Counter
 import pytest
 from sqlalchemy import func, select
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, LoadAborted
 from calque.ledger import open_ledger
 from calque.ledger.history import errors_of, find_load, history, results_of
 from calque.ledger.schema import claims, files, loads
 from calque.loader.model.outcome import Status
-from calque.loader.report import LoadAborted
-from calque.loader.request.options import on_error
+from calque.loader.request.option_values import on_error
 from calque.loader.request.request import Validation
 from tests.loader.loader import Place
 from tests.loader.world import assert_settled, files_on_disk, ids, write_files

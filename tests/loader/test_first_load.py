@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 
 from calque.errors import CalqueError, DataError, NotFound
 from calque.loader.commit.protocol import STEPS
-from calque.loader.request.options import build_format, on_error
+from calque.loader.request.option_values import on_error
+from calque.loader.request.options import build_format
 from tests.loader.loader import Place, run
 from tests.loader.world import assert_settled, ids, rows, write_file, write_files
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from calque.errors import StatementInvalid, Unsupported
+from calque.errors import LoadAborted, StatementInvalid, Unsupported
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.outcome import Status
-from calque.loader.report import LoadAborted
-from calque.loader.request.options import on_error
+from calque.loader.request.option_values import on_error
 from calque.loader.request.request import LoadRequest, Validation
 from tests.loader.loader import Place
 from tests.loader.world import assert_settled, files_on_disk, iceberg, rows, write_files

@@ -19,7 +19,7 @@ from calque.ledger import open_ledger
 from calque.ledger.history import LoadRow, history, results_of
 from calque.ledger.schema import tables
 from calque.loader.commit.tables import Mark, open_table
-from calque.loader.request.options import on_error
+from calque.loader.request.option_values import on_error
 from tests.loader.loader import LEASE, Place, ended, report, run, start
 from tests.loader.world import assert_settled, ids, write_files
 

@@ -13,7 +13,8 @@ from calque.config import LedgerSettings, Secret, Settings
 from calque.errors import DataError, InvalidInput, StatementInvalid
 from calque.loader.api import load
 from calque.loader.report import Report
-from calque.loader.request.options import build_format, strftime
+from calque.loader.request.option_values import strftime
+from calque.loader.request.options import build_format
 from calque.loader.request.schema_text import schema_of_text
 from calque.loader.run.formats.cast.rules import CastRules
 from calque.loader.run.formats.cast.text import cast_text

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from calque.errors import StatementInvalid
+from calque.errors import LoadAborted, StatementInvalid
 from calque.loader.model.outcome import Status
-from calque.loader.report import LoadAborted, Report
-from calque.loader.request.options import on_error
+from calque.loader.report import Report
+from calque.loader.request.option_values import on_error
 from tests.loader.loader import Place
 from tests.loader.world import assert_settled, ids, rows, write_files
 

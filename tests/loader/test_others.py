@@ -19,6 +19,7 @@ from calque.errors import (
     AlreadyExists,
     CalqueError,
     IntegrityError,
+    LoadAborted,
     Unavailable,
     Unsupported,
 )
@@ -28,8 +29,7 @@ from calque.ledger.tables import register_table
 from calque.loader.commit.tables import Snapshot
 from calque.loader.commit.truncate import truncate_table
 from calque.loader.model.outcome import Status
-from calque.loader.report import LoadAborted
-from calque.loader.request.options import on_error
+from calque.loader.request.option_values import on_error
 from tests.loader.loader import Place, ended, report, run, start
 from tests.loader.meddling import Meddling
 from tests.loader.world import assert_settled, iceberg, ids, write_file, write_files

@@ -21,7 +21,7 @@ from calque.ledger.schema import files as records
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
-from calque.loader.run_request import Statement
+from calque.loader.run_request import RequestRun
 from tests.servers.seaweedfs import S3Server, seaweedfs
 
 
@@ -55,7 +55,7 @@ class Lake:
 
     def record(self) -> dict[str, Any]:
         """The one record that the ledger has of the table."""
-        statement = Statement(
+        statement = RequestRun(
             LoadRequest(stage="x/", into=f"s3://{self.bucket}/lake/t"),
             Settings(),
             open_ledger(self.ledger),
@@ -75,7 +75,7 @@ class Lake:
             **options,  # type: ignore[arg-type]
         )
         ledger = open_ledger(self.ledger)
-        return Statement(
+        return RequestRun(
             request, Settings(), ledger, lambda _size, _sql: choose_engine(spark="local")
         ).run()
 

@@ -9,25 +9,32 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from calque.cli.loading import finish, finish_aborted, load_bar, stop_by_sigterm
+from calque.cli.flags import name_flags
+from calque.cli.loading import (
+    Quiet,
+    ShowSkipped,
+    finish,
+    finish_aborted,
+    load_bar,
+    stop_by_sigterm,
+)
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.watch import Watch
 from calque.config import load_settings
-from calque.errors import CalqueError, InvalidInput, NotFound, StatementInvalid
+from calque.errors import CalqueError, InvalidInput, LoadAborted, NotFound, StatementInvalid
 from calque.loader.api import Loader
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import MetadataColumn
 from calque.loader.plan.failed_files import FailedFiles
-from calque.loader.report import LoadAborted, Report
-from calque.loader.request.options import (
-    build_format,
-    match,
+from calque.loader.report import Report
+from calque.loader.request.option_values import (
+    column_match,
     metadata_kind,
     on_error,
-    said_of_format,
     validation,
 )
+from calque.loader.request.options import build_format, fields_said
 from calque.loader.request.request import LoadRequest
 from calque.loader.request.schema_text import schema_of_text
 
@@ -155,7 +162,8 @@ def load(
     spark: Spark = None,
     ledger: LedgerUrl = None,
     config: Config = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    show_all: ShowSkipped = False,
+    quiet: Quiet = False,
     json: JsonFlag = False,
 ) -> None:
     """Load the files of a stage into a table, each exactly once.
@@ -173,54 +181,55 @@ def load(
 
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
-    dialect = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
-    pairs = {**_options(option or []), **_said(dialect)}
-    kind = format or ("csv" if _said(dialect) else None)
-    try:
-        request = LoadRequest(
-            stage=stage,
-            into=into,
-            format=_format(kind, pairs),
-            said=said_of_format(kind, pairs),
-            format_is_implied=format is None,
-            files=tuple(files or ()),
-            pattern=pattern,
-            force=force,
-            purge=purge,
-            archive=archive,
-            on_error=_read("--on-error", on_error, errors),
-            on_changed=on_changed,  # type: ignore[arg-type]
-            size_limit=None
-            if size_limit is None
-            else _read("--size-limit", parse_size, size_limit),
-            max_files=max_files,
-            match=None if match_by is None else _read("--match-by", match, match_by),
-            columns=_names(columns),
-            metadata_columns=_metadata(metadata or []),
-            schema=None if schema is None else _read("--schema", schema_of_text, schema),
-            partition_by=_names(partition_by),
-            evolve=evolve,
-            rescue_column=rescue,
-            load_uncertain_files=uncertain,
-            validation=None if validate is None else _read("--validate", validation, validate),
-            return_failed_only=failed_only,
-            label=label,
-            min_age=_read("--min-age", parse_duration, min_age).total_seconds(),
-            dry_run=dry_run,
-        )
-    except StatementInvalid:
-        raise
-    except InvalidInput as error:
-        raise StatementInvalid(error.message, hint=error.hint) from error
-    settings = load_settings(config, flags={"ledger.url": ledger})
-    stop_by_sigterm()
-    with Loader(settings=settings, spark=spark) as loader:
-        if watch:
-            seconds = _read("--every", parse_duration, every).total_seconds()
-            Watch(loader, request, seconds, json=json).run(
-                lambda asked, failed: _run(loader, asked, quiet, failed)
+    with name_flags():
+        dialect = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
+        pairs = {**_options(option or []), **_flags_given(dialect)}
+        kind = format or ("csv" if _flags_given(dialect) else None)
+        try:
+            request = LoadRequest(
+                stage=stage,
+                into=into,
+                format=_format(kind, pairs),
+                said=fields_said(kind, pairs),
+                format_is_implied=format is None,
+                files=tuple(files or ()),
+                pattern=pattern,
+                force=force,
+                purge=purge,
+                archive=archive,
+                on_error=_read("--on-error", on_error, errors),
+                on_changed=on_changed,  # type: ignore[arg-type]
+                size_limit=None
+                if size_limit is None
+                else _read("--size-limit", parse_size, size_limit),
+                max_files=max_files,
+                match_by=None if match_by is None else _read("--match-by", column_match, match_by),
+                columns=_names(columns),
+                metadata_columns=_metadata(metadata or []),
+                schema=None if schema is None else _read("--schema", schema_of_text, schema),
+                partition_by=_names(partition_by),
+                evolve=evolve,
+                rescue_column=rescue,
+                load_uncertain_files=uncertain,
+                validation=None if validate is None else _read("--validate", validation, validate),
+                return_failed_only=failed_only,
+                label=label,
+                min_age=_read("--min-age", parse_duration, min_age).total_seconds(),
+                dry_run=dry_run,
             )
-        _once(loader, request, quiet, json, require_files)
+        except StatementInvalid:
+            raise
+        except InvalidInput as error:
+            raise StatementInvalid(error.message, hint=error.hint) from error
+        settings = load_settings(config, flags={"ledger.url": ledger})
+        stop_by_sigterm()
+        with Loader(settings=settings, spark=spark) as loader:
+            if watch:
+                seconds = _read("--every", parse_duration, every).total_seconds()
+                Watch(loader, request, seconds, json=json).run(
+                    lambda asked, failed: _run(loader, asked, quiet, failed)
+                )
+            _once(loader, request, quiet, json, require_files, show_all)
 
 
 def _read(name: str, convert: Callable[[str], T], text: str) -> T:
@@ -234,16 +243,21 @@ def _read(name: str, convert: Callable[[str], T], text: str) -> T:
 
 
 def _once(
-    loader: Loader, request: LoadRequest, quiet: bool, json: bool, require_files: bool
+    loader: Loader,
+    request: LoadRequest,
+    quiet: bool,
+    json: bool,
+    require_files: bool,
+    show_all: bool,
 ) -> None:
     try:
         report = _run(loader, request, quiet)
     except LoadAborted as error:
-        finish_aborted(error, json=json)
+        finish_aborted(error, json=json, quiet=quiet)
     else:
         if not report.matched and not report.replayed:
             _warn_of_nothing(request, require_files)
-        finish(report, json=json)
+        finish(report, json=json, skipped=show_all, quiet=quiet)
 
 
 def _warn_of_nothing(request: LoadRequest, require_files: bool) -> None:
@@ -270,12 +284,12 @@ def _format(kind: str | None, pairs: dict[str, Any]) -> FormatOptions | None:
     return build_format(kind, pairs)
 
 
-def _said(flags: dict[str, Any]) -> dict[str, Any]:
+def _flags_given(flags: dict[str, Any]) -> dict[str, Any]:
     """The flags of the dialect that were given."""
-    return {name: _plain(value) for name, value in flags.items() if value is not None}
+    return {name: _unescape_tab(value) for name, value in flags.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def _unescape_tab(value: Any) -> Any:
     return "\t" if value == "\\t" else value
 
 

@@ -8,17 +8,25 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from calque.cli.output import FAILED, PARTLY, as_json, say, size, table
-from calque.loader.report import LoadAborted, Report
-from calque.loader.run_request import LoadProgress
+from calque.errors import LoadAborted
+from calque.loader.load_batches import LoadProgress
+from calque.loader.model.outcome import Status
+from calque.loader.report import Report, count_of
 
 SHOWN = 200
 """Result rows shown to a person; programs get them all by --json."""
+
+ShowSkipped = Annotated[
+    bool, typer.Option("--all", help="Show also the files that were loaded before.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and warnings only.")]
 
 COLUMNS = ("file", "status", "rows", "errors", "bytes", "seconds", "first error or reason")
 
@@ -53,8 +61,9 @@ def load_bar(*, show: bool = True) -> Iterator[Callable[[LoadProgress], None]]:
         def update(done: LoadProgress) -> None:
             bar.update(
                 task,
+                description=done.phase,
                 completed=done.bytes,
-                total=done.bytes_total,
+                total=done.bytes_total or None,
                 files=f"{done.files}/{done.files_total}",
                 rows=done.rows,
             )
@@ -62,16 +71,18 @@ def load_bar(*, show: bool = True) -> Iterator[Callable[[LoadProgress], None]]:
         yield update
 
 
-def show_report(report: Report, *, json: bool) -> None:
-    """The result row of every file and a line of sums."""
+def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: bool = False) -> None:
+    """The result row of every file (of skipped ones only if asked) and a line of sums."""
     if json:
         as_json(report.to_json())
+        return
+    if quiet and report.sample is None:
         return
     if report.sample is not None:
         found = report.sample.to_pylist()
         table(report.sample.column_names, (tuple(row.values()) for row in found))
         return
-    _show_rows(report)
+    _show_rows(report, skipped=skipped)
     for error in report.row_errors[:SHOWN]:
         say(f"{error['file']}: line {error['line']}, {error['column']}: {error['message']}")
     for note in report.notes:
@@ -81,18 +92,22 @@ def show_report(report: Report, *, json: bool) -> None:
     say(_summary(report))
 
 
-def _show_rows(report: Report) -> None:
+def _show_rows(report: Report, *, skipped: bool) -> None:
     shown: list[tuple[object, ...]] = []
+    more = 0
     for row in report.rows():
+        if row.status == Status.SKIPPED_LOADED and not skipped:
+            continue
         if len(shown) >= SHOWN and sys.stdout.isatty():
-            break
+            more += 1
+            continue
         told = row.first_error or row.message
         took = f"{row.seconds:.2f}"
         shown.append((row.name, row.status, row.rows_loaded, row.errors, row.bytes, took, told))
     if shown:
         table(COLUMNS, shown)
-    if len(report.files) > len(shown) and not report.only_failed:
-        say(f"… and {len(report.files) - len(shown)} files more; --json shows all")
+    if more:
+        say(f"… and {count_of(more, 'file')} more; --json shows all")
 
 
 def _summary(report: Report) -> str:
@@ -100,11 +115,12 @@ def _summary(report: Report) -> str:
         plan = report.plan
         count = sum(1 for _ in plan.files)
         return (
-            f"dry run: {count} files, {size(plan.bytes)} of {plan.format.kind} in "
-            f"{len(plan.tasks)} tasks would go into {report.table}; nothing was changed"
+            f"dry run: {count_of(count, 'file')}, {size(plan.bytes)} of {plan.format.kind} in "
+            f"{count_of(len(plan.tasks), 'task')} would go into {report.table}; nothing was changed"
         )
     counts = ", ".join(f"{count} {status}" for status, count in sorted(report.files.counts.items()))
-    told = f"{report.table}: {report.rows_loaded:,} rows from {report.files_loaded} files"
+    told = f"{report.table}: {count_of(report.rows_loaded, 'row')} from "
+    told += count_of(report.files_loaded, "file")
     if report.load_ids:
         told += f" in load {', '.join(report.load_ids)}"
     if report.replayed:
@@ -113,9 +129,9 @@ def _summary(report: Report) -> str:
         told += " (FORCE: files that were loaded before are in the table twice)"
     told += f"; {counts or 'no files'}"
     if report.purged:
-        told += f"; {report.purged} sources removed"
+        told += f"; {count_of(report.purged, 'source')} removed"
     if report.archived:
-        told += f"; {report.archived} sources moved to the archive"
+        told += f"; {count_of(report.archived, 'source')} moved to the archive"
     if report.seconds > 0 and report.bytes_loaded:
         told += f"; {report.seconds:.1f} s, {size(report.bytes_loaded / report.seconds)}/s"
     return told
@@ -128,16 +144,16 @@ def exit_code(report: Report) -> int:
     return 0 if report.complete or report.dry_run or report.sample is not None else PARTLY
 
 
-def finish(report: Report, *, json: bool) -> None:
+def finish(report: Report, *, json: bool, skipped: bool = False, quiet: bool = False) -> None:
     """Show the report and end with its exit code."""
-    show_report(report, json=json)
+    show_report(report, json=json, skipped=skipped, quiet=quiet)
     code = exit_code(report)
     if code:
         raise typer.Exit(code)
 
 
-def finish_aborted(error: LoadAborted, *, json: bool) -> None:
+def finish_aborted(error: LoadAborted, *, json: bool, quiet: bool = False) -> None:
     """Show what is known of a statement that was given up, then let the error speak."""
-    if error.report is not None and not json and len(error.report.files):
+    if error.report is not None and not (json or quiet) and len(error.report.files):
         show_report(error.report, json=False)
     raise error

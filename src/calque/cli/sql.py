@@ -8,11 +8,18 @@ from typing import Annotated
 import typer
 
 from calque.cli.load import Config, LedgerUrl, Spark
-from calque.cli.loading import finish, finish_aborted, load_bar, stop_by_sigterm
+from calque.cli.loading import (
+    Quiet,
+    ShowSkipped,
+    finish,
+    finish_aborted,
+    load_bar,
+    stop_by_sigterm,
+)
 from calque.cli.output import JsonFlag
 from calque.config import load_settings
+from calque.errors import LoadAborted
 from calque.loader.api import sql as run_sql
-from calque.loader.report import LoadAborted
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -25,7 +32,8 @@ def sql(
     spark: Spark = None,
     ledger: LedgerUrl = None,
     config: Config = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    show_all: ShowSkipped = False,
+    quiet: Quiet = False,
     json: JsonFlag = False,
 ) -> None:
     """Run a COPY INTO in the spelling of Snowflake, Databend or Databricks.
@@ -45,6 +53,6 @@ def sql(
         with load_bar(show=not quiet) as update:
             report = run_sql(text, spark=spark, settings=settings, progress=update)
     except LoadAborted as error:
-        finish_aborted(error, json=json)
+        finish_aborted(error, json=json, quiet=quiet)
     else:
-        finish(report, json=json)
+        finish(report, json=json, skipped=show_all, quiet=quiet)

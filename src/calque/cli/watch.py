@@ -12,13 +12,14 @@ from calque.cli.output import say
 from calque.errors import (
     CalqueError,
     InvalidInput,
+    LoadAborted,
     NotFound,
     PermissionDenied,
     Unsupported,
 )
 from calque.loader.api import Loader
 from calque.loader.plan.failed_files import FailedFiles
-from calque.loader.report import LoadAborted, Report
+from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 
 LONGEST = 300.0

@@ -1,6 +1,28 @@
 """Files into tables, each exactly once.
 
-A statement goes one way, and each step is a folder: ``request`` → ``plan`` → ``run`` → ``commit`` →
-``after``, and then the ``report``. ``model`` holds the values between the steps. ``run_request`` is
-that way, ``batch`` one load of it from claim to end, ``api`` the door.
+A request goes one way: **list → compare with the ledger → plan → run → commit → record → report**.
+Each step is a folder, and imports go down this list only (import-linter keeps it so):
+
+=================  ================================================================================
+``api``            ``calque.load``, ``calque.sql``, and ``Loader``, which runs many requests
+``spark_source``   a stage as a data source of Spark: reads, loads nothing
+``run_request``    one run of a request: the flow itself
+``load_batches``   batch after batch of it; makes the table, and decides again where others came
+``fill_report``    the one place that fills the report
+``batch``          one load: claim, write, prepare, commit
+``after/``         purge, archive, upkeep and expiry of records
+``plan/``          stage, comparison, format and dialect, schema, the plan, previews
+``commit/``        the protocol of a load, settling and recovery, sidecars, the tables
+``run/``           engines, tasks, formats, writing: what happens inside a plan
+``report``         the report as data
+``request/``       what is asked for: COPY INTO or keywords
+``model/``         the values between the steps; imports nothing of the loader
+=================  ================================================================================
+
+Invariants:
+
+1. Comparing and planning write nothing. Only a claim opens a load, and its plan is made before it.
+2. The table's own log is the arbiter of a load; ledgers are caches of it and can be rebuilt.
+3. A load is in the table whole or not at all, and a load that was killed is finished or undone by
+   whoever comes next. Safety never depends on a clock.
 """

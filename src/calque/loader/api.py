@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Unpack
 
 from calque.config import Settings, load_settings, state_folder
-from calque.errors import StatementInvalid
 from calque.ledger import Ledger, open_ledger
 from calque.ledger.identity import DAY
 from calque.loader.commit.truncate import truncate_table
-from calque.loader.model.error_policy import ErrorPolicy
-from calque.loader.model.file_formats import FormatOptions
-from calque.loader.model.plan import Engine, MetadataColumn
+from calque.loader.load_batches import OnProgress
+from calque.loader.model.plan import Engine
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
-from calque.loader.request.options import build_format, metadata_kind, said_of_format
-from calque.loader.request.options import match as match_of
-from calque.loader.request.options import on_error as on_error_of
+from calque.loader.request.keywords import LoadKeywords, request_of, signature_of
 from calque.loader.request.parse import parse, parse_truncate
-from calque.loader.request.request import LoadRequest, OnChanged, Validation
-from calque.loader.request.schema_text import schema_of_text
+from calque.loader.request.paths import Location, Stages
+from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
-from calque.loader.run_request import LoadProgress, Statement
+from calque.loader.run_request import RequestRun
 from calque.spark.session import SparkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-OnProgress = Callable[[LoadProgress], None]
 
 
 class Loader:
@@ -55,7 +46,7 @@ class Loader:
         failed: FailedFiles | None = None,
     ) -> Report:
         """One statement, to its end; files that ``failed`` before are left alone."""
-        statement = Statement(request, self.settings, self.ledger, self._engine, progress, failed)
+        statement = RequestRun(request, self.settings, self.ledger, self._engine, progress, failed)
         return statement.run()
 
     def truncate(self, table: str) -> Report:
@@ -102,79 +93,58 @@ def ledger_of(settings: Settings) -> Ledger:
 
 
 def load(
-    stage: str,
-    into: str,
+    stage: Stages,
+    into: Location,
     *,
-    format: str | FormatOptions | None = None,
-    format_options: Mapping[str, Any] | None = None,
-    files: Sequence[str] = (),
-    pattern: str | None = None,
-    force: bool = False,
-    purge: bool = False,
-    archive: str | None = None,
-    on_error: str | ErrorPolicy = "abort_statement",
-    on_changed: OnChanged = "reload",
-    size_limit: int | None = None,
-    max_files: int | None = None,
-    match_by_column_name: str | None = None,
-    columns: Sequence[str] = (),
-    metadata_columns: Mapping[str, str] | None = None,
-    schema: pa.Schema | str | None = None,
-    partition_by: Sequence[str] = (),
-    create: bool = True,
-    evolve: bool = False,
-    evolve_limit: int = 100,
-    rescue_column: str | None = None,
-    load_uncertain_files: bool = False,
-    validate: bool | int = False,
-    return_failed_only: bool = False,
-    label: str | None = None,
-    min_age: float = 0.0,
-    lease_seconds: float = 60.0,
-    dry_run: bool = False,
     spark: SparkSession | SparkOptions | str | None = None,
     settings: Settings | None = None,
     progress: OnProgress | None = None,
+    **keywords: Unpack[LoadKeywords],
 ) -> Report:
     """Load the files of a stage into a table, each exactly once.
 
     Run it as often as you like, in as many places as you like, killed at any step: a file that is
     in the table is not loaded again while it stays the same. Raises ``LoadAborted`` (with the
-    ``report``) when ``on_error`` gives the statement up; then nothing of it was loaded.
+    ``report``) when ``on_error`` gives the load up; then nothing of it was loaded.
+
+    Which files:
+        stage: a folder, file, glob or URL, ``@name`` of a configured stage, or a list of files.
+        files, pattern: only these names; only names that this regular expression matches.
+        force: load what is loaded already. load_uncertain_files: also what may have been.
+        max_files, size_limit: stop at so many files or bytes; the next run takes the next ones.
+        min_age: leave files alone that changed less than so many seconds ago.
+        on_changed: ``reload``, ``skip``, ``error`` or ``replace`` files that changed since.
+
+    How they are read:
+        format, format_options: ``"csv"`` and ``{"skip_header": 1}``; by extension if not said.
+        columns: the columns that fields fill, in order. match_by: ``case_sensitive``,
+        ``case_insensitive``, or ``none`` for the order of the columns.
+        metadata_columns: ``{"source": "file"}`` fills a column from the file. rescue_column: values
+        that do not fit go there as JSON.
+        on_error: ``abort_statement``, ``abort_N``, ``continue``, ``skip_file``, ``skip_file_N`` or
+        ``skip_file_N%``.
+
+    The table:
+        into: a name, a path, a URL, or ``iceberg:PATH``.
+        create: False if it must be there. schema, partition_by: of a table that is to be made.
+        evolve, evolve_limit: let files bring new columns, at most so many.
+
+    And then:
+        purge, archive: remove files, or move them there, once they are loaded.
+        label: a second run of the same label gives the first one's report.
+        dry_run: only plan. validate: True returns every error, a number so many rows; no load.
+        return_failed_only: the report has only what went wrong.
+        lease_seconds: a loader that was silent for so long is taken for dead.
+        spark: a session, options, or the URL of a master; ``"local"`` for plain processes.
+        settings: in the place of calque.toml. progress: called as the load goes on.
     """
-    request = LoadRequest(
-        stage=stage,
-        into=into,
-        format=_format(format, format_options),
-        said=said_of_format(format, format_options or {}) if isinstance(format, str) else None,
-        files=tuple(files),
-        pattern=pattern,
-        force=force,
-        purge=purge,
-        archive=archive,
-        on_error=_policy(on_error),
-        on_changed=on_changed,
-        size_limit=size_limit,
-        max_files=max_files,
-        match=None if match_by_column_name is None else match_of(match_by_column_name),
-        columns=tuple(columns),
-        metadata_columns=_metadata(metadata_columns or {}),
-        schema=schema_of_text(schema) if isinstance(schema, str) else schema,
-        partition_by=tuple(partition_by),
-        create=create,
-        evolve=evolve,
-        evolve_limit=evolve_limit,
-        rescue_column=rescue_column,
-        load_uncertain_files=load_uncertain_files,
-        validation=_validation(validate),
-        return_failed_only=return_failed_only,
-        label=label,
-        min_age=min_age,
-        lease_seconds=lease_seconds,
-        dry_run=dry_run,
-    )
+    request = request_of(stage, into, keywords)
     with Loader(settings=settings, spark=spark) as loader:
         return loader.run(request, progress)
+
+
+# The keywords are spelled once, in LoadKeywords; who asks for the signature sees them all.
+load.__signature__ = signature_of(load)  # type: ignore[attr-defined]
 
 
 def sql(
@@ -193,35 +163,3 @@ def sql(
             assert table is not None, "one of the two was read"
             return loader.truncate(table)
         return loader.run(request, progress)
-
-
-def _format(
-    format: str | FormatOptions | None, options: Mapping[str, Any] | None
-) -> FormatOptions | None:
-    if format is None or isinstance(format, str):
-        return build_format(format, options or {})
-    if options:
-        raise StatementInvalid("format_options go with the name of a format")
-    return format
-
-
-def _policy(policy: str | ErrorPolicy) -> ErrorPolicy:
-    if isinstance(policy, ErrorPolicy):
-        return policy
-    try:
-        return on_error_of(policy)
-    except ValueError as error:
-        raise StatementInvalid(f"on_error cannot be {policy!r}: {error}") from error
-
-
-def _metadata(columns: Mapping[str, str]) -> tuple[MetadataColumn, ...]:
-    try:
-        return tuple(MetadataColumn(name, metadata_kind(kind)) for name, kind in columns.items())
-    except ValueError as error:
-        raise StatementInvalid(f"a metadata column: {error}") from error
-
-
-def _validation(validate: bool | int) -> Validation | None:
-    if validate is False:
-        return None
-    return Validation() if validate is True else Validation(validate)

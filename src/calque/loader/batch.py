@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from calque import faults
 from calque.errors import CalqueError, DataError
@@ -12,32 +11,38 @@ from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.files import mget
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
+from calque.loader.commit.build_manifest import errors_of, is_kept, result_of, sources_of
 from calque.loader.commit.our_commits import catch_up, find_rival
-from calque.loader.commit.protocol import LoadRun, Overtaken
-from calque.loader.commit.remove_rows import Part
+from calque.loader.commit.protocol import LoadRun
 from calque.loader.commit.replace import drop_sources, find_earlier_rows, replace_actions
+from calque.loader.commit.settle import Overtaken
 from calque.loader.commit.tables import Lake, Snapshot
 from calque.loader.model.data_file import DataFile
-from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import FileOutcome, Status, TaskResult, first_error
-from calque.loader.model.plan import Engine, OnAdvance
+from calque.loader.model.plan import Engine, OnAdvance, WritePlan
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.compare import Decision
-from calque.loader.plan.make_plan import make_plan
 from calque.loader.plan.stage import Stage
-from calque.loader.plan.verify_sources import moved_sources
-from calque.loader.report import NOT_LOADED, LoadAborted, Report
+from calque.loader.plan.verify_sources import find_moved_sources
+from calque.loader.report import NOT_LOADED
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.formats.refusal import FileRefused
 from calque.values.row_errors import RowErrors
 
-KEPT = (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY)
-"""What counts as loaded: these files get a record."""
+
+@dataclass(slots=True)
+class BatchResult:
+    """What became of a batch, as far as it came: filled even where an error ends it."""
+
+    rows: list[FileResult] = field(default_factory=list)
+    load_id: str | None = None
+    """None where no load is to be told of: it got no file, or others were quicker."""
+    table_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one load needs to know; the same for every batch of a statement."""
+    """One load of some files by a plan; its ``result`` is what the report is told of it."""
 
     request: LoadRequest
     stage: Stage
@@ -45,57 +50,60 @@ class Batch:
     lake: Lake
     table: TableRow
     engine: Engine
-    format: FormatOptions
-    report: Report
+    plan: WritePlan
+    """Made before the claim; what the claim does not grant is taken out of it."""
     advance: OnAdvance | None = None
     archive: str | None = None
     publish: Callable[[], None] | None = None
     """Makes the table, where it is not there yet."""
+    result: BatchResult = field(default_factory=BatchResult)
 
     def run(
         self, start: LoadStart, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
     ) -> list[Decision]:
-        """Claim, write, prepare, commit, finalise. Adds a result row for every file.
+        """Claim, write, prepare, commit, finalise. The result has a row for every file.
 
         Returns what is to be planned anew, since others got in between; it has no rows yet.
-        Raises LoadAborted when the error policy gives the load up; then nothing was loaded.
+        Raises DataError when the error policy gives the load up; then nothing was loaded.
         """
-        decisions = self._replaceable(snapshot, decisions)
+        decisions = self._fail_irreplaceable(snapshot, decisions)
         load = LoadRun(self.ledger, self.lake, self.table, start)
         verified_at = self.ledger.now()
         claimed = load.claim([Wanted(one.file.identity, _load_seen(one)) for one in decisions])
-        files = self._granted(decisions, set(claimed.granted), claimed.held)
+        files = self._take_granted(decisions, set(claimed.granted), claimed.held)
         if not files:
             load.give_up("other loads took every file", Manifest(last=last, label=start.label))
             return []
-        changed = self._replaced(decisions, files)
+        changed = self._records_to_replace(decisions, files)
         outcomes: dict[str, FileOutcome] = {}
         with load.lease():
             try:
-                written = self._write(start.load_id, snapshot, files, outcomes)
+                plan = self.plan.narrow(start.load_id, {file.location for file in files})
+                written = self._write(plan, outcomes)
                 manifest = self._prepare(
                     load, snapshot, files, written, outcomes, changed, verified_at, last
                 )
             except BaseException as error:
-                if isinstance(error, CalqueError) and self._others_came(start, files):
+                if isinstance(error, CalqueError) and self._is_loaded_by_others(start, files):
                     load.give_up("another ledger's load was quicker", Manifest(label=start.label))
-                    return _of_files(decisions, files)
-                load.give_up(_reason(error), self._failed(files, outcomes, error, last, start))
-                self.report.load_ids.append(start.load_id)
+                    return _decisions_of(decisions, files)
+                load.give_up(
+                    _reason(error), self._build_failed_manifest(files, outcomes, error, last, start)
+                )
+                self.result.load_id = start.load_id
                 raise
             if manifest is not None:
                 self._make_table(load)
                 try:
-                    self.report.table_version = load.commit(manifest)
+                    self.result.table_version = load.commit(manifest)
                 except Overtaken:
-                    return _of_files(decisions, files)
-        self.report.load_ids.append(start.load_id)
+                    return _decisions_of(decisions, files)
+        self.result.load_id = start.load_id
         if manifest is not None:
-            for row in manifest.results:
-                self.report.files.add(row)
+            self.result.rows.extend(manifest.results)
         return []
 
-    def _others_came(self, start: LoadStart, files: Sequence[StagedFile]) -> bool:
+    def _is_loaded_by_others(self, start: LoadStart, files: Sequence[StagedFile]) -> bool:
         """Whether another ledger's load brought some of the files, and may have purged them."""
         sources = tuple(LoadedFile(file.identity, 0, 0, None, 0) for file in files)
         wanted = Manifest(sources=sources, label=start.label, forced=start.force)
@@ -123,7 +131,9 @@ class Batch:
             raise
         faults.point("table.after")
 
-    def _replaceable(self, snapshot: Snapshot, decisions: Sequence[Decision]) -> list[Decision]:
+    def _fail_irreplaceable(
+        self, snapshot: Snapshot, decisions: Sequence[Decision]
+    ) -> list[Decision]:
         """The files that can be loaded; those whose earlier rows cannot be replaced are failed."""
         if self.request.on_changed != "replace":
             return list(decisions)
@@ -134,7 +144,9 @@ class Batch:
                 self._add(one.file, Status.FAILED, lost[one.file.location])
         return [one for one in decisions if one.file.location not in lost]
 
-    def _replaced(self, decisions: Sequence[Decision], files: Sequence[StagedFile]) -> list[Known]:
+    def _records_to_replace(
+        self, decisions: Sequence[Decision], files: Sequence[StagedFile]
+    ) -> list[Known]:
         """The records whose rows are to be replaced, now that nobody else can load these files.
 
         Asked for after the claim: between our look and that, another load may have ended that read
@@ -150,7 +162,7 @@ class Batch:
             if seen[place].changed or record.load_id != _load_seen(seen[place])
         ]
 
-    def _granted(
+    def _take_granted(
         self, decisions: Sequence[Decision], granted: set[str], held: dict[str, str]
     ) -> list[StagedFile]:
         files = []
@@ -164,25 +176,8 @@ class Batch:
                 self._add(one.file, Status.SKIPPED_LOADED, "another load was quicker")
         return files
 
-    def _write(
-        self,
-        load_id: str,
-        snapshot: Snapshot,
-        files: Sequence[StagedFile],
-        outcomes: dict[str, FileOutcome],
-    ) -> list[DataFile]:
+    def _write(self, plan: WritePlan, outcomes: dict[str, FileOutcome]) -> list[DataFile]:
         """Step 2; stops as soon as the error policy says so."""
-        plan = make_plan(
-            self.request,
-            load_id,
-            files,
-            self.lake.root,
-            self.lake.data_prefix,
-            snapshot.target,
-            self.format,
-            self.stage.options,
-            self.lake.options,
-        )
         faults.point("write.before")
         written: list[DataFile] = []
         errors = 0
@@ -218,8 +213,8 @@ class Batch:
     ) -> Manifest | None:
         """Step 3; None when nothing is left to be committed."""
         faults.point("prepare.before")
-        kept = [one for one in files if _status(outcomes.get(one.location)) in KEPT]
-        moved = moved_sources(self.stage, kept)
+        kept = [one for one in files if is_kept(outcomes.get(one.location))]
+        moved = find_moved_sources(self.stage, kept)
         for place, reason in moved.items():
             outcomes[place] = FileOutcome(place, Status.CHANGED, message=reason)
         names = {one.location for one in kept} - set(moved)
@@ -239,12 +234,12 @@ class Batch:
         removals, shifted = replace_actions(
             self.ledger, self.table, self.lake, fresh, load.load_id, old
         )
-        results = tuple(_result(one, outcomes.get(one.location)) for one in files)
+        results = tuple(result_of(one, outcomes.get(one.location)) for one in files)
         manifest = Manifest(
             actions=(*removals, *actions),
-            sources=tuple(_sources(kept, outcomes, data, verified_at)),
+            sources=tuple(sources_of(kept, outcomes, data, verified_at)),
             results=results,
-            errors=_errors(outcomes),
+            errors=errors_of(outcomes),
             moved=shifted,
             purge=self.request.purge or self.archive is not None,
             archive=self.archive,
@@ -255,13 +250,12 @@ class Batch:
         )
         if not kept:
             load.give_up("no file could be loaded", manifest)
-            for row in results:
-                self.report.files.add(row)
+            self.result.rows.extend(results)
             return None
         load.prepare(manifest)
         return manifest
 
-    def _failed(
+    def _build_failed_manifest(
         self,
         files: Sequence[StagedFile],
         outcomes: dict[str, FileOutcome],
@@ -273,90 +267,30 @@ class Batch:
         results = []
         for file in files:
             outcome = outcomes.get(file.location)
-            row = _result(file, outcome)
+            row = result_of(file, outcome)
             message = row.message or f"{NOT_LOADED}{_reason(error)}"
             results.append(replace(row, status=Status.FAILED, rows_loaded=0, message=message))
         if isinstance(error, DataError):
-            for row in results:
-                self.report.files.add(row)
-        errors = _errors(outcomes)
+            self.result.rows.extend(results)
+        errors = errors_of(outcomes)
         if isinstance(error, FileRefused):
             refused = error.row_error
             errors[refused.file] = RowErrors.of([refused]).packed
         return Manifest(results=tuple(results), errors=errors, last=last, label=start.label)
 
     def _add(self, file: StagedFile, status: Status, message: str | None) -> None:
-        self.report.files.add(
+        self.result.rows.append(
             FileResult(file.location, file.name, status, bytes=file.identity.size, message=message)
         )
 
 
-def abort_of(error: DataError, report: Report) -> LoadAborted:
-    """The error a statement ends with, with its report."""
-    aborted = LoadAborted(
-        error.message, hint=error.hint or "Nothing was loaded. ON_ERROR says what else may happen."
-    )
-    aborted.report = report
-    return aborted
-
-
-def _of_files(decisions: Sequence[Decision], files: Sequence[StagedFile]) -> list[Decision]:
+def _decisions_of(decisions: Sequence[Decision], files: Sequence[StagedFile]) -> list[Decision]:
     places = {file.location for file in files}
     return [one for one in decisions if one.file.location in places]
 
 
 def _load_seen(one: Decision) -> str | None:
     return one.known.load_id if one.known else None
-
-
-def _status(outcome: FileOutcome | None) -> Status:
-    return outcome.status if outcome is not None else Status.FAILED
-
-
-def _result(file: StagedFile, outcome: FileOutcome | None) -> FileResult:
-    if outcome is None:
-        return FileResult(file.location, file.name, Status.FAILED, bytes=file.identity.size)
-    return FileResult(
-        location=file.location,
-        name=file.name,
-        status=outcome.status,
-        rows_parsed=outcome.rows_parsed,
-        rows_loaded=outcome.rows_loaded,
-        errors=outcome.error_count,
-        first_error=first_error(outcome),
-        bytes=file.identity.size,
-        seconds=outcome.seconds,
-        message=outcome.message,
-    )
-
-
-def _sources(
-    files: Sequence[StagedFile],
-    outcomes: dict[str, FileOutcome],
-    data: Sequence[DataFile],
-    verified_at: int,
-) -> list[LoadedFile]:
-    parts: dict[str, list[Part]] = defaultdict(list)
-    for file in data:
-        for span in file.spans:
-            if span.rows:
-                parts[span.location].append((file.path, span.first_row, span.rows))
-    return [
-        LoadedFile(
-            identity=one.identity,
-            rows=outcomes[one.location].rows_loaded,
-            errors=outcomes[one.location].error_count,
-            content_hash=outcomes[one.location].content_hash,
-            verified_at=verified_at,
-            parts=tuple(parts.get(one.location, ())),
-            about=one.about,
-        )
-        for one in files
-    ]
-
-
-def _errors(outcomes: dict[str, FileOutcome]) -> dict[str, bytes]:
-    return {place: RowErrors.of(one.errors).packed for place, one in outcomes.items() if one.errors}
 
 
 def _reason(error: BaseException) -> str:

@@ -5,19 +5,38 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
+from itertools import islice
 from operator import attrgetter
 from typing import IO, Any
 
 import pyarrow as pa
 
-from calque.errors import DataError
+from calque.errors import Unsupported
 from calque.ledger.finish import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import WritePlan
 
 IN_MEMORY = 20_000
+"""Result rows that are kept in memory; the others wait in a file."""
+SHOWN_IN_HTML = 50
+RESULT_SCHEMA = pa.schema(
+    [
+        pa.field("location", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("status", pa.string()),
+        pa.field("rows_parsed", pa.int64()),
+        pa.field("rows_loaded", pa.int64()),
+        pa.field("errors", pa.int64()),
+        pa.field("first_error", pa.string()),
+        pa.field("bytes", pa.int64()),
+        pa.field("seconds", pa.float64()),
+        pa.field("message", pa.string()),
+    ]
+)
+"""The result rows as :meth:`Report.to_arrow` gives them: the fields of FileResult."""
 _values = attrgetter(*FileResult.__slots__)
 
 NOT_LOADED = "not loaded: "
@@ -84,7 +103,7 @@ class ResultRows:
             self._spilled = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Report:
     """What a statement did. ``files`` has a row for every file that was looked at."""
 
@@ -158,6 +177,47 @@ class Report:
             if not self.only_failed or row.status not in GOOD:
                 yield row
 
+    def __repr__(self) -> str:
+        return f"<Report of {self.table}: {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """Rows, and how many files ended how, in a line."""
+        counts = ", ".join(
+            f"{count} {status}" for status, count in sorted(self.files.counts.items())
+        )
+        told = f"{count_of(self.rows_loaded, 'row')} from {count_of(self.files_loaded, 'file')}"
+        if self.dry_run:
+            told = "dry run"
+        return f"{told}; {counts or 'no files'}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sums, and the first rows of those that are no mere skips."""
+        news = (row for row in self.rows() if row.status not in _LEFT)
+        shown = list(islice(news, SHOWN_IN_HTML))
+        lines = [f"<p><b>{escape(self.table)}</b>: {escape(self.summary)}</p>"]
+        lines += [f"<p>{escape(note)}</p>" for note in self.notes]
+        if shown:
+            lines.append(_html_table(shown))
+        return "\n".join(lines)
+
+    def to_arrow(self) -> pa.Table:
+        """The result rows as a table; one without rows has the columns too."""
+        columns: dict[str, list[Any]] = {name: [] for name in RESULT_SCHEMA.names}
+        for row in self.rows():
+            for name, value in row.to_json().items():
+                columns[name].append(value if name != "status" else str(value))
+        return pa.table(columns, schema=RESULT_SCHEMA)
+
+    def to_pandas(self) -> Any:
+        """The result rows as a pandas DataFrame."""
+        try:
+            return self.to_arrow().to_pandas()
+        except ModuleNotFoundError as error:
+            raise Unsupported(
+                "to_pandas() needs pandas", hint="pip install pandas, or use to_arrow()."
+            ) from error
+
     def to_json(self) -> dict[str, Any]:
         return {
             "table": self.table,
@@ -185,6 +245,25 @@ class Report:
         }
 
 
+def count_of(number: int, thing: str) -> str:
+    """``1 file``, ``2,000 files``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def _html_table(rows: Sequence[FileResult]) -> str:
+    names = ("name", "status", "rows_loaded", "errors", "bytes", "first_error", "message")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "\n".join(
+        "<tr>" + "".join(f"<td>{_html_cell(getattr(row, name))}</td>" for name in names) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+
+
+def _html_cell(value: object) -> str:
+    return "" if value is None else escape(str(value))
+
+
 def _outline(plan: WritePlan) -> dict[str, Any]:
     return {
         "format": plan.format.kind,
@@ -192,9 +271,3 @@ def _outline(plan: WritePlan) -> dict[str, Any]:
         "bytes": plan.bytes,
         "tasks": len(plan.tasks),
     }
-
-
-class LoadAborted(DataError):
-    """The statement was given up because of errors; ``report`` says which, file by file."""
-
-    report: Report | None = None

@@ -79,14 +79,14 @@ class CalqueSource(DataSource):
         return "calque"
 
     def schema(self) -> StructType:
-        stage, format = self._opened()
+        stage, format = self._open_stage()
         found = infer_schema(list(stage.list()), format, stage.options).schema
         if self._has_metadata():
             found = found.append(pa.field(METADATA, _STRUCT))
         return from_arrow_schema(found)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        stage, format = self._opened()
+        stage, format = self._open_stage()
         files = tuple(stage.list())
         if stage.unnamed:
             one = stage.unnamed[0]
@@ -102,7 +102,7 @@ class CalqueSource(DataSource):
     def _has_metadata(self) -> bool:
         return self.options.get("metadata", "true").lower() != "false"
 
-    def _opened(self) -> tuple[Stage, FormatOptions]:
+    def _open_stage(self) -> tuple[Stage, FormatOptions]:
         path = self.options.get("path")
         if path is None:
             raise StatementInvalid("say what to read: .load('s3://bucket/prefix/')")

@@ -1,1 +1,1 @@
-"""What follows a committed load: purge, archive, expiry, orphans."""
+"""What follows a committed load: purge, archive, upkeep of records, expiry."""

@@ -13,7 +13,7 @@ from calque import faults
 from calque.config import Settings
 from calque.errors import AlreadyExists, ConditionNotMatch, StatementInvalid, Unsupported
 from calque.loader.model.content_hash import content_hash
-from calque.loader.plan.stage import Stage, hidden, resolve
+from calque.loader.plan.stage import Stage, is_hidden, resolve
 from calque.operator import Operator
 from calque.operator.copying import start_copy
 from calque.operator.move import delete_moved, rename_at_once
@@ -97,7 +97,7 @@ def delete_pinned(operator: Operator, found: Metadata) -> None:
     operator.delete(found.path, if_match=guard)
 
 
-def checked_archive(location: str, settings: Settings, stage: Stage, table_root: str | None) -> str:
+def check_archive(location: str, settings: Settings, stage: Stage, table_root: str | None) -> str:
     """How the queue is to name the archive; refused where moved files would come back as new.
 
     ``@name/path`` stays, for whoever works off the queue finds the stage in the configuration.
@@ -105,7 +105,7 @@ def checked_archive(location: str, settings: Settings, stage: Stage, table_root:
     archive = Archive.at(location, settings)
     place = archive.location.rstrip("/") + "/"
     inside = place.removeprefix(stage.prefix) if place.startswith(stage.prefix) else None
-    if inside is not None and not (inside and hidden(inside.rstrip("/"))):
+    if inside is not None and not (inside and is_hidden(inside.rstrip("/"))):
         raise StatementInvalid(
             f"the archive {location} lies in the stage, where its files would be loaded again",
             hint="Choose a folder outside of it, or one whose name begins with _ .",

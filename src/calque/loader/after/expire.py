@@ -20,7 +20,7 @@ from calque.ledger.finish import Manifest
 from calque.ledger.finish import abort as abort_in_ledger
 from calque.ledger.lease import dead_loads, take_over, this_process
 from calque.ledger.tables import tables_with_open_loads
-from calque.loader.commit.protocol import recover
+from calque.loader.commit.recovery import recover
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Lake, open_table
 from calque.loader.run.writing.table_root import TableRoot

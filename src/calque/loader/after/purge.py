@@ -20,7 +20,7 @@ from calque.operator import Operator
 
 AT_ONCE = 8
 
-Located = Callable[[str], tuple[Operator, str]]
+Locate = Callable[[str], tuple[Operator, str]]
 """A location as an operator and a path in it."""
 
 
@@ -44,7 +44,7 @@ def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Setti
     done = Purged()
     others = Operators()
 
-    def located(location: str) -> tuple[Operator, str]:
+    def locate(location: str) -> tuple[Operator, str]:
         if location.startswith(stage.base):
             return stage.operator, location.removeprefix(stage.base)
         return others.at(location)
@@ -55,8 +55,8 @@ def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Setti
                 faults.point("purge.before")
                 for one in some:  # opened here, so that threads do not open a service twice
                     with suppress(CalqueError):
-                        located(one.identity.location)
-                clear = partial(_clear, located, settings)
+                        locate(one.identity.location)
+                clear = partial(_clear, locate, settings)
                 outcomes = list(zip(some, pool.map(clear, some), strict=True))
                 faults.point("purge.after")
                 failed = [(one, told) for one, told in outcomes if isinstance(told, str)]
@@ -71,10 +71,10 @@ def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Setti
     return done
 
 
-def _clear(located: Located, settings: Settings, one: Purge) -> bool | str:
+def _clear(locate: Locate, settings: Settings, one: Purge) -> bool | str:
     """Whether the file was there and still ours; or why it could not go."""
     try:
-        operator, path = located(one.identity.location)
+        operator, path = locate(one.identity.location)
         found = operator.stat(path)
         if found.pin != one.identity.pin or found.size != one.identity.size:
             return False

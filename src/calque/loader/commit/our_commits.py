@@ -30,7 +30,7 @@ def list_sidecars(lake: Lake, snapshot: Snapshot) -> Listing:
     found = Listing([], [])
     for load_id, version in Sidecars(lake.place).loads():
         if version is None:
-            version = _committed_at(snapshot, load_id)
+            version = _find_commit_version(snapshot, load_id)
         if version is None:
             found.open.append(load_id)
         else:
@@ -39,7 +39,7 @@ def list_sidecars(lake: Lake, snapshot: Snapshot) -> Listing:
     return found
 
 
-def _committed_at(snapshot: Snapshot, load_id: str) -> int | None:
+def _find_commit_version(snapshot: Snapshot, load_id: str) -> int | None:
     try:
         marker = snapshot.marker(load_id, 0)
     except Unsupported:
@@ -83,7 +83,7 @@ def catch_up(
     Their sources are purged by the ledgers that know of it.
     """
     found = unknown_commits(ledger, lake, table, snapshot, since)
-    restored = snapshot.restored(since) if found else []
+    restored = snapshot.find_restores(since) if found else []
     return take_in(ledger, lake, table, snapshot, found, restored, purge=False)
 
 
@@ -102,7 +102,7 @@ def take_in(
     kept = set(snapshot.markers())
     sidecars = Sidecars(lake.place)
     adopted = []
-    for one, listed in _read(lake, table, ledger.tenant, commits):
+    for one, listed in _read_sidecars(lake, table, ledger.tenant, commits):
         if any(low < one.version <= high for low, high in restored):
             continue
         if one.load_id in kept and not look_only:
@@ -129,7 +129,7 @@ def find_rival(
     told = commits_since(lake, snapshot, since)
     known = loads_of_ledger(ledger, [one.load_id for one in told])
     others = [one for one in told if not _is_own(known.get(one.load_id), table)]
-    for one, listed in _read(lake, table, ledger.tenant, others):
+    for one, listed in _read_sidecars(lake, table, ledger.tenant, others):
         if _collide(manifest, listed):
             return one.load_id
     return None
@@ -150,7 +150,7 @@ def _collide(mine: Manifest, other: Manifest) -> bool:
     return any(one.identity.location in places for one in other.sources)
 
 
-def _read(
+def _read_sidecars(
     lake: Lake, table: TableRow, tenant: str, commits: Sequence[Committed]
 ) -> Iterator[tuple[Committed, Manifest]]:
     sidecars = Sidecars(lake.place)

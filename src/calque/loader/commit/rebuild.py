@@ -12,7 +12,7 @@ from calque.ledger import Ledger, TableRow, open_ledger
 from calque.ledger.finish import loads_of_ledger
 from calque.ledger.tables import find_table, register_table, void_records
 from calque.loader.commit.our_commits import list_sidecars, take_in, unknown_commits
-from calque.loader.commit.protocol import fence
+from calque.loader.commit.settle import fence
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Committed, Lake, Mark, Snapshot
 
@@ -32,7 +32,7 @@ def rebuild(
     commits = listing.commits
     if listing.open and not look_only:
         commits = commits + _fence(ledger, lake, table, snapshot, listing.open)
-    restored = snapshot.restored(0)
+    restored = snapshot.find_restores(0)
     adopted = take_in(
         ledger, lake, table, snapshot, commits, restored, purge=True, look_only=look_only
     )

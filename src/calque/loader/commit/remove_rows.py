@@ -48,7 +48,7 @@ def cut(
         size=len(body),
         rows=sum(keep),
         columns=column_stats(pq.read_metadata(io.BytesIO(body)), with_nan=with_nan),
-        spans=tuple(_shifted_spans(file.spans, gone)),
+        spans=tuple(_shift_spans(file.spans, gone)),
     )
 
 
@@ -57,7 +57,7 @@ def shift(first: int, gone: Iterable[tuple[int, int]]) -> int:
     return first - sum(count for start, count in gone if start < first)
 
 
-def _shifted_spans(spans: Iterable[Span], gone: Sequence[tuple[int, int]]) -> Iterable[Span]:
+def _shift_spans(spans: Iterable[Span], gone: Sequence[tuple[int, int]]) -> Iterable[Span]:
     removed = set(gone)
     for span in spans:
         if (span.first_row, span.rows) not in removed:

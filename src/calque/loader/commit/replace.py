@@ -74,7 +74,7 @@ def replace_actions(
         renamed[path] = new_path
         actions.append(lake.encode(rewritten, snapshot.target))
     moved = {
-        place: tuple(_moved(part, old, renamed) for part in parts)
+        place: tuple(_move_part(part, old, renamed) for part in parts)
         for place, parts in neighbours.items()
     }
     return actions, moved
@@ -97,7 +97,7 @@ def _is_gone(part: Part, old: Replacement) -> bool:
     return (first, rows) in old.gone.get(path, ())
 
 
-def _moved(part: Part, old: Replacement, renamed: dict[str, str]) -> Part:
+def _move_part(part: Part, old: Replacement, renamed: dict[str, str]) -> Part:
     path, first, rows = part
     if path not in renamed:
         return part

@@ -127,7 +127,7 @@ class Sidecars:
                 return None
             if body.get("tenant", tenant) != tenant:
                 return Manifest(truncate=True) if body["truncate"] else None
-            return _listed(body)
+            return _manifest_from_json(body)
         except (OSError, ValueError, KeyError, EOFError, TypeError, zlib.error) as error:
             raise IntegrityError(
                 f"the sidecar of load {load_id} cannot be read: {error}",
@@ -139,7 +139,7 @@ class Sidecars:
         return self._path + path
 
 
-def _listed(body: Mapping[str, Any]) -> Manifest:
+def _manifest_from_json(body: Mapping[str, Any]) -> Manifest:
     sources = tuple(LoadedFile.from_json(source) for source in body["sources"])
     return Manifest(
         sources=sources,

@@ -11,7 +11,8 @@ from calque.ledger.claim import LoadStart
 from calque.ledger.finish import Manifest
 from calque.ledger.lease import this_process
 from calque.ledger.tables import register_table
-from calque.loader.commit.protocol import LoadRun, recover
+from calque.loader.commit.protocol import LoadRun
+from calque.loader.commit.recovery import recover
 from calque.loader.commit.tables import open_table
 from calque.loader.report import Report
 from calque.loader.request.render import render_table

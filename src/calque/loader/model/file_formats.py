@@ -7,10 +7,11 @@ from typing import Literal, get_args
 
 from calque.errors import InvalidInput
 
-EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
-"""What an escape means before a letter; see ``formats/delimited/escapes.py``."""
 Compression = Literal["auto", "none", "gzip", "zstd", "bz2", "xz"]
 """``auto``: by extension; always checked by magic bytes, and refused where they disagree."""
+
+EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
+"""What an escape means before a letter; see ``formats/delimited/escapes.py``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from enum import StrEnum
 from calque.loader.model.data_file import DataFile
 from calque.values.row_errors import RowError as RowError
 
+SHOWN_OF_VALUE = 60
+"""Characters of a bad value in a line about it; the ledger keeps more."""
+
 
 class Status(StrEnum):
     """What became of a staged file in one statement."""
@@ -55,7 +58,7 @@ class TaskResult:
 
 
 def first_error(outcome: FileOutcome) -> str | None:
-    """The first error of a file with its position, in one line."""
+    """The first error of a file with its position and the value it is about, in one line."""
     if not outcome.errors:
         return outcome.message if outcome.error_count else None
     one = outcome.errors[0]
@@ -64,4 +67,8 @@ def first_error(outcome: FileOutcome) -> str | None:
         place += f", column {one.column}"
     if one.character:
         place += f", character {one.character}"
-    return f"{place}: {one.message}"
+    if one.column is None or one.value is None:
+        return f"{place}: {one.message}"
+    # Of a column, the message says what is wrong with its value: "is no int64".
+    value = one.value if len(one.value) <= SHOWN_OF_VALUE else f"{one.value[:SHOWN_OF_VALUE]}…"
+    return f"{place}: {value!r} {one.message}"

@@ -19,8 +19,8 @@ What an engine promises:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal, Protocol
 
@@ -161,6 +161,14 @@ class WritePlan:
     @property
     def bytes(self) -> int:
         return sum(task.bytes for task in self.tasks)
+
+    def narrow(self, load_id: str, locations: Collection[str]) -> WritePlan:
+        """What is left of the plan for a load that was granted these of its files."""
+        granted = (
+            WriteTask(task.number, tuple(p for p in task.pieces if p.file.location in locations))
+            for task in self.tasks
+        )
+        return replace(self, load_id=load_id, tasks=tuple(task for task in granted if task.pieces))
 
     def data_file_name(self, task: int, attempt: str, number: int) -> str:
         """The name of a data file; ``attempt`` is unique among all attempts at the task.

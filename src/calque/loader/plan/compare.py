@@ -2,6 +2,8 @@
 
 Listing and records both come in key order, so they are joined as they stream by: memory does not
 grow with the stage, and a limit on files can stop both early.
+
+Nothing is written: what a record needs is part of the decision, and ``after.upkeep`` sees to it.
 """
 
 from __future__ import annotations
@@ -9,23 +11,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from calque.errors import CalqueError
 from calque.ledger import Known, Ledger, TableRow, Verdict, judge
-from calque.ledger.files import GET, Seen, mget, refresh, renew, scan
+from calque.ledger.files import GET, mget, scan
 from calque.ledger.identity import is_stale, micros, needs_renewal, uncertain
 from calque.loader.model.content_hash import content_hash
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.stage import Missing, Stage, too_young
+from calque.loader.plan.stage import Missing, Stage, is_too_young
 from calque.loader.request.request import LoadRequest
 from calque.values import SourceIdentity
 
 WINDOW = 64
-FLUSH = 5000
+"""Files that may wait behind one that is being hashed, so that the order stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,23 @@ class Decision:
     message: str | None = None
     known: Known | None = None
     changed: bool = False
+    renewal_due: bool = False
+    """Its record ends soon, and the file is still there."""
+    record_outdated: bool = False
+    """The bytes are those of the record, but etag, time or version are others by now."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
+    """A file whose metadata and record leave it open: its content decides."""
+
     file: StagedFile
-    known: Known | None
+    known: Known
+    renewal_due: bool
 
 
 class Comparison:
-    """One pass over a stage. Renews and refreshes records on the way unless it only looks."""
+    """One pass over a stage; reads the ledger and, where it must, the files."""
 
     def __init__(
         self,
@@ -54,29 +62,18 @@ class Comparison:
         request: LoadRequest,
         ledger: Ledger,
         table: TableRow | None,
-        *,
-        look_only: bool = False,
     ) -> None:
         self._stage = stage
         self._request = request
         self._ledger = ledger
         self._table = table
-        self._look_only = look_only
         self._now = ledger.shared_now()
-        self._renew: list[str] = []
-        self._refresh: list[Seen] = []
 
     def __iter__(self) -> Iterator[Decision]:
-        try:
-            with ThreadPoolExecutor(8, thread_name_prefix="calque-hash") as pool:
-                yield from self._checked(self._first_look(), pool)
-        except GeneratorExit:  # a limit was reached: what was met on the way is kept alive too
-            with suppress(CalqueError):
-                self._flush()
-            raise
-        self._flush()
+        with ThreadPoolExecutor(8, thread_name_prefix="calque-hash") as pool:
+            yield from self._settle_pairs(self._compare_metadata(), pool)
 
-    def again(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    def decide_again(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Decide anew of files that were to be loaded, by what the ledger knows by now.
 
         A record that was not there before is of a load that ended meanwhile. It counts unless it is
@@ -93,12 +90,12 @@ class Comparison:
             elif judge(record, one.file.identity) is not Verdict.DIFFERENT:
                 yield Decision(one.file, Status.SKIPPED_LOADED, None, record)
             else:
-                yield self._changed(one.file, record)
+                yield self._decide_changed(one.file, record)
 
-    def _first_look(self) -> Iterator[Decision | _Pair]:
+    def _compare_metadata(self) -> Iterator[Decision | _Pair]:
         """Decisions where metadata suffices; pairs where the content has to be asked."""
-        if self._stage.named:
-            yield from self._by_name()
+        if self._stage.is_named_one_by_one:
+            yield from self._look_up_by_name()
             return
         force, renew_before = self._request.force, self._now + self._ledger.life // 4
         for file, known in self._join(self._stage.list()):
@@ -114,16 +111,16 @@ class Comparison:
                 yield Decision(file, Status.SKIPPED_LOADED, None, known)
             else:
                 yield self._decide(file, known)
-        yield from map(_missing, self._stage.unnamed)
+        yield from map(_decide_missing, self._stage.unnamed)
 
-    def _by_name(self) -> Iterator[Decision | _Pair]:
-        found = self._stage.listed() if self._request.files else self._stage.list()
+    def _look_up_by_name(self) -> Iterator[Decision | _Pair]:
+        found = self._stage.look_up_files() if self._request.files else self._stage.list()
         while chunk := list(islice(found, GET)):
             places = [one.location for one in chunk]
             records = mget(self._ledger, self._table, places) if self._table else {}
             for one in chunk:
                 if isinstance(one, Missing):
-                    yield _missing(one)
+                    yield _decide_missing(one)
                 else:
                     yield self._decide(one, records.get(one.location))
 
@@ -147,20 +144,24 @@ class Comparison:
         if self._request.force:
             return Decision(file, known=known)
         if known is None:
-            return self._new(file)
-        if needs_renewal(known, self._now, self._ledger.life):
-            self._keep(known.location)
+            return self._decide_new(file)
+        due = needs_renewal(known, self._now, self._ledger.life)
         verdict = judge(known, file.identity)
         if verdict is Verdict.SAME:
-            if is_stale(known, file.identity):
-                self._retell(known, file)
-            return Decision(file, Status.SKIPPED_LOADED, None, known)
+            outdated = is_stale(known, file.identity)
+            return Decision(
+                file,
+                Status.SKIPPED_LOADED,
+                known=known,
+                renewal_due=due,
+                record_outdated=outdated,
+            )
         if verdict is Verdict.CHECK:
-            return _Pair(file, known)
-        return self._changed(file, known)
+            return _Pair(file, known, due)
+        return replace(self._decide_changed(file, known), renewal_due=due)
 
-    def _new(self, file: StagedFile) -> Decision:
-        if too_young(file, self._request.min_age):
+    def _decide_new(self, file: StagedFile) -> Decision:
+        if is_too_young(file, self._request.min_age):
             return Decision(file, Status.IN_PROGRESS, "younger than the minimum age")
         first = self._table.first_load_at if self._table else None
         forgotten = self._table.forgotten_until if self._table else None
@@ -175,7 +176,7 @@ class Comparison:
             )
         return Decision(file)
 
-    def _changed(self, file: StagedFile, known: Known) -> Decision:
+    def _decide_changed(self, file: StagedFile, known: Known) -> Decision:
         if self._request.on_changed == "skip":
             return Decision(
                 file,
@@ -183,11 +184,11 @@ class Comparison:
                 f"changed since load {known.load_id}; left out by on_changed=skip",
                 known,
             )
-        if too_young(file, self._request.min_age):
+        if is_too_young(file, self._request.min_age):
             return Decision(file, Status.IN_PROGRESS, "younger than the minimum age", known)
         return Decision(file, known=known, changed=True)
 
-    def _checked(
+    def _settle_pairs(
         self, first: Iterator[Decision | _Pair], pool: ThreadPoolExecutor
     ) -> Iterator[Decision]:
         """Settle the pairs by hashing several files at once; the order stays."""
@@ -196,44 +197,32 @@ class Comparison:
             if isinstance(one, Decision) and not waiting:
                 yield one
                 continue
-            waiting.append(pool.submit(self._by_content, one) if isinstance(one, _Pair) else one)
+            waiting.append(
+                pool.submit(self._compare_content, one) if isinstance(one, _Pair) else one
+            )
             if len(waiting) >= WINDOW:
-                yield _settled(waiting.popleft())
+                yield _result_of(waiting.popleft())
         while waiting:
-            yield _settled(waiting.popleft())
+            yield _result_of(waiting.popleft())
 
-    def _by_content(self, pair: _Pair) -> Decision:
-        assert pair.known is not None
+    def _compare_content(self, pair: _Pair) -> Decision:
+        known, file, due = pair.known, pair.file, pair.renewal_due
         try:
-            found = hash_of(self._stage, pair.file)
+            found = hash_of(self._stage, file)
         except CalqueError as error:
-            return Decision(pair.file, Status.CHANGED, f"cannot be compared: {error.message}")
-        if found != pair.known.content_hash:
-            return self._changed(pair.file, pair.known)
-        self._retell(pair.known, pair.file)
-        touched = pair.known.last_modified != micros(pair.file.identity.last_modified)
-        message = "touched, but its content is the same" if touched else None
-        return Decision(pair.file, Status.SKIPPED_LOADED, message, pair.known)
-
-    def _keep(self, location: str) -> None:
-        self._renew.append(location)
-        if len(self._renew) >= FLUSH:
-            self._flush()
-
-    def _retell(self, known: Known, file: StagedFile) -> None:
-        self._refresh.append((known, file.identity, file.about))
-        if len(self._refresh) >= FLUSH:
-            self._flush()
-
-    def _flush(self) -> None:
-        renewals, self._renew = self._renew, []
-        refreshed, self._refresh = self._refresh, []
-        if self._look_only or self._table is None:
-            return
-        if renewals:
-            renew(self._ledger, self._table, renewals)
-        if refreshed:
-            refresh(self._ledger, self._table, refreshed)
+            reason = f"cannot be compared: {error.message}"
+            return Decision(file, Status.CHANGED, reason, known, renewal_due=due)
+        if found != known.content_hash:
+            return replace(self._decide_changed(file, known), renewal_due=due)
+        touched = known.last_modified != micros(file.identity.last_modified)
+        return Decision(
+            file,
+            Status.SKIPPED_LOADED,
+            "touched, but its content is the same" if touched else None,
+            known,
+            renewal_due=due,
+            record_outdated=True,
+        )
 
 
 def hash_of(stage: Stage, file: StagedFile) -> str:
@@ -244,11 +233,11 @@ def hash_of(stage: Stage, file: StagedFile) -> str:
     return content_hash(operator.read_stream(path, if_match=file.identity.pin if can_pin else None))
 
 
-def _settled(one: Decision | Future[Decision]) -> Decision:
+def _result_of(one: Decision | Future[Decision]) -> Decision:
     return one.result() if isinstance(one, Future) else one
 
 
-def _missing(one: Missing) -> Decision:
+def _decide_missing(one: Missing) -> Decision:
     identity = SourceIdentity(one.location, 0)
     file = StagedFile(one.location, one.name, identity)
     return Decision(file, Status.FAILED, one.why)

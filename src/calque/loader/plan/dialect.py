@@ -78,12 +78,12 @@ def choose_dialect(
     said = set(request.said or ())
     if "skip_header" in said:
         said.add("parse_header")  # lines that are skipped name nothing
-    kept = _kept(properties)
+    kept = _read_property(properties)
     if kept is not None:
         unsaid = {name: value for name, value in kept.items() if name not in said}
         with suppress(InvalidInput):  # two options that cannot go together
             return Reading(replace(format, **unsaid), "as the table was made")
-    return _recognised(format, said, files, source_options, columns)
+    return _recognise_dialect(format, said, files, source_options, columns)
 
 
 def as_property(format: FormatOptions) -> dict[str, str]:
@@ -100,7 +100,7 @@ def as_property(format: FormatOptions) -> dict[str, str]:
     return {PROPERTY: json.dumps(kept, ensure_ascii=False)}
 
 
-def _kept(properties: Mapping[str, str]) -> dict[str, Any] | None:
+def _read_property(properties: Mapping[str, str]) -> dict[str, Any] | None:
     """What the table keeps; None where it keeps nothing that can be read."""
     try:
         found = json.loads(properties[PROPERTY])
@@ -109,10 +109,10 @@ def _kept(properties: Mapping[str, str]) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         return None
     values = {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
-    return values if all(_fits(name, value) for name, value in values.items()) else None
+    return values if all(_can_be_value(name, value) for name, value in values.items()) else None
 
 
-def _fits(name: str, value: Any) -> bool:
+def _can_be_value(name: str, value: Any) -> bool:
     """Whether this could be an option's value: anybody can write a table's properties."""
     if name not in _KEPT:
         return False
@@ -123,7 +123,7 @@ def _fits(name: str, value: Any) -> bool:
     return (value is None and optional) or type(value) is (str if usual is None else type(usual))
 
 
-def _recognised(
+def _recognise_dialect(
     format: CsvFormat,
     said: set[str],
     files: Sequence[StagedFile],
@@ -154,17 +154,17 @@ def _recognised(
 
 def _with_encoding(format: CsvFormat, sources: Sequence[Source]) -> CsvFormat:
     """The encoding that every file's byte order mark tells; without marks it is UTF-8."""
-    marks = set(_looked_at(sources, encoding_by_mark))
+    marks = set(_sample_sources(sources, encoding_by_mark))
     mark = marks.pop() if len(marks) == 1 else None
     return format if mark is None else replace(format, encoding=mark)
 
 
 def _heads(format: CsvFormat, sources: Sequence[Source]) -> Iterator[Head]:
-    found = _looked_at(sources, lambda source: read_head(source, format))
+    found = _sample_sources(sources, lambda source: read_head(source, format))
     return (head for head in found if head is not None)
 
 
-def _looked_at(sources: Sequence[Source], look: Callable[[Source], T]) -> Iterator[T]:
+def _sample_sources(sources: Sequence[Source], look: Callable[[Source], T]) -> Iterator[T]:
     """A file that cannot be read tells nothing here: it is told of when it is loaded."""
     for source in sources:
         with suppress(FileRefused, NotFound, ConditionNotMatch):

@@ -46,7 +46,7 @@ def schema_for_new_table(
             format,
             source_options,
             skip_bad=not request.aborts,
-            transformation=_named(request),
+            transformation=_name_columns(request),
         )
     for extra in request.metadata_columns:
         if extra.column not in schema.names:
@@ -64,7 +64,7 @@ def schema_for_new_table(
     return schema
 
 
-def _named(request: LoadRequest) -> Transformation | None:
+def _name_columns(request: LoadRequest) -> Transformation | None:
     """The SELECT that is to make a table: it must say what the columns are called."""
     chosen = request.transformation
     if chosen is None:
@@ -119,7 +119,7 @@ def grow(have: pa.Schema, found: pa.Schema, match: ColumnMatch, limit: int) -> p
         if index is None:
             fields.append(field.with_nullable(True))
             added += 1
-        elif _wider(fields[index].type, field.type):
+        elif _is_wider(fields[index].type, field.type):
             fields[index] = fields[index].with_type(field.type)
     if added > limit:
         raise DataError(
@@ -129,7 +129,7 @@ def grow(have: pa.Schema, found: pa.Schema, match: ColumnMatch, limit: int) -> p
     return pa.schema(fields)
 
 
-def _wider(have: pa.DataType, found: pa.DataType) -> bool:
+def _is_wider(have: pa.DataType, found: pa.DataType) -> bool:
     if isinstance(have, pa.Decimal128Type) and isinstance(found, pa.Decimal128Type):
         return bool(have.scale == found.scale and have.precision < found.precision)
     return (have, found) in WIDER

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from calque.errors import LoadAborted
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.report import NOT_LOADED, NOT_READ, LoadAborted, Report
+from calque.loader.report import NOT_LOADED, NOT_READ, Report
 from calque.loader.run.formats.refusal import FileRefused
 from calque.values import SourceIdentity
 
@@ -35,7 +36,7 @@ class FailedFiles:
 
         Empty where no file can be named: then it was not a file's fault.
         """
-        blamed = [] if report is None else [*_failed(report, aborted=error is not None)]
+        blamed = [] if report is None else [*_find_blamed(report, aborted=error is not None)]
         refused = error.__cause__ if error is not None else None
         if isinstance(refused, FileRefused):
             blamed.append(refused.row_error.file)
@@ -45,7 +46,7 @@ class FailedFiles:
         return sorted(found)
 
 
-def _failed(report: Report, *, aborted: bool) -> Iterable[str]:
+def _find_blamed(report: Report, *, aborted: bool) -> Iterable[str]:
     """The files that failed by themselves; an abort fails the others with them."""
     for row in report.files:
         beside = (

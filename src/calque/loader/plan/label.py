@@ -11,32 +11,25 @@ from calque.errors import NotFound, Unavailable
 from calque.ledger import Ledger, TableRow
 from calque.ledger.history import LoadRow, find_load, loads_of_label, results_of
 from calque.loader.commit.sidecars import Sidecars
-from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 
 
-def replay(ledger: Ledger, table: TableRow, request: LoadRequest, report: Report) -> bool:
-    """A label that was loaded whole: give its report again; True if nothing is left to do.
+def find_replay(ledger: Ledger, table: TableRow, request: LoadRequest) -> list[LoadRow]:
+    """The loads of a label that was loaded whole: nothing is left to do. Else none.
 
     Raises Unavailable while another process is loading the label.
     """
     if request.label is None:
-        return False
+        return []
     prior = loads_of_label(ledger, table.number, request.label)
     done = [one for one in prior if one.state == "COMMITTED"]
-    if not any(one.last for one in done):
-        _refuse_running(prior, request.label)
-        return False
-    for one in done:
-        report.load_ids.append(one.load_id)
-        for row in results_of(ledger, one.load_id):
-            report.files.add(row)
-    report.table_version = done[0].table_version
-    report.replayed = True
-    return True
+    if any(one.last for one in done):
+        return done
+    _refuse_running(prior, request.label)
+    return []
 
 
-def done_by_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> set[str]:
+def find_loaded_by_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> set[str]:
     """Files that an earlier, unfinished run of a forced statement has loaded already."""
     if table is None or request.label is None or not request.force:
         return set()
@@ -48,7 +41,7 @@ def done_by_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) 
     }
 
 
-def uses_of_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> int:
+def count_uses_of_label(ledger: Ledger, table: TableRow | None, request: LoadRequest) -> int:
     """How many loads of the table have had the label, whatever became of them."""
     if table is None or request.label is None:
         return 0

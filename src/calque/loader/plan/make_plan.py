@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pyarrow as pa
 
 from calque.errors import StatementInvalid
+from calque.loader.commit.tables import Lake
 from calque.loader.model.error_policy import ErrorMode, ErrorPolicy
 from calque.loader.model.file_formats import (
     AvroFormat,
@@ -28,6 +29,7 @@ from calque.loader.model.plan import (
     WriteTask,
 )
 from calque.loader.model.staged_file import StagedFile
+from calque.loader.plan.stage import Stage
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.metadata_columns import TYPES
 from calque.values import MIB
@@ -49,6 +51,8 @@ EXTENSIONS: dict[str, FormatOptions] = {
     ".xml": XmlFormat(),
 }
 EVERY_ERROR = ErrorPolicy(ErrorMode.CONTINUE)
+UNCLAIMED = "dry-run"
+"""Stands in a plan for the id of its load, until that has claimed the files."""
 COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
 
 
@@ -98,14 +102,14 @@ def _refuse_others(format: FormatOptions, files: Sequence[StagedFile]) -> None:
 
 def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
     """By name where the files name their columns and no column list says otherwise."""
-    nameless = request.match == "position" and request.transformation is None
+    nameless = request.match_by == "position" and request.transformation is None
     if nameless and isinstance(format, JsonFormat | XmlFormat):
         raise StatementInvalid(
             f"{format.kind.upper()} has names and no positions: its columns are matched by name",
             hint="MATCH_BY_COLUMN_NAME is CASE_SENSITIVE or CASE_INSENSITIVE here.",
         )
-    if request.match is not None:
-        return request.match
+    if request.match_by is not None:
+        return request.match_by
     if isinstance(format, CsvFormat) and (request.columns or not format.parse_header):
         return "position"
     return "name_insensitive"
@@ -113,23 +117,25 @@ def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
 
 def make_plan(
     request: LoadRequest,
-    load_id: str,
+    stage: Stage,
+    lake: Lake,
     files: Sequence[StagedFile],
-    root: str,
-    data_prefix: str,
     target: TargetSchema,
     format: FormatOptions,
-    source_options: Mapping[str, object],
-    root_options: Mapping[str, object],
+    *,
+    is_made: bool = True,
 ) -> WritePlan:
-    """One load of these files, cut into tasks by bytes."""
+    """One load of these files, grouped into tasks by bytes.
+
+    ``is_made``: the table is there, or drafted; else a catalog cannot tell where it will be.
+    """
     _check_columns(request, target)
     return WritePlan(
-        load_id=load_id,
-        root=root,
-        root_options=root_options,
-        data_prefix=data_prefix,
-        source_options=source_options,
+        load_id=UNCLAIMED,
+        root=lake.root if is_made else "",
+        root_options=lake.options,
+        data_prefix=lake.data_prefix,
+        source_options=stage.options,
         tasks=group(files),
         format=format,
         target=target,

@@ -1,68 +1,63 @@
-"""A dry run, or a validation: everything of a statement but the writing."""
+"""What one sees who only looks: the plan of a dry run, or what a validation finds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
 
 from calque.ledger.finish import FileResult
-from calque.loader.commit.tables import Lake, Snapshot
-from calque.loader.model.file_formats import FormatOptions
-from calque.loader.model.outcome import Status
-from calque.loader.model.plan import Engine, TargetSchema
+from calque.loader.model.outcome import FileOutcome, Status, first_error
+from calque.loader.model.plan import Engine, WritePlan
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.evolve import schema_for_new_table
-from calque.loader.plan.make_plan import make_plan
-from calque.loader.plan.stage import Stage
-from calque.loader.plan.validate import validate
-from calque.loader.report import Report
-from calque.loader.request.request import LoadRequest
-
-EngineFor = Callable[[int], Engine]
-"""Bytes to be read → where."""
+from calque.loader.request.request import Validation
 
 
-def preview(
-    request: LoadRequest,
-    stage: Stage,
-    lake: Lake,
-    snapshot: Snapshot | None,
-    files: Sequence[StagedFile],
-    format: FormatOptions,
-    choose_engine: EngineFor,
-    report: Report,
-) -> None:
-    """Fill the report with the plan, or with what the validation asked for."""
-    plan = make_plan(
-        request,
-        "dry-run",
-        files,
-        lake.root if snapshot is not None else "",
-        lake.data_prefix,
-        _target(request, stage, snapshot, files, format, choose_engine),
-        format,
-        stage.options,
-        lake.options,
+@dataclass(slots=True)
+class Preview:
+    """Result rows, and the plan, the first rows or the errors, whichever was asked for."""
+
+    rows: list[FileResult] = field(default_factory=list)
+    plan: WritePlan | None = None
+    sample: pa.Table | None = None
+    row_errors: list[dict[str, Any]] = field(default_factory=list)
+
+
+def preview(plan: WritePlan) -> Preview:
+    """DRY_RUN: every file of the plan, and the plan itself."""
+    rows = [
+        FileResult(file.location, file.name, Status.PLANNED, bytes=file.identity.size)
+        for file in plan.files
+    ]
+    return Preview(rows, plan=plan)
+
+
+def validate(validation: Validation, engine: Engine, plan: WritePlan) -> Preview:
+    """VALIDATION_MODE: every error, or the rows that were asked for.
+
+    A file without an error is PLANNED, one with errors FAILED, whatever ON_ERROR would make of it.
+    """
+    if validation.rows is not None:
+        return Preview(sample=engine.sample(plan, validation.rows))
+    files = {file.location: file for file in plan.files}
+    found = Preview()
+    for result in engine.run(plan):
+        for one in result.outcomes:
+            found.row_errors.extend(error._asdict() for error in one.errors)
+            found.rows.append(_result_of(files[one.location], one))
+    return found
+
+
+def _result_of(file: StagedFile, outcome: FileOutcome) -> FileResult:
+    return FileResult(
+        location=file.location,
+        name=file.name,
+        status=Status.FAILED if outcome.error_count else Status.PLANNED,
+        rows_parsed=outcome.rows_parsed,
+        errors=outcome.error_count,
+        first_error=first_error(outcome),
+        bytes=file.identity.size,
+        seconds=outcome.seconds,
+        message=outcome.message,
     )
-    if request.validation is not None:
-        validate(request.validation, choose_engine(plan.bytes), plan, report)
-        return
-    report.plan = plan
-    for file in files:
-        report.files.add(
-            FileResult(file.location, file.name, Status.PLANNED, bytes=file.identity.size)
-        )
-
-
-def _target(
-    request: LoadRequest,
-    stage: Stage,
-    snapshot: Snapshot | None,
-    files: Sequence[StagedFile],
-    format: FormatOptions,
-    choose_engine: EngineFor,
-) -> TargetSchema:
-    """The table as it is, or as it would be made."""
-    if snapshot is not None:
-        return snapshot.target
-    schema = schema_for_new_table(request, choose_engine(0), files, format, stage.options)
-    return TargetSchema(schema=schema, partition_columns=request.partition_by)

@@ -125,14 +125,14 @@ class Stage:
             self._own += (stage + inside,)
 
     @property
-    def named(self) -> bool:
+    def is_named_one_by_one(self) -> bool:
         """The files are named one by one, so records are better fetched than scanned."""
         return bool(self._files) or self._single is not None
 
     def list(self) -> Iterator[StagedFile]:
         """Every file of the stage in key order; folders, hidden and unfinished ones left out."""
         if self._single is not None:
-            yield self._staged(self._single, self._path.rpartition("/")[2])
+            yield self._make_staged_file(self._single, self._path.rpartition("/")[2])
             return
         start = len(self._path)
         self.unnamed = []
@@ -144,18 +144,18 @@ class Stage:
                 continue
             if self._pattern is not None and not self._pattern.fullmatch(name):
                 continue
-            if hidden(name):
+            if is_hidden(name):
                 self.ignored += 1
                 continue
             if not _is_utf8(name):
-                self.unnamed.append(self._unnamed(name))
+                self.unnamed.append(self._refuse_name(name))
                 continue
-            staged = self._staged(found, name)
+            staged = self._make_staged_file(found, name)
             if staged.location.startswith(self._own):
                 continue
             yield staged
 
-    def listed(self) -> Iterator[StagedFile | Missing]:
+    def look_up_files(self) -> Iterator[StagedFile | Missing]:
         """The files that FILES names, each looked up; in order of location, each once."""
         names = sorted(set(self._files))
         with ThreadPoolExecutor(16, thread_name_prefix="calque-stat") as pool:
@@ -163,7 +163,7 @@ class Stage:
 
     def _look_up(self, name: str) -> StagedFile | Missing:
         if not _is_utf8(name):
-            return self._unnamed(name)
+            return self._refuse_name(name)
         path = self._path + name
         try:
             found = self.operator.stat(path)
@@ -171,14 +171,14 @@ class Stage:
             return Missing(name, self.operator.location(path))
         if found.is_dir:
             return Missing(name, self.operator.location(path))
-        return self._staged(found, name)
+        return self._make_staged_file(found, name)
 
-    def _unnamed(self, name: str) -> Missing:
+    def _refuse_name(self, name: str) -> Missing:
         shown = _printable(name)
         location = f"{self.base}{self._path}{shown}"
         return Missing(shown, location, "its name is not UTF-8: rename it to have it loaded")
 
-    def _staged(self, found: Metadata, name: str) -> StagedFile:
+    def _make_staged_file(self, found: Metadata, name: str) -> StagedFile:
         location = self.operator.location(found.path)
         return StagedFile(location, name, SourceIdentity.of(location, found), found.details())
 
@@ -205,7 +205,7 @@ def _printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Names that tools use for what is not (yet) data: ``_x``, ``.x``, ``x.tmp`` …"""
     if name.endswith(UNFINISHED):
         return True
@@ -215,7 +215,7 @@ def hidden(name: str) -> bool:
     )
 
 
-def too_young(file: StagedFile, min_age: float) -> bool:
+def is_too_young(file: StagedFile, min_age: float) -> bool:
     """Changed more recently than the minimum age: perhaps still being written."""
     changed = file.identity.last_modified
     return min_age > 0 and changed is not None and time.time() - changed.timestamp() < min_age

@@ -13,7 +13,7 @@ from calque.loader.plan.stage import Stage
 TOGETHER = 32
 
 
-def moved_sources(stage: Stage, files: Iterable[StagedFile]) -> dict[str, str]:
+def find_moved_sources(stage: Stage, files: Iterable[StagedFile]) -> dict[str, str]:
     """Files that are no longer what was claimed, with the reason.
 
     Where the service has etags and reads are pinned to them, the bytes read were the claimed ones

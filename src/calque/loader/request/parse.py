@@ -28,6 +28,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from calque.errors import InvalidInput, StatementInvalid
 from calque.loader.model.plan import Transformation
 from calque.loader.request.glob import glob_regex
+from calque.loader.request.option_values import mode, text
 from calque.loader.request.options import (
     COPY,
     DATABRICKS_COPY,
@@ -35,8 +36,6 @@ from calque.loader.request.options import (
     NOTHING,
     Options,
     build_format,
-    mode,
-    text,
 )
 from calque.loader.request.request import LoadRequest, Validation
 from calque.loader.request.select_clause import read_select
@@ -114,7 +113,7 @@ class _Reader:
         source = self.source()
         found = self.clauses()
         if by_position:
-            found.request.setdefault("match", "position")
+            found.request.setdefault("match_by", "position")
         return self._request(into, columns, source, found)
 
     def _request(
@@ -221,9 +220,9 @@ class _Reader:
         elif name == "FILE_FORMAT":
             self.accept("=")
             self._once(found.format_kind is not None, name, begin)
-            pairs = self._named() if not self.here("(") else self.pairs()
+            pairs = self._read_named_format() if not self.here("(") else self.pairs()
             if "FORMAT_NAME" in pairs:
-                pairs = {**self._of_name(str(pairs.pop("FORMAT_NAME"))), **pairs}
+                pairs = {**self._find_format(str(pairs.pop("FORMAT_NAME"))), **pairs}
             found.format_kind = str(pairs.pop("TYPE", "")) or None
             found.format_pairs.update(pairs)
         elif name == "FILEFORMAT":
@@ -245,11 +244,11 @@ class _Reader:
             self._once(True, name, begin)
         found.format_pairs.update(pairs)
 
-    def _named(self) -> Pairs:
+    def _read_named_format(self) -> Pairs:
         """``FILE_FORMAT = 'name'``."""
-        return self._of_name(self.take("a format: (TYPE = …) or the name of one").text)
+        return self._find_format(self.take("a format: (TYPE = …) or the name of one").text)
 
-    def _of_name(self, name: str) -> Pairs:
+    def _find_format(self, name: str) -> Pairs:
         """A format of calque.toml, or one of the built-in kinds."""
         if name in self.formats:
             told = {key.upper(): value for key, value in self.formats[name].items()}

@@ -91,7 +91,7 @@ def _default(field: Any) -> Any:
 def _value(target: str, value: Any) -> str:
     if target in _CHARACTERS:
         return _character(value)
-    if target == "match":
+    if target == "match_by":
         return _MATCHES[value]
     if isinstance(value, bool):
         return str(value).upper()

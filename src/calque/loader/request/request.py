@@ -56,7 +56,7 @@ class LoadRequest:
     max_files: int | None = None
     validation: Validation | None = None
     return_failed_only: bool = False
-    match: ColumnMatch | None = None
+    match_by: ColumnMatch | None = None
     """None: by name where the files name their columns, by position where they do not."""
     columns: tuple[str, ...] = ()
     transformation: Transformation | None = None
@@ -129,7 +129,7 @@ class LoadRequest:
             raise StatementInvalid(f"columns are named twice: {', '.join(sorted(repeated))}")
         if self.transformation is None:
             return
-        if self.match in ("name", "name_insensitive"):
+        if self.match_by in ("name", "name_insensitive"):
             raise StatementInvalid("MATCH_BY_COLUMN_NAME and SELECT cannot go together")
         if self.validation is not None:
             raise StatementInvalid("VALIDATION_MODE cannot be used with a SELECT")

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from calque.errors import StatementInvalid
 from calque.loader.model.field_path import FieldPath
 from calque.loader.model.plan import Transformation
-from calque.loader.request.options import METADATA_NAMES
+from calque.loader.request.option_values import METADATA_NAMES
 
 _DOLLAR = re.compile(
     r"""('(?:[^'\\]|\\.|'')*'|"[^"]*"|\$\$.*?\$\$)|\$(\d+)|\b(METADATA\$\w+)""", re.DOTALL | re.I
@@ -39,7 +39,7 @@ def read_select(
     try:
         tree = sqlglot.parse_one(text, read=dialect)
     except SqlglotError as error:
-        raise StatementInvalid(f"the SELECT cannot be read: {_first(error)}") from error
+        raise StatementInvalid(f"the SELECT cannot be read: {_first_line(error)}") from error
     if not isinstance(tree, exp.Select):
         raise StatementInvalid("the parenthesis after FROM holds one SELECT")
     _refuse(tree)
@@ -50,7 +50,7 @@ def read_select(
     _make_exact(told)
     condition = told.args.get("where")
     return Transformation(
-        expressions=tuple(_bare(one).sql(dialect="spark") for one in told.expressions),
+        expressions=tuple(_strip_alias(one).sql(dialect="spark") for one in told.expressions),
         columns=tuple(one.alias for one in told.expressions if isinstance(one, exp.Alias)),
         where=condition.this.sql(dialect="spark") if condition is not None else None,
         paths=paths,
@@ -93,7 +93,7 @@ def _rename(node: exp.Expression, alias: str | None) -> exp.Expression:
     has_alias = alias is not None and len(names) > 1 and names[0].lower() == alias.lower()
     first, *inner = names[1:] if has_alias else names
     if first.startswith(_PLACE):
-        return _field(_quoted("$" + first.removeprefix(_PLACE)), inner)
+        return _field(_quoted_column("$" + first.removeprefix(_PLACE)), inner)
     if has_alias:
         return (
             exp.Dot.build([part.copy() for part in node.parts[1:]])
@@ -132,7 +132,7 @@ def _name_paths(tree: exp.Expression, *, any_bracket: bool) -> tuple[FieldPath, 
             node.replace(_within(root, steps))
             continue
         named[str(path)] = path
-        node.replace(_quoted(str(path)))
+        node.replace(_quoted_column(str(path)))
     used = {column.name for column in tree.find_all(exp.Column)}
     return tuple(path for name, path in named.items() if name in used)
 
@@ -198,9 +198,9 @@ def _exact(node: exp.Func, name: str) -> exp.Expression | None:
     if isinstance(node, exp.ParseJSON):
         return exp.Anonymous(this="parse_json", expressions=[node.this])
     if isinstance(node, exp.TsOrDsToDate) and tries:
-        return _tried("try_to_date", node)
+        return _call_try_function("try_to_date", node)
     if isinstance(node, exp.StrToTime) and tries:
-        return _tried("try_to_timestamp", node)
+        return _call_try_function("try_to_timestamp", node)
     if name.removeprefix("TRY_") in _CASTS:
         value = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         return _cast(value, _CASTS[name.removeprefix("TRY_")], tries)
@@ -212,7 +212,7 @@ def _exact(node: exp.Func, name: str) -> exp.Expression | None:
     return None
 
 
-def _tried(name: str, node: exp.Func) -> exp.Expression:
+def _call_try_function(name: str, node: exp.Func) -> exp.Expression:
     """Spark's function that gives NULL for what it cannot read, the pattern in its own words."""
     pattern = Dialect.get_or_raise("spark").generator().format_time(node)
     return exp.Anonymous(
@@ -241,13 +241,13 @@ def _cast(value: exp.Expression, kind: str, tries: bool) -> exp.Expression:
     return exp.Cast(this=value, to=to)
 
 
-def _quoted(name: str) -> exp.Column:
+def _quoted_column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
 
 
-def _bare(one: exp.Expression) -> exp.Expression:
+def _strip_alias(one: exp.Expression) -> exp.Expression:
     return one.this if isinstance(one, exp.Alias) else one
 
 
-def _first(error: SqlglotError) -> str:
+def _first_line(error: SqlglotError) -> str:
     return str(error).splitlines()[0]

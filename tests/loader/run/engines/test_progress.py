@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from calque.loader.load_batches import LoadProgress
 from calque.loader.model.plan import Advance, Engine, Transformation
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.spark import SparkEngine
-from calque.loader.run_request import LoadProgress
 from calque.spark.tasks import Watch, job_group, run_tasks, run_watched, tasks_done
 from tests.loader.loader import Place
 from tests.loader.run.conftest import World

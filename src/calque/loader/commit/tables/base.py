@@ -103,7 +103,7 @@ class Snapshot(Protocol):
         Any other error leaves the outcome unknown: look at the marker of a fresh snapshot.
         """
 
-    def restored(self, since: int) -> list[tuple[int, int]]:
+    def find_restores(self, since: int) -> list[tuple[int, int]]:
         """Versions ``(low, high]`` after ``since`` whose commits a restore took back."""
 
     def live(self, paths: Iterable[str]) -> dict[str, dict[str, str | None]]:

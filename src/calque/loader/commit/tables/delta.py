@@ -26,8 +26,8 @@ from calque.errors import AlreadyExists, ConditionNotMatch, DataError, Unsupport
 from calque.ledger import TableKey
 from calque.loader.commit.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
 from calque.loader.commit.tables.delta_log import read_commits
-from calque.loader.commit.tables.errors import DELTA, map_error, mapped
-from calque.loader.commit.tables.log_mirror import LogMirror, published
+from calque.loader.commit.tables.errors import DELTA, map_error, map_errors
+from calque.loader.commit.tables.log_mirror import LogMirror, publish_writes
 from calque.loader.commit.tables.stats import delta_stats
 from calque.loader.commit.tables.storage import delta_options
 from calque.loader.model.data_file import DataFile
@@ -60,7 +60,7 @@ class DeltaLake:
         self.options = dict(options or {})
         self.place = TableRoot.at(location, self.options)
         folder = self.place.operator.location(self.place.full("_delta_log"))
-        self.root = _resolved(folder.removesuffix("/_delta_log"))
+        self.root = _resolve_links(folder.removesuffix("/_delta_log"))
         self._log = LogMirror.of(self.place)
         self.display = display or location
 
@@ -75,7 +75,7 @@ class DeltaLake:
         return self.root
 
     def open(self) -> DeltaSnapshot:
-        with mapped(DELTA, self.display):
+        with map_errors(DELTA, self.display):
             storage = self._storage()
             if self._log is not None:
                 self._log.pull()
@@ -95,7 +95,10 @@ class DeltaLake:
     ) -> Draft:
         """The library makes the table aside; what it wrote becomes the first entry of the log."""
         kept = self._schema(schema)
-        with tempfile.TemporaryDirectory(prefix="calque-") as aside, mapped(DELTA, self.display):
+        with (
+            tempfile.TemporaryDirectory(prefix="calque-") as aside,
+            map_errors(DELTA, self.display),
+        ):
             table = DeltaTable.create(
                 aside,
                 kept,
@@ -103,13 +106,13 @@ class DeltaLake:
                 configuration=dict(properties),
                 raise_if_key_not_exists=False,
             )
-            entry = self._relocated((Path(aside) / FIRST_ENTRY).read_text())
+            entry = self._relocate((Path(aside) / FIRST_ENTRY).read_text())
         return Draft(
             DeltaSnapshot(table, self.display, None, self.place, self._log),
             lambda: self._publish(entry),
         )
 
-    def _relocated(self, entry: str) -> bytes:
+    def _relocate(self, entry: str) -> bytes:
         """The entry as if the table had been made where it will be."""
         location = self.uri if self._log is None else self.root
         actions = [json.loads(line) for line in entry.splitlines()]
@@ -205,7 +208,7 @@ class DeltaSnapshot:
     def _version_of(self, load_id: str, base_version: int) -> int | None:
         """Where the marker was committed; None once the log no longer tells."""
         recent = self.version - base_version
-        with mapped(DELTA, self._display):
+        with map_errors(DELTA, self._display):
             for entry in self._table.history(recent if recent > 0 else None):
                 if entry.get("calque.load") == load_id:
                     return int(entry["version"])
@@ -233,7 +236,7 @@ class DeltaSnapshot:
                 Transaction(app_id(change.load_id), NUMBERS[change.mark], int(time.time() * 1000))
             ],
         )
-        with mapped(DELTA, self._display), published(self._log):
+        with map_errors(DELTA, self._display), publish_writes(self._log):
             self._table.create_write_transaction(
                 self._actions(change),
                 "overwrite" if change.truncate else "append",
@@ -246,7 +249,7 @@ class DeltaSnapshot:
     def _actions(self, change: Change) -> list[AddAction | RemoveAction]:
         now = int(time.time() * 1000)
         removed = [action["remove"] for action in change.actions if "remove" in action]
-        known = self._known(removed)
+        known = self._find_files_to_remove(removed)
         actions: list[AddAction | RemoveAction] = []
         for action in change.actions:
             if "remove" in action:
@@ -265,10 +268,12 @@ class DeltaSnapshot:
                 )
         return actions
 
-    def _known(self, paths: Sequence[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
+    def _find_files_to_remove(
+        self, paths: Sequence[str]
+    ) -> dict[str, tuple[int, dict[str, str | None]]]:
         """Size and partition of data files to be removed; gone ones are a conflict of rows."""
         wanted = set(paths)
-        found = self._found(wanted) if wanted else {}
+        found = self._find_files(wanted) if wanted else {}
         if len(found) < len(wanted):
             raise DataError(
                 f"table {self._display}: rows to be replaced were moved by another tool",
@@ -276,7 +281,7 @@ class DeltaSnapshot:
             )
         return found
 
-    def _found(self, wanted: set[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
+    def _find_files(self, wanted: set[str]) -> dict[str, tuple[int, dict[str, str | None]]]:
         found = {}
         for row in pa.table(self._table.get_add_actions(flatten=False)).to_pylist():
             path = unquote(row["path"])  # the library encodes on its way into the log only
@@ -290,10 +295,10 @@ class DeltaSnapshot:
         if removes and self._metadata.configuration.get("delta.appendOnly") == "true":
             raise Unsupported(f"table {self._display} is append-only: rows cannot be removed")
 
-    def restored(self, since: int) -> list[tuple[int, int]]:
+    def find_restores(self, since: int) -> list[tuple[int, int]]:
         if since < 0 or since >= self.version:
             return []
-        with mapped(DELTA, self._display):
+        with map_errors(DELTA, self._display):
             entries = self._table.history(self.version - since)
         ranges = []
         at = self.version
@@ -302,16 +307,16 @@ class DeltaSnapshot:
             # A restore that was itself taken back counts no more.
             if entry.get("operation") != "RESTORE" or not since < number <= at:
                 continue
-            at = self._restored_to(entry)
+            at = self._find_restored_version(entry)
             ranges.append((at, number))
         return ranges
 
-    def _restored_to(self, entry: Mapping[str, Any]) -> int:
+    def _find_restored_version(self, entry: Mapping[str, Any]) -> int:
         parameters = entry.get("operationParameters") or {}
         if parameters.get("version") is not None:
             return int(parameters["version"])
         moment = parameters.get("timestamp") or parameters.get("datetime")
-        with mapped(DELTA, self._display):
+        with map_errors(DELTA, self._display):
             table = DeltaTable(self._table.table_uri, storage_options=self._storage)
             table.load_as_version(str(moment))
         return int(table.version())
@@ -324,7 +329,7 @@ class DeltaSnapshot:
             raise Unsupported(
                 f"table {self._display} has deletion vectors: rows cannot be replaced"
             )
-        return {path: partition for path, (_, partition) in self._found(wanted).items()}
+        return {path: partition for path, (_, partition) in self._find_files(wanted).items()}
 
     def evolve(self, schema: pa.Schema) -> None:
         """Add the columns that are new; a changed type is refused: Delta's feature is not here."""
@@ -343,7 +348,7 @@ class DeltaSnapshot:
             return
         fields: list[Field] = list(Schema.from_arrow(pa.schema(new)).fields)
         try:
-            with published(self._log):
+            with publish_writes(self._log):
                 self._table.alter.add_columns(
                     fields, commit_properties=CommitProperties(max_commit_retries=0)
                 )
@@ -354,7 +359,7 @@ class DeltaSnapshot:
             raise DataError(f"table {self._display}: cannot add columns: {error}") from error
 
 
-def _resolved(root: str) -> str:
+def _resolve_links(root: str) -> str:
     """One table has one root, whatever links lead to it."""
     if not root.startswith("file://"):
         return root

@@ -65,7 +65,7 @@ ICEBERG: Mapping[str, type[CalqueError]] = {
 
 
 @contextmanager
-def mapped(names: Mapping[str, type[CalqueError]], table: str) -> Iterator[None]:
+def map_errors(names: Mapping[str, type[CalqueError]], table: str) -> Iterator[None]:
     """Raise our error for the library's, with the table's name before its message."""
     try:
         yield

@@ -35,11 +35,11 @@ from pyiceberg.types import PrimitiveType
 from calque.errors import CalqueError, DataError, Unsupported
 from calque.ledger import TableKey
 from calque.loader.commit.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
-from calque.loader.commit.tables.errors import ICEBERG, mapped
+from calque.loader.commit.tables.errors import ICEBERG, map_errors
 from calque.loader.commit.tables.iceberg_files import (
     bounds_as_bytes,
+    by_field_id,
     file_stats,
-    numbered,
     partition_value,
     plain_schema,
 )
@@ -92,7 +92,7 @@ class IcebergLake:
         return TableRoot.at(location, service_options(location, self.options, self.display))
 
     def _load(self) -> Table:
-        with mapped(ICEBERG, self.display):
+        with map_errors(ICEBERG, self.display):
             self._hand_over()
             return self._catalog.load_table(self._identifier)
 
@@ -128,7 +128,7 @@ class IcebergLake:
     ) -> Draft:
         """A transaction that makes the table, and is committed when the draft is published."""
         self._until_there(self._make_namespace, self._has_namespace)
-        with mapped(ICEBERG, self.display):
+        with map_errors(ICEBERG, self.display):
             self._hand_over()
             transaction = self._catalog.create_table_transaction(
                 self._identifier,
@@ -165,12 +165,12 @@ class IcebergLake:
         """Catalogs tell a lost race in many words; what counts is that the thing is there."""
         for left in reversed(range(5)):
             try:
-                with mapped(ICEBERG, self.display):
+                with map_errors(ICEBERG, self.display):
                     self._hand_over()
                     make()
                 return
             except CalqueError:
-                with mapped(ICEBERG, self.display):
+                with map_errors(ICEBERG, self.display):
                     if is_there():
                         return
                 if not left:
@@ -307,8 +307,8 @@ class IcebergSnapshot:
         described = {SUMMARY_LOAD: change.load_id, SUMMARY_MARK: str(change.mark)}
         if change.sidecar:
             described[SUMMARY_SOURCES] = change.sidecar
-        with mapped(ICEBERG, self._display):
-            removed = self._removed(change)
+        with map_errors(ICEBERG, self._display):
+            removed = self._find_removed_files(change)
             transaction = self._table.transaction()
             update = transaction.update_snapshot(snapshot_properties=described)
             producer: Any = update.overwrite() if removed else update.fast_append()
@@ -324,7 +324,7 @@ class IcebergSnapshot:
             transaction.commit_transaction()
         return number
 
-    def _removed(self, change: Change) -> list[IcebergFile]:
+    def _find_removed_files(self, change: Change) -> list[IcebergFile]:
         wanted = {self._absolute(one["remove"]) for one in change.actions if "remove" in one}
         if not wanted and not change.truncate:
             return []
@@ -349,8 +349,8 @@ class IcebergSnapshot:
             record_count=action["rows"],
             file_size_in_bytes=action["size"],
             column_sizes={},
-            value_counts=numbered(stats["values"]),
-            null_value_counts=numbered(stats["nulls"]),
+            value_counts=by_field_id(stats["values"]),
+            null_value_counts=by_field_id(stats["nulls"]),
             nan_value_counts={},
             lower_bounds=bounds_as_bytes(stats["low"]),
             upper_bounds=bounds_as_bytes(stats["high"]),
@@ -374,7 +374,7 @@ class IcebergSnapshot:
     def _absolute(self, path: str) -> str:
         return f"{self._table.location().rstrip('/')}/{path}"
 
-    def restored(self, since: int) -> list[tuple[int, int]]:
+    def find_restores(self, since: int) -> list[tuple[int, int]]:
         """Snapshots that are no ancestors of the current one were taken back."""
         current = self._table.current_snapshot()
         kept = {one.snapshot_id for one in ancestors_of(current, self._table.metadata)}
@@ -388,7 +388,7 @@ class IcebergSnapshot:
         wanted = {self._absolute(path): path for path in paths}
         if not wanted:
             return {}
-        with mapped(ICEBERG, self._display):
+        with map_errors(ICEBERG, self._display):
             tasks = list(self._table.scan().plan_files())
         found = [task for task in tasks if task.file.file_path in wanted]
         if any(task.delete_files for task in found):
@@ -416,7 +416,7 @@ class IcebergSnapshot:
         ]
         if not changed:
             return
-        with mapped(ICEBERG, self._display):
+        with map_errors(ICEBERG, self._display):
             transaction = self._table.transaction()
             with transaction.update_schema() as update:
                 update.union_by_name(pa.schema(changed))

@@ -14,19 +14,21 @@ from sqlalchemy.exc import SQLAlchemyError
 from calque.errors import Unavailable
 
 
-def embedded_catalog(folder: Path) -> Catalog:
+def open_embedded_catalog(folder: Path) -> Catalog:
     """The catalog that lives in a folder as a SQLite file; made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
     place = f"sqlite:///{folder}/catalog.db"
-    return _opened(lambda: SqlCatalog("calque", uri=place, warehouse=f"file://{folder}"), place)
+    return _open_catalog(
+        lambda: SqlCatalog("calque", uri=place, warehouse=f"file://{folder}"), place
+    )
 
 
-def configured_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+def open_configured_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """A catalog of the configuration, of whatever kind pyiceberg knows."""
-    return _opened(lambda: load_catalog(name, **properties), name)
+    return _open_catalog(lambda: load_catalog(name, **properties), name)
 
 
-def _opened(open_it: Callable[[], Catalog], name: str) -> Catalog:
+def _open_catalog(open_it: Callable[[], Catalog], name: str) -> Catalog:
     for left in reversed(range(5)):
         try:
             return open_it()

@@ -72,7 +72,7 @@ def partition_value(kind: PrimitiveType, text: str) -> Any:
     return partition_to_py(kind, text)
 
 
-def numbered(counts: Mapping[str, int]) -> dict[int, int]:
+def by_field_id(counts: Mapping[str, int]) -> dict[int, int]:
     """Counts by field id, as they were before JSON made the ids text."""
     return {int(number): count for number, count in counts.items()}
 

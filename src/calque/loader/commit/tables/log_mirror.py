@@ -52,7 +52,7 @@ class LogMirror:
             raise NotFound(f"there is no Delta table at {self._place.operator.location(prefix)}")
 
     @contextmanager
-    def published(self) -> Iterator[None]:
+    def publish_writes(self) -> Iterator[None]:
         """What the library writes here is put into the log; ConditionNotMatch if it came too late.
 
         Whatever happens, nothing stays here that is not in the log.
@@ -101,10 +101,10 @@ class LogMirror:
 
 
 @contextmanager
-def published(log: LogMirror | None) -> Iterator[None]:
-    """As :meth:`LogMirror.published`; nothing where there is no mirror."""
+def publish_writes(log: LogMirror | None) -> Iterator[None]:
+    """As :meth:`LogMirror.publish_writes`; nothing where there is no mirror."""
     if log is None:
         yield
         return
-    with log.published():
+    with log.publish_writes():
         yield

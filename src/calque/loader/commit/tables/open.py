@@ -38,9 +38,9 @@ def open_table(name: str, settings: Settings) -> Lake:
     """The table of this name; nothing is read or made yet."""
     text = TableName(name).text
     if text in settings.tables:
-        return _named(text, settings.tables[text], settings)
+        return _open_configured(text, settings.tables[text], settings)
     if text.startswith("iceberg:"):
-        return _embedded_iceberg(text)
+        return _open_embedded_iceberg(text)
     text = text.removeprefix("delta:")
     if _NAME.fullmatch(text) and not os.path.exists(text):
         close = get_close_matches(text, settings.tables, n=1)
@@ -53,7 +53,7 @@ def open_table(name: str, settings: Settings) -> Lake:
     return _delta(text, text, {})
 
 
-def _named(name: str, table: TableSettings, settings: Settings) -> Lake:
+def _open_configured(name: str, table: TableSettings, settings: Settings) -> Lake:
     section = f'[tables."{name}"]'
     if table.format == "delta":
         if table.location is None:
@@ -63,11 +63,11 @@ def _named(name: str, table: TableSettings, settings: Settings) -> Lake:
     if table.catalog is None:
         if table.location is None:
             raise ConfigInvalid(f"{section} needs a catalog or a location")
-        return _embedded_iceberg(f"iceberg:{table.location}", display=name)
+        return _open_embedded_iceberg(f"iceberg:{table.location}", display=name)
     properties = settings.catalogs.get(table.catalog)
     if properties is None:
         raise ConfigInvalid(f"{section} names a catalog that is not there: {table.catalog}")
-    return _catalogued(name, table.catalog, table, properties)
+    return _open_in_catalog(name, table.catalog, table, properties)
 
 
 def _delta(location: str, display: str, options: Mapping[str, object]) -> Lake:
@@ -78,7 +78,7 @@ def _delta(location: str, display: str, options: Mapping[str, object]) -> Lake:
     return DeltaLake(location, display=display, options=options)
 
 
-def _embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
+def _open_embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
     folder, _, name = text.removeprefix("iceberg:").rstrip("/").rpartition("/")
     path = Path(folder.removeprefix("file://") or ".").resolve()
     if "://" in folder and not folder.startswith("file://"):
@@ -89,25 +89,25 @@ def _embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
     identifier = _identifier(name)
     try:
         from calque.loader.commit.tables.iceberg import IcebergLake
-        from calque.loader.commit.tables.iceberg_catalog import embedded_catalog
+        from calque.loader.commit.tables.iceberg_catalog import open_embedded_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
     return IcebergLake(
-        embedded_catalog(path), identifier, database=f"iceberg:{path}", display=display or text
+        open_embedded_catalog(path), identifier, database=f"iceberg:{path}", display=display or text
     )
 
 
-def _catalogued(
+def _open_in_catalog(
     name: str, catalog_name: str, table: TableSettings, properties: Mapping[str, str]
 ) -> Lake:
     try:
-        from calque.loader.commit.tables.errors import ICEBERG, mapped
+        from calque.loader.commit.tables.errors import ICEBERG, map_errors
         from calque.loader.commit.tables.iceberg import IcebergLake
-        from calque.loader.commit.tables.iceberg_catalog import configured_catalog
+        from calque.loader.commit.tables.iceberg_catalog import open_configured_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
-    with mapped(ICEBERG, name):
-        catalog = configured_catalog(catalog_name, properties)
+    with map_errors(ICEBERG, name):
+        catalog = open_configured_catalog(catalog_name, properties)
     return IcebergLake(
         catalog,
         _identifier(table.identifier or name),

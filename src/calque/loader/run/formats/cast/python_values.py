@@ -45,7 +45,7 @@ def column_of(values: Sequence[Any], target: pa.DataType) -> CastResult:
 
 
 def converter_for(target: pa.DataType) -> Convert:
-    """What makes one value of a type, or raises Unfit: nothing is rounded, cut or guessed."""
+    """What makes one value of a type, or raises UnfitValue: nothing is rounded, cut or guessed."""
     if pa.types.is_integer(target):
         return _integer_converter(target)
     if pa.types.is_floating(target):

@@ -26,14 +26,14 @@ from pyarrow import orc
 from sqlalchemy import delete, select, update
 
 from calque.config import LedgerSettings, Secret, Settings
-from calque.errors import CalqueError, StatementInvalid
+from calque.errors import CalqueError, LoadAborted, StatementInvalid
 from calque.ledger import open_ledger
 from calque.ledger.schema import files, loads, tables
 from calque.loader.api import load, sql
 from calque.loader.model.file_formats import CsvFormat
-from calque.loader.report import LoadAborted, Report
+from calque.loader.report import Report
+from calque.loader.request.option_values import REFUSED as REASONS
 from calque.loader.request.options import COPY, DATABRICKS_COPY, FORMATS, NOTHING
-from calque.loader.request.options import REFUSED as REASONS
 from calque.loader.request.parse import parse
 
 AB = pa.schema([("a", pa.string()), ("b", pa.int64())])
@@ -457,7 +457,7 @@ COPY_CASES = [
     Case(
         "MATCH_BY_COLUMN_NAME",
         "CASE_SENSITIVE",
-        {"match_by_column_name": "case_sensitive"},
+        {"match_by": "case_sensitive"},
         [(None, 1)],
         {"f.csv": "A,b\nx,1\n"},
     ),
@@ -680,7 +680,7 @@ def test_tab_separated(world: World, kind: str) -> None:
         ({"metadata_columns": {"b": "file"}}, "b is int64 and cannot hold string"),
         ({"metadata_columns": {"nope": "file"}}, "no column nope"),
         ({"purge": True, "archive": "old/"}, "choose one"),
-        ({"format": "json", "match_by_column_name": "none"}, "names and no positions"),
+        ({"format": "json", "match_by": "none"}, "names and no positions"),
         ({"format": "csv", "format_options": {"DATE_FORMAT": "DD-MON-YYYY"}}, "MON"),
         ({"rescue_column": "a", "columns": ["a"]}, "named twice"),
     ],
@@ -791,6 +791,6 @@ def test_formats_by_name() -> None:
 
 def test_every_refusal_is_in_the_docs() -> None:
     """What is refused stands in the docs with its reason."""
-    text = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "formats.md").read_text()
     for name, reason in REASONS.items():
         assert f"| `{name}` | {reason} |" in text

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from calque.errors import DataError
+from calque.errors import DataError, LoadAborted
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import OnAdvance, WritePlan
-from calque.loader.report import LoadAborted
 from calque.loader.run.writing.table_root import TableRoot
 from tests.loader.bucket import BucketPlace
 from tests.loader.loader import Place

@@ -140,9 +140,10 @@ def test_dead_loads_of_a_table_made_again(simple: Place, step: str) -> None:
     simple.load(max_files=1)
     assert run(simple, "victim", f"{step}:kill") == -signal.SIGKILL
     drop(simple)
-    simple.load()
+    made = simple.load()  # lets it go itself where the lease is over by then
     done = swept(simple)
-    assert [told.partition(": ")[2] for told in done.ended] == ["its table is gone"]
+    ended = [told.partition(": ")[2] for told in (*made.recovered, *done.ended)]
+    assert ended in (["aborted"], ["its table is gone"])
     assert states(simple) <= {"COMMITTED", "ABORTED"}
     assert swept(simple).ended == []
     assert_settled_claims(simple)

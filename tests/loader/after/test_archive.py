@@ -18,7 +18,7 @@ from calque.errors import StatementInvalid
 from calque.ledger import open_ledger
 from calque.ledger.schema import purges
 from calque.loader.request.request import LoadRequest
-from calque.loader.run_request import Statement
+from calque.loader.run_request import RequestRun
 from tests.loader.loader import Place, run
 from tests.loader.world import assert_settled, ids, write_files
 
@@ -152,7 +152,7 @@ def test_an_archive_by_its_name(delta: Place) -> None:
     settings = Settings(stages={"old": StageSettings(location=str(old))})
     request = LoadRequest(stage=f"{delta.stage}/", into=delta.table, archive="@old/2026/")
     template = delta.statement()
-    statement = Statement(request, settings, template.ledger, template._choose_engine)
+    statement = RequestRun(request, settings, template.ledger, template._choose_engine)
     assert statement.run().archived == 1
     assert list(tree(old)) == ["2026/f00000.csv"]
 

@@ -35,7 +35,7 @@ from calque.loader.commit.tables.stats import PREFIX, delta_stats, text_above
 from calque.loader.model.data_file import ColumnStats, DataFile
 from calque.loader.model.plan import MetadataColumn, MetadataKind
 from calque.loader.plan.evolve import grow
-from calque.loader.request.options import on_error
+from calque.loader.request.option_values import on_error
 from tests.loader.loader import Place
 from tests.loader.meddling import Meddling
 from tests.loader.world import files_on_disk, iceberg, ids, rows, write_files

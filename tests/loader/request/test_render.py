@@ -25,7 +25,8 @@ from calque.loader.model.file_formats import (
     XmlFormat,
 )
 from calque.loader.model.plan import MetadataColumn, MetadataKind
-from calque.loader.request.options import FORMATS, NOTHING, on_error
+from calque.loader.request.option_values import on_error
+from calque.loader.request.options import FORMATS, NOTHING
 from calque.loader.request.parse import parse, parse_truncate
 from calque.loader.request.render import render, render_table
 from calque.loader.request.request import LoadRequest, Validation
@@ -97,7 +98,7 @@ def requests(draw: st.DrawFn) -> LoadRequest:
     columns = draw(NAMES)
     sources = draw(st.sampled_from([{}, {"files": ("a", "b'c")}, {"pattern": r"a\d+[.]csv"}]))
     ends = draw(st.sampled_from([{}, {"purge": True}, {"archive": "s3://old/it's \\ here/"}]))
-    extra: dict[str, Any] = {"match": draw(st.sampled_from([None, "name", "name_insensitive"]))}
+    extra: dict[str, Any] = {"match_by": draw(st.sampled_from([None, "name", "name_insensitive"]))}
     if draw(st.booleans()):
         extra["metadata_columns"] = (MetadataColumn("Src of `it`", MetadataKind.FILE),)
     return LoadRequest(
