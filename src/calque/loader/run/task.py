@@ -40,7 +40,7 @@ def run_task(
     attempt: str,
     on_piece: Callable[[PieceOutcome], None] = lambda piece: None,
 ) -> TaskOutput:
-    """Read and write the pieces of a task; each is on_piece when it ended.
+    """Read and write the pieces of a task; ``on_piece`` is told as each ends.
 
     Raises only what a retry may cure.
     """

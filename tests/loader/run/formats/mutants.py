@@ -190,14 +190,16 @@ def nested_orc(levels: int) -> bytes:
     assert script[0] == 8
     assert script[1] < 128, "the length is one byte"
     begin = len(data) - 1 - len(script) - script[1]
-    footer = data[begin : begin + script[1]].replace(
+    kinds = [data[begin : begin + script[1]]]
+    kinds[0] = kinds[0].replace(
         bytes.fromhex("22 08 08 04 20 00 28 00 30 00"),  # type 1 is long
         bytes.fromhex("22 08 08 0a 12 01 02 20 80 00"),  # type 1 is a list of type 2
     )
     for number in range(2, levels):
         inner = _varint(number + 1)
         kind = b"\x08\x0a\x12" + _varint(len(inner)) + inner
-        footer += b"\x22" + _varint(len(kind)) + kind
-    footer += b"\x22\x02\x08\x04"  # and the last is long
+        kinds.append(b"\x22" + _varint(len(kind)) + kind)
+    kinds.append(b"\x22\x02\x08\x04")  # and the last is long
+    footer = b"".join(kinds)
     script = b"\x08" + _varint(len(footer)) + script[2:]
     return data[:begin] + footer + script + bytes([len(script)])

@@ -104,6 +104,6 @@ class TaskRowWriter(DataSourceArrowWriter):
 
 
 def read_outputs(folder: str) -> list[TaskOutput]:
-    """What the tasks of an job have made."""
+    """What the tasks of a job have made."""
     made: list[TaskOutput] = pickle.loads((Path(folder) / "outputs").read_bytes())
     return made

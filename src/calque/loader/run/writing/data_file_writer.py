@@ -1,4 +1,4 @@
-"""One data file: rows are gathered into row groups and written_bytes as Parquet."""
+"""One data file: rows are gathered into row groups and written as Parquet."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from calque.loader.run.formats.refusal import CellError, Code, shorten
 
 @dataclass(frozen=True, slots=True)
 class CastRows:
-    """Rows that fit, and for each row that does not its first cell_error, in row order."""
+    """Rows that fit, and for each other row the first cell that does not, in row order."""
 
     rows: pa.RecordBatch
     cell_errors: tuple[CellError, ...] = ()
@@ -29,7 +29,8 @@ class CastRows:
 class RowCaster:
     """Casts columns to ``schema``.
 
-    With ``rescue`` cell_errors go there as JSON and the row stays; so does what has no column.
+    With ``rescue`` cells that do not fit go there as JSON and the row stays; so does what has no
+    column.
     """
 
     schema: pa.Schema

@@ -99,7 +99,7 @@ class QuickParser:
         return table
 
     def cast_rows(self, table: pa.Table, lines: int) -> CastRows | None:
-        """Rows and cell_errors; None where what was read cannot be trusted."""
+        """Rows and the cells that do not fit; None where what was read cannot be trusted."""
         if table.num_rows != lines or not self._is_complete(table):
             return None
         if any(is_beyond(table[name]) for name in self._schema.names):
