@@ -19,8 +19,8 @@ from tests.loader.run.conftest import World
 PRELUDE = """
 import os, pathlib, signal, subprocess, sys
 from calque.errors import CalqueError
-from calque.load.engines.spark import SparkEngine
-from calque.load.work import Transformation
+from calque.loader.run.engines.spark import SparkEngine
+from calque.loader.model.plan import Transformation
 from calque.spark import session as sessions
 from calque.spark.session import SparkOptions, session
 from tests.loader.run.conftest import World
