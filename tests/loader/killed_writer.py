@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 MIB = 1 << 20
 

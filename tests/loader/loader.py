@@ -21,7 +21,7 @@ from calque.ledger import open_ledger
 from calque.loader.model.plan import Engine
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
-from calque.loader.run.engines import engine_for
+from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
 
 LEASE = 0.6
@@ -84,7 +84,7 @@ class Place:
             **{"stage": self.source, "into": self.table, "lease_seconds": LEASE, **options}
         )
         ledger = open_ledger(self.ledger, clock=clock)
-        chosen = engine or engine_for(spark="local")
+        chosen = engine or choose_engine(spark="local")
         return RequestRun(request, self.settings, ledger, lambda _size, _sql: chosen)
 
     def load(self, **options: Any) -> Report:

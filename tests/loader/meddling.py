@@ -10,7 +10,7 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import OnAdvance, WritePlan
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.run.engines import engine_for
+from calque.loader.run.engines import choose_engine
 
 
 def nothing() -> None:
@@ -29,7 +29,7 @@ class Meddling:
         after: Callable[[], None] = nothing,
         before_inference: Callable[[], None] = nothing,
     ) -> None:
-        self._inner = engine_for(spark="local")
+        self._inner = choose_engine(spark="local")
         self._before = before
         self._after = after
         self._before_inference = before_inference

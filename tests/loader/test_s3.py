@@ -20,7 +20,7 @@ from calque.ledger.history import records_of
 from calque.ledger.schema import files as records
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
-from calque.loader.run.engines import engine_for
+from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
 from tests.servers.seaweedfs import S3Server, seaweedfs
 
@@ -59,7 +59,7 @@ class Lake:
             LoadRequest(stage="x/", into=f"s3://{self.bucket}/lake/t"),
             Settings(),
             open_ledger(self.ledger),
-            lambda _size, _sql: engine_for(spark="local"),
+            lambda _size, _sql: choose_engine(spark="local"),
         )
         (found,) = records_of(statement.ledger, statement.lake.key(statement.lake.open()))
         return found
@@ -76,7 +76,7 @@ class Lake:
         )
         ledger = open_ledger(self.ledger)
         return RequestRun(
-            request, Settings(), ledger, lambda _size, _sql: engine_for(spark="local")
+            request, Settings(), ledger, lambda _size, _sql: choose_engine(spark="local")
         ).run()
 
     def ids(self) -> Counter[int]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from calque.errors import MissingExtra
-from calque.spark import aot, gateway
+from calque.spark import class_cache, gateway
 from calque.spark.java import Jvm, find_jvm
 from tests.servers.process import HOST, ServerProcess, free_ports
 
@@ -90,7 +90,7 @@ def _daemon(
         "SPARK_LOCAL_DIRS": str(folder),
         **extra,
     }
-    cached = aot.options(aot.cache_path(jvm, java))
+    cached = class_cache.jvm_options(class_cache.cache_path(jvm, java))
     return ServerProcess(
         [*java, *cached, "-Xmx256m", *command], log=folder / "log", env=environment, cwd=folder
     )

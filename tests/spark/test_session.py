@@ -81,11 +81,11 @@ def test_importing_calque_starts_nothing_and_stays_light() -> None:
 def test_a_damaged_class_cache_is_ignored_quietly(tmp_path: Path) -> None:
     """A cache that the JVM cannot use costs speed, never a message or a failure."""
     spoil = (
-        "from calque.spark import aot, gateway\n"
+        "from calque.spark import class_cache, gateway\n"
         "from calque.spark.java import find_jvm\n"
-        "jvm = find_jvm(); path = aot.cache_path(jvm, gateway.java_command(jvm))\n"
+        "jvm = find_jvm(); path = class_cache.cache_path(jvm, gateway.java_command(jvm))\n"
         "path.parent.mkdir(parents=True); path.write_bytes(b'not a cache' * 999)\n"
-        "assert not aot.fits(path, gateway.java_command(jvm))\n"
+        "assert not class_cache.is_accepted(path, gateway.java_command(jvm))\n"
     )
     done = python(spoil + START, XDG_CACHE_HOME=str(tmp_path))
     assert done.stdout == "9\n", done.stderr
@@ -95,15 +95,15 @@ def test_a_damaged_class_cache_is_ignored_quietly(tmp_path: Path) -> None:
 def test_a_cache_of_another_installation_stays(tmp_path: Path) -> None:
     """Making a class cache replaces this environment's older ones and nobody else's."""
     code = (
-        "from calque.spark import aot, gateway\n"
+        "from calque.spark import class_cache, gateway\n"
         "from calque.spark.java import find_jvm\n"
-        "jvm = find_jvm(); path = aot.cache_path(jvm, gateway.java_command(jvm))\n"
+        "jvm = find_jvm(); path = class_cache.cache_path(jvm, gateway.java_command(jvm))\n"
         "path.parent.mkdir(parents=True); path.touch()\n"
-        "older = aot.cache_path(jvm, ['of an older Spark']); older.touch()\n"
+        "older = class_cache.cache_path(jvm, ['of an older Spark']); older.touch()\n"
         "import sys; sys.prefix = '/another'\n"
-        "other = aot.cache_path(jvm, ['of another']); other.touch()\n"
+        "other = class_cache.cache_path(jvm, ['of another']); other.touch()\n"
         "sys.prefix = sys.exec_prefix\n"
-        "aot.forget_others(path)\n"
+        "class_cache.remove_others(path)\n"
         "print(path.exists(), older.exists(), other.exists())\n"
     )
     done = python(code, XDG_CACHE_HOME=str(tmp_path))

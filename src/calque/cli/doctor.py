@@ -20,7 +20,7 @@ from calque.cli.output import JsonFlag, as_json, say, table
 from calque.config import load_settings, mask_url, state_folder
 from calque.errors import CalqueError, Unsupported
 from calque.operator.service import Probing
-from calque.spark import aot
+from calque.spark import class_cache
 from calque.spark.gateway import java_command
 from calque.spark.java import find_jvm
 from calque.spark.session import prepare
@@ -156,7 +156,7 @@ def _spark() -> Iterator[Finding]:
     yield Finding("java", True, f"{jvm.version} at {jvm.home} ({jvm.reason})")
     if spark is None:
         return
-    cache = aot.cache_path(jvm, java_command(jvm))
+    cache = class_cache.cache_path(jvm, java_command(jvm))
     if cache is None:
         yield Finding("spark class cache", True, "this JVM keeps none", "")
     else:

@@ -17,7 +17,7 @@ from calque.loader.request.keywords import LoadKeywords, request_of, signature_o
 from calque.loader.request.parse import parse, parse_truncate
 from calque.loader.request.paths import Location, Stages
 from calque.loader.request.request import LoadRequest
-from calque.loader.run.engines import engine_for
+from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
 from calque.spark.session import SparkOptions
 
@@ -55,7 +55,7 @@ class Loader:
 
     def _engine(self, size: int, transforms: bool) -> Engine:
         told = self.settings.spark
-        chosen = engine_for(
+        chosen = choose_engine(
             spark=self._spark,
             bytes=size,
             transforms=transforms,

@@ -26,7 +26,7 @@ from calque.loader.plan.stage import Stage
 from calque.loader.plan.verify_sources import find_moved_sources
 from calque.loader.report import NOT_LOADED
 from calque.loader.request.request import LoadRequest
-from calque.loader.run.formats.reject import FileRefused
+from calque.loader.run.formats.refusal import FileRefused
 from calque.values.row_errors import RowErrors
 
 

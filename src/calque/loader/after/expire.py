@@ -23,7 +23,7 @@ from calque.ledger.tables import tables_with_open_loads
 from calque.loader.commit.recovery import recover
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Lake, open_table
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 LEASE = 60.0
 

@@ -15,7 +15,7 @@ from calque.ledger import Ledger, TableRow
 from calque.ledger.purge import Purge, pending_purges, purge_failed, purged
 from calque.loader.after.archive import Archive, delete_pinned
 from calque.loader.plan.stage import Stage
-from calque.loader.run.task import Operators
+from calque.loader.run.operators import Operators
 from calque.operator import Operator
 
 AT_ONCE = 8

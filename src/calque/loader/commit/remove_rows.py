@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from calque.loader.model.data_file import DataFile, Span
 from calque.loader.run.writing.footer import column_stats, columns_with_nan
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 Part = tuple[str, int, int]
 """(data file, first row, rows)."""

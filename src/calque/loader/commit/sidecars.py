@@ -23,7 +23,7 @@ from calque.errors import (
     NotFound,
 )
 from calque.ledger.finish import FileResult, LoadedFile, Manifest
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 FOLDER = "_calque/loads/"
 SOURCES, DONE, TAKEN = ".json.gz", ".done", ".id"

@@ -11,7 +11,7 @@ Compression = Literal["auto", "none", "gzip", "zstd", "bz2", "xz"]
 """``auto``: by extension; always checked by magic bytes, and refused where they disagree."""
 
 EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
-"""What an escape means before a letter; see ``formats/csv/escapes.py``."""
+"""What an escape means before a letter; see ``formats/delimited/escapes.py``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

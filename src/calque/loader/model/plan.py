@@ -3,7 +3,7 @@
 Everything here is frozen, pickles and is made without I/O. The planner fills a :class:`WritePlan`;
 an :class:`Engine` (plain processes or Spark) turns it into ``TaskResult`` values; the protocol
 commits those. An engine writes data files and nothing else: no ledger, no log.
-``calque.loader.run.engines.engine_for(spark=…, bytes=…, transforms=…)`` chooses one.
+``calque.loader.run.engines.choose_engine(spark=…, bytes=…, transforms=…)`` chooses one.
 
 What an engine promises:
 

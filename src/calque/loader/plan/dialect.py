@@ -17,18 +17,18 @@ from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.request.request import LoadRequest
-from calque.loader.run.formats.csv.evidence import (
+from calque.loader.run.formats.csv.sniffer import (
     Head,
-    marked_encoding,
+    encoding_by_mark,
     read_head,
     recognise_delimiter,
     recognise_header,
     recognise_quote,
 )
-from calque.loader.run.formats.reject import FileRefused
+from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.staged_source import Source
 from calque.loader.run.infer import SAMPLED, sample_of
-from calque.loader.run.task import Operators
+from calque.loader.run.operators import Operators
 
 T = TypeVar("T")
 
@@ -154,7 +154,7 @@ def _recognise_dialect(
 
 def _with_encoding(format: CsvFormat, sources: Sequence[Source]) -> CsvFormat:
     """The encoding that every file's byte order mark tells; without marks it is UTF-8."""
-    marks = set(_sample_sources(sources, marked_encoding))
+    marks = set(_sample_sources(sources, encoding_by_mark))
     mark = marks.pop() if len(marks) == 1 else None
     return format if mark is None else replace(format, encoding=mark)
 

@@ -8,7 +8,7 @@ from calque.errors import LoadAborted
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.report import NOT_LOADED, NOT_READ, Report
-from calque.loader.run.formats.reject import FileRefused
+from calque.loader.run.formats.refusal import FileRefused
 from calque.values import SourceIdentity
 
 

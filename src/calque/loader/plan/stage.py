@@ -16,7 +16,7 @@ from calque.errors import ConfigInvalid, IsADirectory, NotFound, StatementInvali
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.request.glob import glob_regex, split_glob
 from calque.loader.request.service_options import service_options
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 from calque.operator import Operator
 from calque.values import Metadata, SourceIdentity
 

@@ -9,7 +9,7 @@ from calque.loader.model.file_formats import CsvFormat, FormatOptions, JsonForma
 from calque.loader.model.plan import MetadataKind, Piece, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.formats.byte_buffer import is_utf8
-from calque.loader.run.formats.compression import by_name
+from calque.loader.run.formats.compression import compression_by_name
 from calque.values import MIB
 
 SMALLEST_TASK = 64 * MIB
@@ -28,7 +28,7 @@ def cut(plan: WritePlan, cores: int, size: int | None = None) -> tuple[WriteTask
         piece for file in files for piece in _pieces(file, plan.format, size, divisible=divisible)
     )
     return tuple(
-        WriteTask(number, tuple(group)) for number, group in enumerate(_grouped(pieces, size))
+        WriteTask(number, tuple(group)) for number, group in enumerate(_group_pieces(pieces, size))
     )
 
 
@@ -36,7 +36,7 @@ def pack(
     files: Sequence[StagedFile], size: int = SMALLEST_TASK
 ) -> Iterator[tuple[StagedFile, ...]]:
     """Whole files in groups of about ``size`` bytes."""
-    for group in _grouped((Piece(file) for file in files), size):
+    for group in _group_pieces((Piece(file) for file in files), size):
         yield tuple(piece.file for piece in group)
 
 
@@ -63,7 +63,7 @@ def can_be_cut(format: FormatOptions, name: str) -> bool:
     if not lines or not isinstance(format, CsvFormat | JsonFormat):
         return False
     if format.compression == "auto":
-        return by_name(name) == "none"
+        return compression_by_name(name) == "none"
     return format.compression == "none"
 
 
@@ -81,7 +81,7 @@ def _pieces(
         yield Piece(file, offset, min(step, total - offset))
 
 
-def _grouped(pieces: Iterable[Piece], size: int) -> Iterator[list[Piece]]:
+def _group_pieces(pieces: Iterable[Piece], size: int) -> Iterator[list[Piece]]:
     group: list[Piece] = []
     held = 0
     for piece in pieces:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,12 +13,15 @@ from calque.errors import CalqueError, ConditionNotMatch, DataError, NotFound
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
+from calque.loader.run.formats.guard import refuse_crash
+from calque.loader.run.formats.refusal import Code, FileRefused
+from calque.loader.run.formats.registry import CRASH_PRONE
 from calque.loader.run.formats.registry import infer_schema as infer_file
 from calque.loader.run.formats.registry import raw_schema as raw_file
-from calque.loader.run.formats.reject import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
-from calque.loader.run.formats.unify_schemas import unify
-from calque.loader.run.task import Operators
+from calque.loader.run.formats.unify_schemas import unify_schemas
+from calque.loader.run.operators import Operators
+from calque.loader.run.workers.process import WorkerCrashed, WorkerDied, WorkerProcess
 
 SAMPLED = 10
 
@@ -45,25 +50,21 @@ def infer_schema(
     one that changed since it was listed; where all did, the error is that of the first.
     """
     chosen = sample_of([file for file in files if file.identity.size], sampled)
-    operators = Operators(source_options)
-    look = raw_file if raw else _distinct
     schemas, refused = [], []
     moved: list[CalqueError] = []
-    try:
+    with _file_inference(format, source_options, raw) as infer_one:
         for file in chosen:
             try:
-                schemas.append(look(Source(*operators.at(file.location), Piece(file)), format))
+                schemas.append(infer_one(file))
             except FileRefused as error:
                 refused.append(error)
             except (ConditionNotMatch, NotFound) as error:
                 moved.append(error)  # rewritten or removed since the listing: the load tells it
-    finally:
-        operators.close()
     if refused and not (skip_bad and schemas):
         raise refused[0]
     if moved and not schemas:
         raise moved[0]
-    schema = unify(schemas)
+    schema = unify_schemas(schemas)
     if not schema.names:
         raise DataError(
             "no schema can be inferred: the staged files are empty",
@@ -72,7 +73,68 @@ def infer_schema(
     return Inferred(schema, tuple(file.location for file in chosen))
 
 
-def _distinct(source: Source, format: FormatOptions) -> pa.Schema:
+@contextmanager
+def _file_inference(
+    format: FormatOptions, source_options: Mapping[str, object] | None, raw: bool
+) -> Iterator[Callable[[StagedFile], pa.Schema]]:
+    """What infers one file after the other: here, or apart where a file may crash its library."""
+    if format.kind in CRASH_PRONE:
+        with closing(
+            _ApartInference(partial(_infer_apart, format, dict(source_options or {}), raw))
+        ) as apart:
+            yield apart.infer
+        return
+    with closing(Operators(source_options)) as operators:
+        yield partial(_infer_file, operators, format, raw)
+
+
+class _ApartInference:
+    """Infers in a worker process; one that a file brought down is replaced by the next."""
+
+    def __init__(self, work: Callable[[StagedFile], pa.Schema]) -> None:
+        self._work = work
+        self._process: WorkerProcess[pa.Schema] | None = None
+
+    def infer(self, file: StagedFile) -> pa.Schema:
+        if self._process is None:
+            self._process = WorkerProcess(self._work)
+        try:
+            return self._process.run(file, about=file.location)
+        except WorkerDied as error:
+            self.close()
+            if isinstance(error, WorkerCrashed):
+                raise refuse_crash(file.location, error) from error
+            raise
+        except RecursionError as error:  # a schema that does not even travel between processes
+            raise FileRefused.at(
+                file.location, Code.MALFORMED, "its columns are nested too deeply"
+            ) from error
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+
+def _infer_apart(
+    format: FormatOptions,
+    source_options: Mapping[str, object],
+    raw: bool,
+    file: StagedFile,
+) -> pa.Schema:
+    with closing(Operators(source_options)) as operators:
+        return _infer_file(operators, format, raw, file)
+
+
+def _infer_file(
+    operators: Operators, format: FormatOptions, raw: bool, file: StagedFile
+) -> pa.Schema:
+    source = Source(*operators.at(file.location), Piece(file))
+    return raw_file(source, format) if raw else _infer_distinct(source, format)
+
+
+def _infer_distinct(source: Source, format: FormatOptions) -> pa.Schema:
     """The schema of a file; refused where two names differ by case alone: no table keeps both."""
     schema = infer_file(source, format)
     seen: set[str] = set()

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from calque.loader.model.plan import MetadataKind, WritePlan
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.run.formats.reader import Parsed
+from calque.loader.run.formats.reader import ParsedBatch
 
 TYPES: dict[MetadataKind, pa.DataType] = {
     MetadataKind.FILE: pa.string(),
@@ -24,7 +24,7 @@ TYPES: dict[MetadataKind, pa.DataType] = {
 }
 
 
-def with_metadata(parsed: Parsed, file: StagedFile, plan: WritePlan) -> pa.RecordBatch:
+def with_metadata(parsed: ParsedBatch, file: StagedFile, plan: WritePlan) -> pa.RecordBatch:
     """The rows with their metadata columns, in the order of the table."""
     if not plan.metadata_columns:
         return parsed.rows
@@ -40,7 +40,9 @@ def with_metadata(parsed: Parsed, file: StagedFile, plan: WritePlan) -> pa.Recor
     return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=pa.schema(fields))
 
 
-def metadata_values(kind: MetadataKind, parsed: Parsed, file: StagedFile, load_id: str) -> pa.Array:
+def metadata_values(
+    kind: MetadataKind, parsed: ParsedBatch, file: StagedFile, load_id: str
+) -> pa.Array:
     """A metadata column for the rows of a batch."""
     if kind is MetadataKind.ROW_NUMBER:
         return parsed.record_numbers()

@@ -21,7 +21,7 @@ import pyarrow as pa
 from calque.ledger import TableKey
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.plan import TargetSchema
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 Action = Mapping[str, Any]
 

@@ -32,7 +32,7 @@ from calque.loader.commit.tables.stats import delta_stats
 from calque.loader.commit.tables.storage import delta_options
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.plan import TargetSchema
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
 OURS = "calque/"

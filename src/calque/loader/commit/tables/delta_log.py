@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from calque.errors import IntegrityError, NotFound
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 AT_ONCE = 8
 

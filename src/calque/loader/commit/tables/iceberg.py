@@ -45,7 +45,7 @@ from calque.loader.commit.tables.storage import iceberg_properties
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.plan import TargetSchema
 from calque.loader.request.service_options import service_options
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 from calque.operator import Operator
 from calque.values import Backoff
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from calque.errors import ConditionNotMatch, NotFound
-from calque.loader.run.writing.root import TableRoot
+from calque.loader.run.writing.table_root import TableRoot
 
 LOG = "_delta_log/"
 POINTER = "_last_checkpoint"

@@ -17,7 +17,7 @@ SPARK_FROM = 256 * MIB
 """Below it a JVM takes longer to start than the load to run."""
 
 
-def engine_for(
+def choose_engine(
     *,
     spark: SparkSession | SparkOptions | str | None = None,
     bytes: int = 0,
@@ -36,10 +36,10 @@ def engine_for(
         return LocalEngine()
     from calque.loader.run.engines.spark import SparkEngine
 
-    return SparkEngine(_options(spark, configured or SparkOptions()))
+    return SparkEngine(_spark_for(spark, configured or SparkOptions()))
 
 
-def _options(
+def _spark_for(
     spark: SparkSession | SparkOptions | str | None, configured: SparkOptions
 ) -> SparkSession | SparkOptions:
     if spark is None:

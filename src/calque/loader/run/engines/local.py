@@ -17,14 +17,15 @@ from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePl
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.engines.run_plan import run_plan
 from calque.loader.run.engines.sample import sample_rows
-from calque.loader.run.engines.worker_pool import Crew
+from calque.loader.run.engines.worker_pool import WorkerPool
+from calque.loader.run.formats.registry import CRASH_PRONE
 from calque.loader.run.infer import infer_schema
-from calque.loader.run.task import TaskOutput, run_task
+from calque.loader.run.task import run_task
+from calque.loader.run.task_output import TaskOutput
 from calque.values import MIB
 
 IN_PROCESS = 32 * MIB
-CRASHING = frozenset({"orc"})
-"""Formats whose library a damaged file can crash: never in the caller's own process."""
+"""Up to here a worker process takes longer to start than it saves."""
 
 
 class LocalEngine:
@@ -41,12 +42,14 @@ class LocalEngine:
 
     def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         small = plan.bytes <= IN_PROCESS and self._task_bytes is None
-        safe = plan.format.kind not in CRASHING
-        crew = _here if safe and (small or self._cores == 1) else self._in_processes
-        so_far = _SoFar(advance)
+        safe = plan.format.kind not in CRASH_PRONE
+        run_tasks = (
+            _run_in_process if safe and (small or self._cores == 1) else self._run_in_workers
+        )
+        progress = _ProgressSum(advance)
 
         def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
-            return crew(bare, tasks, so_far.add)
+            return run_tasks(bare, tasks, progress.add)
 
         return run_plan(plan, self._cores, run, self._task_bytes)
 
@@ -68,15 +71,15 @@ class LocalEngine:
     def close(self) -> None:
         """Workers end with the run that started them."""
 
-    def _in_processes(
+    def _run_in_workers(
         self, plan: WritePlan, tasks: Sequence[WriteTask], add: Callable[[Advance], None]
     ) -> Iterator[TaskOutput]:
-        for output in Crew(plan, min(self._cores, len(tasks))).run(tasks):
+        for output in WorkerPool(plan, min(self._cores, len(tasks))).run(tasks):
             add(output.advance)
             yield output
 
 
-class _SoFar:
+class _ProgressSum:
     """Adds up what was done and tells it."""
 
     def __init__(self, tell: OnAdvance | None) -> None:
@@ -89,7 +92,7 @@ class _SoFar:
             self._tell(self._sum)
 
 
-def _here(
+def _run_in_process(
     plan: WritePlan, tasks: Sequence[WriteTask], add: Callable[[Advance], None]
 ) -> Iterator[TaskOutput]:
     for task in tasks:

@@ -1,4 +1,4 @@
-"""What every engine does around its tasks: cut the plan, join pieces, read torn ones again."""
+"""What every engine does around its tasks: cut the plan, join pieces, reread misaligned ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import replace
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import WritePlan, WriteTask
 from calque.loader.run.cut import cut
-from calque.loader.run.join_pieces import Joiner
-from calque.loader.run.task import TaskOutput
+from calque.loader.run.piece_joiner import PieceJoiner
+from calque.loader.run.task_output import TaskOutput
 
 RunTasks = Callable[[WritePlan, Sequence[WriteTask]], Iterator[TaskOutput]]
 
@@ -21,13 +21,13 @@ def run_plan(
     """Results as tasks end. ``run_tasks`` gives each task's output exactly once."""
     tasks: Sequence[WriteTask] = cut(plan, cores, task_bytes)
     pieces = {(piece.file.location, piece.offset): piece for t in tasks for piece in t.pieces}
-    joiner = Joiner(plan, Counter(location for location, _ in pieces))
+    joiner = PieceJoiner(plan, Counter(location for location, _ in pieces))
     bare = replace(plan, tasks=())
     used = 0
     while tasks:
         for output in run_tasks(bare, tasks):
             yield joiner.add(output)
         used += len(tasks)
-        torn, joiner.torn = joiner.torn, []
-        again = [replace(pieces[one.location, one.offset], begin=one.begin) for one in torn]
+        misaligned, joiner.misaligned = joiner.misaligned, []
+        again = [replace(pieces[one.location, one.offset], begin=one.begin) for one in misaligned]
         tasks = [WriteTask(used + number, (piece,)) for number, piece in enumerate(again)]

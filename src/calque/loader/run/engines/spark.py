@@ -16,12 +16,13 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.run.engines.malloc import keep_freed_pages
 from calque.loader.run.engines.run_plan import run_plan
 from calque.loader.run.engines.sample import sample_rows
-from calque.loader.run.engines.spark_errors import mapped
 from calque.loader.run.infer import infer_schema
-from calque.loader.run.task import TaskOutput, run_task
+from calque.loader.run.task import run_task
+from calque.loader.run.task_output import TaskOutput
+from calque.loader.run.workers.malloc import keep_freed_pages
+from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context, session
 from calque.spark.tasks import Watch, cores_of, run_tasks
 
@@ -46,12 +47,12 @@ class SparkEngine:
 
     def run(self, plan: WritePlan, advance: OnAdvance | None = None) -> Iterator[TaskResult]:
         if plan.transformation is not None:
-            from calque.loader.run.transform.run_transform import run_transformation
+            from calque.loader.run.transform.run_transformation import run_transformation
 
             return run_transformation(self._session(), plan, advance)
 
         def run(bare: WritePlan, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
-            return self._on_executors(bare, tasks, advance)
+            return self._run_on_executors(bare, tasks, advance)
 
         return run_plan(plan, self._cores(), run, self._task_bytes)
 
@@ -66,7 +67,7 @@ class SparkEngine:
     ) -> pa.Schema:
         if transformation is None:
             return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
-        from calque.loader.run.transform.run_transform import schema_of_select
+        from calque.loader.run.transform.run_transformation import schema_of_select
 
         raw = infer_schema(files, format, source_options, skip_bad=skip_bad, raw=True).schema
         return schema_of_select(self._session(), transformation, raw, format)
@@ -74,7 +75,7 @@ class SparkEngine:
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         if plan.transformation is None:
             return sample_rows(plan, rows)
-        from calque.loader.run.transform.run_transform import sample_transformation
+        from calque.loader.run.transform.run_transformation import sample_transformation
 
         return sample_transformation(self._session(), plan, rows)
 
@@ -94,31 +95,31 @@ class SparkEngine:
         return context(given)
 
     def _cores(self) -> int:
-        with mapped():
+        with map_job_errors():
             return cores_of(self._context())
 
-    def _on_executors(
+    def _run_on_executors(
         self, plan: WritePlan, tasks: Sequence[WriteTask], advance: OnAdvance | None
     ) -> Iterator[TaskOutput]:
         about = f"calque load {plan.load_id}"
         # The mark keeps names apart when one load runs two jobs: attempt ids begin anew in each
         # Spark application, and a load may be taken up by another one.
-        work = _Work(plan, uuid.uuid4().hex[:6])
+        work = _TaskRunner(plan, uuid.uuid4().hex[:6])
         watch = None
         if advance is not None:
-            watch = Watch(_counts, lambda counts: advance(Advance(*counts)), (0, 0, 0))
-        with mapped():
+            watch = Watch(_counts_of, lambda counts: advance(Advance(*counts)), (0, 0, 0))
+        with map_job_errors():
             outputs = run_tasks(self._context(), list(tasks), work, about=about, watch=watch)
         yield from outputs
 
 
-def _counts(output: TaskOutput) -> tuple[int, int, int]:
+def _counts_of(output: TaskOutput) -> tuple[int, int, int]:
     done = output.advance
     return done.files, done.rows, done.bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _TaskRunner:
     """What travels to the executors: the plan, without a secret in it."""
 
     plan: WritePlan

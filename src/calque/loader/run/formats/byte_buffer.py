@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterator
 
 from calque.errors import InvalidInput
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.refusal import Code, FileRefused
 
 _FOREIGN_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -16,7 +16,7 @@ _FOREIGN_MARKS = (
 )
 
 
-class Feed:
+class ByteBuffer:
     """Bytes that arrive in chunks. ``data[0]`` stands at ``base`` in the stream."""
 
     def __init__(self, chunks: Iterator[bytes], base: int = 0) -> None:
@@ -62,22 +62,18 @@ class Feed:
 def as_utf8(
     location: str, chunks: Iterator[bytes], encoding: str, *, replace: bool
 ) -> Iterator[bytes]:
-    """The stream in UTF-8; a byte order mark is left for :meth:`Feed.drop_mark`.
+    """The stream in UTF-8; a byte order mark is left for :meth:`ByteBuffer.drop_mark`.
 
     A file that is plainly in another encoding than stated (UTF-16 read as UTF-8) is refused with
     its name, since every field of it would be garbage.
     """
-    if _is_utf8(encoding):
-        return _checked(location, chunks)
-    return _transcoded(location, chunks, encoding, "replace" if replace else "strict")
+    if is_utf8(encoding):
+        return _pass_utf8(location, chunks)
+    return _transcode(location, chunks, encoding, "replace" if replace else "strict")
 
 
 def is_utf8(encoding: str) -> bool:
     """Whether bytes can be read as they are; an unknown encoding is InvalidInput."""
-    return _is_utf8(encoding)
-
-
-def _is_utf8(encoding: str) -> bool:
     try:
         return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
     except LookupError as error:
@@ -86,7 +82,18 @@ def _is_utf8(encoding: str) -> bool:
         ) from error
 
 
-def _checked(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def is_valid_utf8(data: bytes) -> bool:
+    """Whether these bytes are UTF-8; for ASCII, the usual case, nothing is decoded."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _pass_utf8(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = b""
     for chunk in chunks:
         first += chunk
@@ -113,12 +120,12 @@ def _refuse_foreign(location: str, head: bytes) -> None:
         )
 
 
-def _transcoded(
+def _transcode(
     location: str, chunks: Iterator[bytes], encoding: str, errors: str
 ) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     offset, line = 0, 1
-    for chunk in _ended(chunks):
+    for chunk in _with_end_mark(chunks):
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
@@ -136,6 +143,6 @@ def _transcoded(
             yield text.encode("utf-8", "replace")
 
 
-def _ended(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _with_end_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
     yield b""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from calque.errors import InvalidInput
 from calque.loader.model.plan import ColumnMatch
-from calque.loader.run.formats.reject import Code, FileRefused, cut
+from calque.loader.run.formats.refusal import Code, FileRefused, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def by_name(
         raise FileRefused.at(
             file,
             Code.MISSING_COLUMN,
-            f"no column of the file ({cut(', '.join(found[:20]))}) is a column of the table",
+            f"no column of the file ({shorten(', '.join(found[:20]))}) is a column of the table",
             hint=f"Columns of the table: {', '.join(schema.names[:20])}.",
             line=1,
         )

@@ -12,7 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from calque.loader.model.file_formats import Compression
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.values import MIB
 
 _BY_EXTENSION: dict[str, Compression] = {
@@ -38,10 +38,10 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 _KNOWN = ("gzip", "zstd", "bz2", "xz")
 MAGIC_LENGTH = 16
 PIECE = 1 * MIB
-"""Plain bytes that are made at a time."""
+"""Plain bytes that are made at a time: a hostile kilobyte may hold a gigabyte of zeros."""
 
 
-def by_name(name: str) -> Compression | None:
+def compression_by_name(name: str) -> Compression | None:
     """The compression that a file's extension states, None for one we cannot read."""
     lower = name.lower()
     for extension, compression in _BY_EXTENSION.items():
@@ -56,7 +56,7 @@ def detect(location: str, head: bytes, wanted: Compression) -> Compression:
     A file that says nothing by its name is believed by its bytes; one that says the wrong thing,
     or one compressed in a way that is not known here, is refused.
     """
-    stated = by_name(location) if wanted == "auto" else wanted
+    stated = compression_by_name(location) if wanted == "auto" else wanted
     found = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "none")
     if stated is None or (found not in _KNOWN and found != "none"):
         kind = found if found != "none" else location.rpartition(".")[2]
@@ -98,10 +98,10 @@ _OPEN: dict[str, Callable[[], Decompressor]] = {
 }
 
 
-def opened(location: str, chunks: Iterator[bytes], wanted: Compression) -> Iterator[bytes]:
+def open_stream(location: str, chunks: Iterator[bytes], wanted: Compression) -> Iterator[bytes]:
     """The plain bytes of a file; its beginning is looked at as it comes, not read twice."""
     head, rest = _peek(chunks)
-    return decompressed(location, rest, detect(location, head, wanted))
+    return decompress(location, rest, detect(location, head, wanted))
 
 
 def _peek(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -113,37 +113,38 @@ def _peek(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return head[:MAGIC_LENGTH], chain((head,) if head else (), chunks)
 
 
-def decompressed(location: str, chunks: Iterator[bytes], kind: Compression) -> Iterator[bytes]:
+def decompress(location: str, chunks: Iterator[bytes], kind: Compression) -> Iterator[bytes]:
     """The plain bytes of a compressed stream of one or more members."""
     if kind == "none":
         return chunks
     if kind == "zstd":
-        return _zstd(location, chunks)
-    return _members(location, chunks, _OPEN[kind])
+        return _decompress_zstd(location, chunks)
+    return _decompress_members(location, chunks, _OPEN[kind])
 
 
-def _members(
-    location: str, chunks: Iterator[bytes], opened: Callable[[], Decompressor]
+def _decompress_members(
+    location: str, chunks: Iterator[bytes], open_member: Callable[[], Decompressor]
 ) -> Iterator[bytes]:
     member: Decompressor | None = None
     offset = 0
     for chunk in chunks:
         rest = chunk
         while rest:
-            member = member or opened()
+            member = member or open_member()
             try:
-                yield from _inflated(member, rest)
+                yield from _inflate(member, rest)
             except (zlib.error, OSError, lzma.LZMAError, EOFError) as error:
-                raise _damaged(location, offset, str(error)) from error
+                raise _damage_error(location, offset, str(error)) from error
             rest = b""
             if member.eof:
+                # Some tools pad with zeros; what follows them is another member.
                 rest, member = member.unused_data.lstrip(b"\0"), None
         offset += len(chunk)
     if member is not None:
-        raise _truncated(location, offset)
+        raise _truncation_error(location, offset)
 
 
-def _inflated(member: Decompressor, data: bytes) -> Iterator[bytes]:
+def _inflate(member: Decompressor, data: bytes) -> Iterator[bytes]:
     """What a member makes of some bytes, piece by piece: a kilobyte can hold a gigabyte."""
     while plain := member.decompress(data, PIECE):
         yield plain
@@ -152,8 +153,8 @@ def _inflated(member: Decompressor, data: bytes) -> Iterator[bytes]:
         data = getattr(member, "unconsumed_tail", b"")  # zlib gives it back, others keep it
 
 
-def _zstd(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    counted = _Counted(chunks)
+def _decompress_zstd(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    counted = _ChunkFile(chunks)
     stream = pa.CompressedInputStream(pa.PythonFile(counted, mode="r"), "zstd")
     while True:
         try:
@@ -162,14 +163,14 @@ def _zstd(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
             if counted.error is not None:
                 raise counted.error from None
             if counted.ended:
-                raise _truncated(location, counted.offset) from error
-            raise _damaged(location, counted.offset, str(error)) from error
+                raise _truncation_error(location, counted.offset) from error
+            raise _damage_error(location, counted.offset, str(error)) from error
         if not plain:
             return
         yield plain
 
 
-class _Counted:
+class _ChunkFile:
     """Chunks as a file object for pyarrow; keeps an error of the source, which Arrow would hide."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
@@ -197,7 +198,7 @@ class _Counted:
         self.closed = True
 
 
-def _truncated(location: str, offset: int) -> FileRefused:
+def _truncation_error(location: str, offset: int) -> FileRefused:
     return FileRefused.at(
         location,
         Code.TRUNCATED,
@@ -207,7 +208,7 @@ def _truncated(location: str, offset: int) -> FileRefused:
     )
 
 
-def _damaged(location: str, offset: int, why: str) -> FileRefused:
+def _damage_error(location: str, offset: int, why: str) -> FileRefused:
     return FileRefused.at(
         location,
         Code.MALFORMED,

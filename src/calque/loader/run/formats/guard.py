@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque.errors import CalqueError
-from calque.loader.run.formats.reader import Parsed, Reader
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.reader import ParsedBatch, Reader
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 
 
 @contextmanager
-def refusing(source: Source, kind: str) -> Iterator[None]:
+def refuse_on_error(source: Source, kind: str) -> Iterator[None]:
     """Any error inside refuses the file; one that the source raised comes out as it was.
 
     Libraries hide errors of the files that they are given, or take them for damage.
@@ -36,6 +36,15 @@ def refusing(source: Source, kind: str) -> Iterator[None]:
         ) from error
 
 
+def refuse_crash(location: str, why: CalqueError) -> FileRefused:
+    """The refusal of a file over which a library brought its process down."""
+    return FileRefused.at(
+        location,
+        Code.MALFORMED,
+        f"the library that reads it crashed over it, so it must be damaged: {why.message}",
+    )
+
+
 class GuardedReader:
     """A reader whose every error is one of ours."""
 
@@ -45,8 +54,8 @@ class GuardedReader:
         self._kind = kind
         self.extent = reader.extent
 
-    def read(self) -> Iterator[Parsed]:
-        with refusing(self._source, self._kind):
+    def read(self) -> Iterator[ParsedBatch]:
+        with refuse_on_error(self._source, self._kind):
             yield from self._reader.read()
 
 

@@ -43,7 +43,7 @@ class ReadSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedBatch:
     """Rows of a piece in order, the records that gave none, and why.
 
     ``first_record`` counts from 1 within the piece; ``rejected`` are positions among the
@@ -83,11 +83,11 @@ class Reader(Protocol):
 
     extent: Extent
 
-    def read(self) -> Iterator[Parsed]:
+    def read(self) -> Iterator[ParsedBatch]:
         """The rows of the piece. Raises FileRefused where the file as a whole cannot be read."""
 
 
-def moved(error: RowError, lines: int, records: int) -> RowError:
+def shift_error(error: RowError, lines: int, records: int) -> RowError:
     """An error of a later piece with its position in the whole file."""
     return error._replace(
         line=error.line + lines if error.line else 0, record=error.record + records

@@ -10,10 +10,10 @@ from typing import cast
 import pyarrow as pa
 
 from calque.loader.model.file_formats import FormatOptions
-from calque.loader.run.formats.guard import GuardedReader, refusing
+from calque.loader.run.formats.guard import GuardedReader, refuse_on_error
 from calque.loader.run.formats.reader import Reader, ReadSpec
 from calque.loader.run.formats.staged_source import Source
-from calque.loader.run.formats.unify_schemas import unify
+from calque.loader.run.formats.unify_schemas import unify_schemas
 
 _READERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -39,23 +39,27 @@ _SCHEMAS: Mapping[str, str] = MappingProxyType(
 )
 
 
+CRASH_PRONE = frozenset({"orc"})
+"""Formats whose library a damaged file can crash: never read in the caller's own process."""
+
+
 def infer_schema(source: Source, format: FormatOptions) -> pa.Schema:
     """The schema of one file by its own words or by a sample of it."""
     module = importlib.import_module(_SCHEMAS[format.kind])
-    with refusing(source, format.kind):
-        return _legible(module.infer_schema(source, format))
+    with refuse_on_error(source, format.kind):
+        return _require_legible(module.infer_schema(source, format))
 
 
 def raw_schema(source: Source, format: FormatOptions) -> pa.Schema:
     """The columns as a transformation sees them: text where the format knows nothing else."""
     module = importlib.import_module(_SCHEMAS[format.kind])
-    with refusing(source, format.kind):
-        return _legible(getattr(module, "raw_schema", module.infer_schema)(source, format))
+    with refuse_on_error(source, format.kind):
+        return _require_legible(getattr(module, "raw_schema", module.infer_schema)(source, format))
 
 
-def _legible(schema: pa.Schema) -> pa.Schema:
+def _require_legible(schema: pa.Schema) -> pa.Schema:
     """The schema; raises where a name in it, at any depth, is no text: Arrow looks at none."""
-    unify([schema])
+    unify_schemas([schema])
     return schema
 
 

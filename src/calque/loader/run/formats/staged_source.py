@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _BEYOND = 64 * KIB
+"""Read behind a piece at first, with the same request: nearly every last record ends in it."""
 
 
 class Source:

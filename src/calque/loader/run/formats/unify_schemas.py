@@ -10,15 +10,17 @@ import pyarrow as pa
 from calque.loader.run.formats.cast.numerals import Numeral, numeral_in
 
 
-def unify(schemas: Sequence[pa.Schema]) -> pa.Schema:
+def unify_schemas(schemas: Sequence[pa.Schema]) -> pa.Schema:
     """Columns in the order they are met, each as wide as its widest; every one nullable.
 
     Names that differ by case alone are one column, spelled as it was met first.
     """
-    return pa.schema([pa.field(field.name, settled(field.type)) for field in joined(schemas)])
+    return pa.schema(
+        [pa.field(field.name, settle_type(field.type)) for field in merge_schemas(schemas)]
+    )
 
 
-def joined(schemas: Sequence[pa.Schema]) -> pa.Schema:
+def merge_schemas(schemas: Sequence[pa.Schema]) -> pa.Schema:
     """The same with types that are not settled: more may come to it."""
     names: dict[str, str] = {}
     found: dict[str, list[pa.DataType]] = {}
@@ -31,17 +33,17 @@ def joined(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 def widest(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """A type that holds the values of both; text where nothing else does."""
-    return _wider(left, right) or _wider(right, left) or _merged(left, right) or pa.string()
+    return _wider(left, right) or _wider(right, left) or _merge(left, right) or pa.string()
 
 
-def settled(kind: pa.DataType) -> pa.DataType:
+def settle_type(kind: pa.DataType) -> pa.DataType:
     """The type that a table keeps: microseconds, plain text, no dictionary, no null type."""
     if isinstance(kind, Numeral):
-        return kind.settled
+        return kind.narrowest_type
     if pa.types.is_null(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_dictionary(kind):
-        return settled(kind.value_type)
+        return settle_type(kind.value_type)
     if pa.types.is_decimal(kind) and kind.bit_width != 128:
         wide = kind.precision > 38
         return pa.string() if wide else pa.decimal128(kind.precision, kind.scale)
@@ -52,15 +54,15 @@ def settled(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_date64(kind):
         return pa.date32()
     if pa.types.is_unsigned_integer(kind):
-        return _signed(kind)
+        return _signed_type(kind)
     if pa.types.is_float16(kind):
         return pa.float32()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(settled(kind.value_type))
+        return pa.list_(settle_type(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, settled(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, settle_type(field.type)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(settled(kind.key_type), settled(kind.item_type))
+        return pa.map_(settle_type(kind.key_type), settle_type(kind.item_type))
     return kind
 
 
@@ -86,20 +88,20 @@ def _wider_decimal(small: pa.DataType, large: pa.DataType) -> pa.DataType | None
     return large if whole and large.scale >= small.scale else None
 
 
-def _merged(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+def _merge(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     exact = [numeral for numeral in map(numeral_in, (left, right)) if numeral is not None]
     if len(exact) == 2:
-        return exact[0].merged(exact[1])
+        return exact[0].merge(exact[1])
     if len(exact) == 1 and (pa.types.is_floating(left) or pa.types.is_floating(right)):
         return pa.float64() if exact[0].in_double else None
     if pa.types.is_list(left) and pa.types.is_list(right):
         return pa.list_(widest(left.value_type, right.value_type))
     if pa.types.is_struct(left) and pa.types.is_struct(right):
-        return pa.struct(list(_unified_struct(left, right)))
+        return pa.struct(list(_unify_structs(left, right)))
     return None
 
 
-def _unified_struct(left: pa.DataType, right: pa.DataType) -> pa.Schema:
+def _unify_structs(left: pa.DataType, right: pa.DataType) -> pa.Schema:
     names = [*(field.name for field in left), *(field.name for field in right)]
     fields = []
     for name in dict.fromkeys(names):
@@ -108,6 +110,6 @@ def _unified_struct(left: pa.DataType, right: pa.DataType) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _signed(kind: pa.DataType) -> pa.DataType:
+def _signed_type(kind: pa.DataType) -> pa.DataType:
     """The signed type with room for every value; the largest becomes a decimal."""
     return {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}.get(kind.bit_width, pa.decimal128(20, 0))

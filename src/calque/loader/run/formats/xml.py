@@ -17,14 +17,14 @@ from calque.loader.model.file_formats import XmlFormat
 from calque.loader.model.outcome import RowError
 from calque.loader.model.plan import ColumnMatch
 from calque.loader.run.formats import compression
-from calque.loader.run.formats.blocks import MAX_RECORD
-from calque.loader.run.formats.cast.refused_cells import Cells, Refusal
+from calque.loader.run.formats.cast.infer_types import infer_fields
+from calque.loader.run.formats.cast.result import CastResult, RefusedCell
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.cast.table_rows import Shaper
 from calque.loader.run.formats.column_map import map_columns, require
-from calque.loader.run.formats.csv.infer_types import infer_fields
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused, Misfit, cut
+from calque.loader.run.formats.delimited.blocks import MAX_RECORD
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import CellError, Code, FileRefused, shorten
 from calque.loader.run.formats.staged_source import Source
 
 _ROWS = 10_000
@@ -55,20 +55,21 @@ class XmlReader:
         self._room = spec.keep_errors
         self.extent = Extent()
 
-    def read(self) -> Iterator[Parsed]:
-        shaper = Shaper(self._spec.schema, CastRules.of(self._format), self._spec.rescue)
-        rows = elements(self._source, self._format)
+    def read(self) -> Iterator[ParsedBatch]:
+        caster = RowCaster(self._spec.schema, CastRules.of(self._format), self._spec.rescue)
+        rows = read_elements(self._source, self._format)
         while batch := list(islice(rows, _ROWS)):
-            yield self._parsed(batch, shaper)
+            yield self._parse(batch, caster)
 
-    def _parsed(self, batch: list[Row], shaper: Shaper) -> Parsed:
+    def _parse(self, batch: list[Row], caster: RowCaster) -> ParsedBatch:
         spec = self._spec
         found = list(dict.fromkeys(name for row in batch for name in row.values))
         match: ColumnMatch = "name_insensitive" if spec.match == "name_insensitive" else "name"
         mapped = map_columns(spec.schema, found, match, spec.columns, self._source.location)
         require(mapped, self._source.location)
         columns = [
-            None if source is None else _column(found[source], batch) for source in mapped.sources
+            None if source is None else _column_of(found[source], batch)
+            for source in mapped.sources
         ]
         extra = [found[index] for index in mapped.extra] if spec.rescue is not None else []
         extras = {
@@ -76,60 +77,59 @@ class XmlReader:
             for at, row in enumerate(batch)
             if (rest := {name: row.values[name] for name in extra if name in row.values})
         }
-        shaped = shaper.shape(columns, len(batch), extras)
-        errors = tuple(self._error(misfit, batch) for misfit in shaped.misfits[: self._room])
+        cast = caster.cast(columns, len(batch), extras)
+        errors = tuple(
+            self._row_error(cell_error, batch) for cell_error in cast.cell_errors[: self._room]
+        )
         self._room -= len(errors)
         first = self.extent.records + 1
         self.extent.records += len(batch)
-        rejected = tuple(misfit.row for misfit in shaped.misfits)
-        return Parsed(shaped.rows, first, len(batch), rejected, errors)
+        rejected = tuple(cell_error.row for cell_error in cast.cell_errors)
+        return ParsedBatch(cast.rows, first, len(batch), rejected, errors)
 
-    def _error(self, misfit: Misfit, batch: list[Row]) -> RowError:
-        row = batch[misfit.row]
-        return RowError(
-            file=self._source.location,
+    def _row_error(self, error: CellError, batch: list[Row]) -> RowError:
+        row = batch[error.row]
+        return error.at(
+            self._source.location,
+            self.extent.records + error.row + 1,
             line=row.line,
-            record=self.extent.records + misfit.row + 1,
-            column=misfit.column,
             character=row.character,
-            target_type=misfit.target_type,
-            value=cut(misfit.value),
-            code=misfit.code,
-            message=misfit.message,
-            raw=cut(str(row.values)),
+            raw=shorten(str(row.values)),
             byte_offset=row.offset,
         )
 
 
-def _column(name: str, batch: list[Row]) -> Cells:
+def _column_of(name: str, batch: list[Row]) -> CastResult:
     texts = [None if name in row.repeated else row.values.get(name) for row in batch]
     refused = tuple(
-        Refusal(number, cut(row.values[name]), Code.MALFORMED, "stands there more than once")
+        RefusedCell(
+            number, shorten(row.values[name]), Code.MALFORMED, "stands there more than once"
+        )
         for number, row in enumerate(batch)
         if name in row.repeated
     )
-    return Cells(pa.array(texts, pa.string()), refused)
+    return CastResult(pa.array(texts, pa.string()), refused)
 
 
 def infer_schema(source: Source, format: XmlFormat) -> pa.Schema:
     """Names and types by the first rows of a file."""
-    rows = list(islice(elements(source, format), _ROWS))
+    rows = list(islice(read_elements(source, format), _ROWS))
     names = list(dict.fromkeys(name for row in rows for name in row.values))
     texts = ([row.values.get(name) for name in names] for row in rows)
     return infer_fields(names, texts, CastRules.of(format))
 
 
-def elements(source: Source, format: XmlFormat) -> Iterator[Row]:
+def read_elements(source: Source, format: XmlFormat) -> Iterator[Row]:
     """The row elements of a file, as they end."""
     collector = _Collector(format)
     parser = collector.parser
     try:
-        for chunk in compression.opened(source.location, source.stream(), format.compression):
+        for chunk in compression.open_stream(source.location, source.stream(), format.compression):
             parser.Parse(chunk, False)
-            yield from collector.taken()
+            yield from collector.take_rows()
         if source.size:
             parser.Parse(b"", True)
-        yield from collector.taken()
+        yield from collector.take_rows()
     except expat.ExpatError as error:
         raise FileRefused.at(
             source.location,
@@ -142,14 +142,14 @@ def elements(source: Source, format: XmlFormat) -> Iterator[Row]:
         raise FileRefused.at(
             source.location, Code.INVALID_ENCODING, f"is XML in an {error}", line=1
         ) from error
-    except _TooLong as error:
+    except _RowTooLong as error:
         raise FileRefused.at(
             source.location,
             Code.RECORD_TOO_LONG,
             f"the row is longer than {MAX_RECORD >> 20} MiB",
             line=parser.CurrentLineNumber,
         ) from error
-    except _DocumentType as error:
+    except _HasDocumentType as error:
         raise FileRefused.at(
             source.location,
             Code.MALFORMED,
@@ -159,11 +159,11 @@ def elements(source: Source, format: XmlFormat) -> Iterator[Row]:
         ) from error
 
 
-class _DocumentType(Exception):
+class _HasDocumentType(Exception):
     pass
 
 
-class _TooLong(Exception):
+class _RowTooLong(Exception):
     pass
 
 
@@ -185,7 +185,7 @@ class _Collector:
         self.parser.CharacterDataHandler = self._characters
         self.parser.StartDoctypeDeclHandler = self._refuse
 
-    def taken(self) -> list[Row]:
+    def take_rows(self) -> list[Row]:
         """The rows that ended since the last call."""
         done, self._done = self._done, []
         return done
@@ -210,7 +210,7 @@ class _Collector:
     def _grow(self, length: int) -> None:
         self._size += length
         if self._size > MAX_RECORD:
-            raise _TooLong
+            raise _RowTooLong
 
     def _end(self, name: str) -> None:
         if self._row is None:
@@ -235,4 +235,4 @@ class _Collector:
         self._row.parents.add(name.rpartition(".")[0])
 
     def _refuse(self, *declared: Any) -> None:
-        raise _DocumentType
+        raise _HasDocumentType

@@ -20,21 +20,21 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from calque.loader.model.plan import WritePlan, WriteTask
-from calque.loader.run.task import TaskOutput
-from calque.loader.run.transform.field_paths import Columns
-from calque.loader.run.transform.read_rows import ReadTask, source_schema
-from calque.loader.run.transform.write_rows import WriteRows
+from calque.loader.run.task_output import TaskOutput
+from calque.loader.run.transform.field_paths import SelectColumns
+from calque.loader.run.transform.row_reader import RowReader, source_schema
+from calque.loader.run.transform.row_writer import RowWriter
 
-NAME = "calque_transform"
+SOURCE_NAME = "calque_transform"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TransformJob:
     """What is to be done: the plan, its tasks, and the columns of the files."""
 
     plan: WritePlan
     tasks: tuple[WriteTask, ...]
-    columns: Columns
+    columns: SelectColumns
 
     @property
     def raw(self) -> pa.Schema:
@@ -42,68 +42,68 @@ class Order:
 
 
 @dataclass
-class Done(WriterCommitMessage):
+class TaskDone(WriterCommitMessage):
     """What the writer of one task has made."""
 
     output: TaskOutput
 
 
 class TransformSource(DataSource):
-    """Reads staged files, and writes transformed rows; the option ``order`` names the folder."""
+    """Reads staged files, and writes transformed rows; the option ``job`` names the folder."""
 
     @classmethod
     def name(cls) -> str:
-        return NAME
+        return SOURCE_NAME
 
     def schema(self) -> StructType:
-        order = self._order()
-        return from_arrow_schema(source_schema(order.raw, order.plan.format))
+        job = self._job()
+        return from_arrow_schema(source_schema(job.raw, job.plan.format))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return TaskReader(self._order())
+        return TaskRowReader(self._job())
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
-        return TaskRows(self._order().plan, self.options["order"])
+        return TaskRowWriter(self._job().plan, self.options["job"])
 
-    def _order(self) -> Order:
-        order: Order = pickle.loads((Path(self.options["order"]) / "order").read_bytes())
-        return order
+    def _job(self) -> TransformJob:
+        job: TransformJob = pickle.loads((Path(self.options["job"]) / "job").read_bytes())
+        return job
 
 
-class TaskReader(DataSourceReader):
+class TaskRowReader(DataSourceReader):
     """One partition a task. Executors get the plan, and of the tasks each its own."""
 
-    def __init__(self, order: Order) -> None:
-        self._tasks: tuple[WriteTask, ...] = order.tasks
-        self._read = ReadTask(order.plan, order.raw)
+    def __init__(self, job: TransformJob) -> None:
+        self._tasks: tuple[WriteTask, ...] = job.tasks
+        self._read = RowReader(job.plan, job.raw)
 
     def partitions(self) -> list[InputPartition]:
         tasks, self._tasks = self._tasks, ()
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return self._read.task(cast(WriteTask, partition.value))
+        return self._read.read_task(cast(WriteTask, partition.value))
 
 
-class TaskRows(DataSourceArrowWriter):
+class TaskRowWriter(DataSourceArrowWriter):
     """Writes the rows of a task; what winners made is written down for the driver."""
 
     def __init__(self, plan: WritePlan, folder: str) -> None:
-        self._rows = WriteRows(plan)
+        self._rows = RowWriter(plan)
         self._folder = folder
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Done:
-        return Done(self._rows.write(iterator))
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        return TaskDone(self._rows.write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        made = [message.output for message in messages if isinstance(message, Done)]
+        made = [message.output for message in messages if isinstance(message, TaskDone)]
         (Path(self._folder) / "outputs").write_bytes(pickle.dumps(made))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing to do: data files that no result names are orphans, cleaned by the load."""
 
 
-def outputs(folder: str) -> list[TaskOutput]:
-    """What the tasks of an order have made."""
+def read_outputs(folder: str) -> list[TaskOutput]:
+    """What the tasks of a job have made."""
     made: list[TaskOutput] = pickle.loads((Path(folder) / "outputs").read_bytes())
     return made

@@ -19,11 +19,11 @@ from calque.loader.model.plan import Transformation
 from calque.loader.request.select_clause import variant_path
 
 RECORD = "$1"
-_PLACE = re.compile(r"`(\$\d+)`")
+_POSITION = re.compile(r"`(\$\d+)`")
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SelectColumns:
     """What a SELECT reads: the files' columns, and Spark SQL for each path by its name."""
 
     raw: pa.Schema
@@ -32,31 +32,31 @@ class Columns:
     @property
     def expressions(self) -> list[str]:
         """Everything that the SELECT may name."""
-        return ["*", *(f"{sql} AS {quoted(name)}" for name, sql in self.paths)]
+        return ["*", *(f"{sql} AS {quote_name(name)}" for name, sql in self.paths)]
 
 
-def columns_of(chosen: Transformation, raw: pa.Schema, format: FormatOptions) -> Columns:
+def columns_of(chosen: Transformation, raw: pa.Schema, format: FormatOptions) -> SelectColumns:
     """The columns with every path found in them.
 
     Records of JSON and XML may leave out what they do not have, so a field that no looked-at record
     has is read as text: it is NULL unless a later record has it. ``raw`` grows by such fields.
     """
     if not isinstance(format, CsvFormat):
-        _refuse_whole(chosen, format)
-    finder = _Finder(raw, format)
+        _refuse_whole_records(chosen, format)
+    finder = _PathFinder(raw, format)
     found = tuple((str(path), finder.find(path)) for path in chosen.paths)
-    return Columns(finder.raw, found)
+    return SelectColumns(finder.raw, found)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     escaped = name.replace("`", "``")
     return f"`{escaped}`"
 
 
-def _refuse_whole(chosen: Transformation, format: FormatOptions) -> None:
+def _refuse_whole_records(chosen: Transformation, format: FormatOptions) -> None:
     kind = format.kind.upper()
     for text in (*chosen.expressions, chosen.where or ""):
-        for place in _PLACE.findall(text):
+        for place in _POSITION.findall(text):
             raise StatementInvalid(
                 f"{place} is the whole record of {kind} and no value of a column"
                 if place == RECORD
@@ -65,7 +65,7 @@ def _refuse_whole(chosen: Transformation, format: FormatOptions) -> None:
             )
 
 
-class _Finder:
+class _PathFinder:
     def __init__(self, raw: pa.Schema, format: FormatOptions) -> None:
         self.raw = raw
         self._format = format
@@ -76,7 +76,7 @@ class _Finder:
         column, steps = path.column, path.steps
         is_text = isinstance(self._format, CsvFormat)
         if re.fullmatch(r"\$\d+", column) and is_text:
-            return self._inside(quoted(column), pa.string(), steps, path)
+            return self._sql_inside(quote_name(column), pa.string(), steps, path)
         if column == RECORD:
             if not isinstance(steps[0], str):
                 raise StatementInvalid(f"{path}: a record has names and no numbers")
@@ -90,10 +90,10 @@ class _Finder:
         if field is None:
             self.raw = self.raw.append(pa.field(column, pa.string()))
             field = self.raw.field(column)
-        kind = self._grown(field.type, steps, path)
+        kind = self._grow(field.type, steps, path)
         index = self.raw.get_field_index(field.name)
         self.raw = self.raw.set(index, pa.field(field.name, kind))
-        return self._inside(quoted(field.name), kind, steps, path)
+        return self._sql_inside(quote_name(field.name), kind, steps, path)
 
     def _element(self, column: str, steps: Sequence[str | int], path: FieldPath) -> str:
         """Elements inside of others are columns too, by the names on the way to them."""
@@ -114,21 +114,21 @@ class _Finder:
             hint=f"Fields: {', '.join(one.name for one in fields)}.",
         )
 
-    def _grown(self, kind: pa.DataType, steps: Sequence[str | int], path: FieldPath) -> pa.DataType:
+    def _grow(self, kind: pa.DataType, steps: Sequence[str | int], path: FieldPath) -> pa.DataType:
         """The type with a field for every step of the path."""
         if not steps:
             return kind
         if pa.types.is_list(kind):
-            return pa.list_(self._grown(kind.value_type, steps[1:], path))
+            return pa.list_(self._grow(kind.value_type, steps[1:], path))
         if not (pa.types.is_struct(kind) and isinstance(steps[0], str)):
             return kind
         field = self._field(list(kind), steps[0], path)
         if field is None:
             return pa.struct([*kind, pa.field(steps[0], pa.string())])
-        grown = pa.field(field.name, self._grown(field.type, steps[1:], path))
+        grown = pa.field(field.name, self._grow(field.type, steps[1:], path))
         return pa.struct([grown if one.name == field.name else one for one in kind])
 
-    def _inside(
+    def _sql_inside(
         self, sql: str, kind: pa.DataType, steps: tuple[str | int, ...], path: FieldPath
     ) -> str:
         if not steps:
@@ -137,19 +137,19 @@ class _Finder:
         if pa.types.is_string(kind):
             # What a reader keeps as text because records disagree may be text that is no JSON.
             parse = "parse_json" if isinstance(self._format, CsvFormat) else "try_parse_json"
-            return f"variant_get({parse}({sql}), {_literal(variant_path(steps))}, 'string')"
+            return f"variant_get({parse}({sql}), {_quote_text(variant_path(steps))}, 'string')"
         if pa.types.is_list(kind) and isinstance(step, int):
-            return self._inside(f"get({sql}, {step})", kind.value_type, rest, path)
+            return self._sql_inside(f"get({sql}, {step})", kind.value_type, rest, path)
         if pa.types.is_map(kind) and isinstance(step, str):
-            inner = f"try_element_at({sql}, {_literal(step)})"
-            return self._inside(inner, kind.item_type, rest, path)
+            inner = f"try_element_at({sql}, {_quote_text(step)})"
+            return self._sql_inside(inner, kind.item_type, rest, path)
         if pa.types.is_struct(kind) and isinstance(step, str):
             field = self._field(list(kind), step, path)
             assert field is not None, "the type has grown by the path"
-            return self._inside(f"{sql}.{quoted(field.name)}", field.type, rest, path)
+            return self._sql_inside(f"{sql}.{quote_name(field.name)}", field.type, rest, path)
         raise StatementInvalid(f"{path}: {step!r} leads nowhere in a value of type {kind}")
 
 
-def _literal(text: str) -> str:
+def _quote_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

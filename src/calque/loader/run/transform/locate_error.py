@@ -17,11 +17,11 @@ import pyarrow as pa
 from calque.errors import CalqueError, DataError
 from calque.loader.model.outcome import RowError
 from calque.loader.model.plan import Transformation
-from calque.loader.run.engines.spark_errors import ExpressionFailed, mapped
-from calque.loader.run.formats.reject import Code, FileRefused, cut
-from calque.loader.run.transform.data_source import Order
-from calque.loader.run.transform.read_rows import OUTCOME, ReadTask
-from calque.spark.strict import frame_of
+from calque.loader.run.formats.refusal import Code, FileRefused, shorten
+from calque.loader.run.transform.data_source import TransformJob
+from calque.loader.run.transform.row_reader import OUTCOME, RowReader
+from calque.spark.job_errors import ExpressionFailed, map_job_errors
+from calque.spark.strict_session import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,22 +30,22 @@ PATIENCE = 60.0
 """Seconds of looking at most."""
 
 
-def located(spark: SparkSession, order: Order, error: ExpressionFailed) -> DataError:
+def locate_error(spark: SparkSession, job: TransformJob, error: ExpressionFailed) -> DataError:
     """The error with the file and record that caused it; with the task's files if it hides."""
-    finder = _Finder(spark, order, time.monotonic() + PATIENCE)
+    finder = _RowFinder(spark, job, time.monotonic() + PATIENCE)
     try:
         row = finder.find(error.task)
     except CalqueError:  # the files are gone, or Spark is: the first error counts
         row = None
     if row is None:
-        return DataError(f"{error.message}{_somewhere(order, error)}", hint=error.hint)
-    return finder.described(row, error)
+        return DataError(f"{error.message}{_files_of(job, error)}", hint=error.hint)
+    return finder.describe(row, error)
 
 
 @dataclass(slots=True)
-class _Finder:
+class _RowFinder:
     spark: SparkSession
-    order: Order
+    job: TransformJob
     until: float
 
     def find(self, task: int | None) -> pa.RecordBatch | None:
@@ -54,20 +54,20 @@ class _Finder:
             if time.monotonic() > self.until:
                 return None
             if self._failure(batch, self._whole) is not None:
-                return self._halved(batch)
+                return self._bisect(batch)
         return None
 
-    def described(self, row: pa.RecordBatch, error: ExpressionFailed) -> FileRefused:
+    def describe(self, row: pa.RecordBatch, error: ExpressionFailed) -> FileRefused:
         """The refusal of the row's file, naming record and expression."""
         file = row.column("_metadata_file")[0].as_py()
         record = row.column("_metadata_row_number")[0].as_py()
-        expression, column, failure = self._guilty(row) or ("", None, error)
+        expression, column, failure = self._failing_part(row) or ("", None, error)
         named = f" {expression}" if expression else ""
         refused = FileRefused(
             f"record {record}: the expression{named} failed: {failure.reason} ({file})",
             hint=error.hint,
         )
-        values = {name: row.column(name)[0].as_py() for name in self.order.raw.names}
+        values = {name: row.column(name)[0].as_py() for name in self.job.raw.names}
         refused.row_error = RowError(
             file=file,
             line=0,
@@ -78,19 +78,19 @@ class _Finder:
             value=None,
             code=Code.EXPRESSION,
             message=f"the expression{named} failed: {failure.reason}",
-            raw=cut(str(values)),
+            raw=shorten(str(values)),
         )
         return refused
 
     def _batches(self, task: int | None) -> Iterator[pa.RecordBatch]:
-        read = ReadTask(self.order.plan, self.order.raw)
-        chosen = self.order.tasks if task is None else self.order.tasks[task : task + 1]
+        read = RowReader(self.job.plan, self.job.raw)
+        chosen = self.job.tasks if task is None else self.job.tasks[task : task + 1]
         for one in chosen:
-            for batch in read.task(one):
+            for batch in read.read_task(one):
                 if batch.num_rows and not batch.column(OUTCOME)[0].is_valid:
                     yield batch
 
-    def _halved(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    def _bisect(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         while batch.num_rows > 1:
             half = batch.num_rows // 2
             first = batch.slice(0, half)
@@ -98,7 +98,7 @@ class _Finder:
             batch = first if failed else batch.slice(half)
         return batch
 
-    def _guilty(self, row: pa.RecordBatch) -> tuple[str, str | None, ExpressionFailed] | None:
+    def _failing_part(self, row: pa.RecordBatch) -> tuple[str, str | None, ExpressionFailed] | None:
         """The first part of the SELECT that fails on the row by itself."""
         chosen = self._whole
         if chosen.where is not None:
@@ -113,16 +113,16 @@ class _Finder:
 
     @property
     def _whole(self) -> Transformation:
-        assert self.order.plan.transformation is not None
-        return self.order.plan.transformation
+        assert self.job.plan.transformation is not None
+        return self.job.plan.transformation
 
     def _failure(self, batch: pa.RecordBatch, chosen: Transformation) -> ExpressionFailed | None:
         rows = frame_of(self.spark, pa.Table.from_batches([batch]))
-        rows = rows.selectExpr(*self.order.columns.expressions)
+        rows = rows.selectExpr(*self.job.columns.expressions)
         if chosen.where is not None:
             rows = rows.where(chosen.where)
         try:
-            with mapped():
+            with map_job_errors():
                 picked = rows.selectExpr(*chosen.expressions)
                 # Names may repeat, which a sink refuses.
                 picked = picked.toDF(*(f"v{index}" for index in range(len(picked.columns))))
@@ -132,9 +132,9 @@ class _Finder:
         return None
 
 
-def _somewhere(order: Order, error: ExpressionFailed) -> str:
+def _files_of(job: TransformJob, error: ExpressionFailed) -> str:
     """The files among which the row is."""
-    tasks = order.tasks if error.task is None else order.tasks[error.task : error.task + 1]
+    tasks = job.tasks if error.task is None else job.tasks[error.task : error.task + 1]
     names = [piece.file.location for task in tasks for piece in task.pieces]
     more = f" and {len(names) - 3} files more" if len(names) > 3 else ""
     return f" (in {', '.join(names[:3])}{more})"

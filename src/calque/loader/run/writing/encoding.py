@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 _SAMPLE = 20_000
 _REPEATS = 0.2
+"""A dictionary pays where at most a fifth of the values are distinct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Encoding:
     other: dict[str, str]
 
 
-def choose(table: pa.Table) -> Encoding:
+def choose_encoding(table: pa.Table) -> Encoding:
     """By the first rows of a file."""
     sample = table.slice(0, _SAMPLE)
     dictionary: list[str] = []
@@ -31,18 +32,18 @@ def choose(table: pa.Table) -> Encoding:
     for field in table.schema:
         if pa.types.is_nested(field.type) or pa.types.is_boolean(field.type):
             continue
-        if _repeats(sample.column(field.name)):
+        if _has_repeats(sample.column(field.name)):
             dictionary.append(field.name)
-        elif _counts(field.type) and field.type.bit_width >= 32:
+        elif _is_counted(field.type) and field.type.bit_width >= 32:
             other[field.name] = "DELTA_BINARY_PACKED"
     return Encoding(dictionary, other)
 
 
-def _counts(kind: pa.DataType) -> bool:
+def _is_counted(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
 
 
-def _repeats(column: pa.ChunkedArray) -> bool:
+def _has_repeats(column: pa.ChunkedArray) -> bool:
     if len(column) == 0:
         return False
     kind = column.type

@@ -23,7 +23,7 @@ _HASHED = 16
 _CUT_CODE = re.compile(r"%.?$")
 
 
-def split(
+def split_rows(
     batch: pa.RecordBatch, columns: Sequence[str], *, keeps_empty: bool
 ) -> Iterator[tuple[Key, pa.RecordBatch]]:
     """The rows of each partition, in their order.
@@ -36,13 +36,13 @@ def split(
     keys = pa.table({name: batch.column(name) for name in columns})
     keys = keys.append_column(_ROW, pa.array(range(batch.num_rows), pa.int64()))
     groups = keys.group_by(list(columns), use_threads=False).aggregate([(_ROW, "list")])
-    for group in _groups(groups):
-        key = tuple(spelled(group[name], keeps_empty=keeps_empty) for name in columns)
+    for group in _group_rows(groups):
+        key = tuple(value_text(group[name], keeps_empty=keeps_empty) for name in columns)
         rows = pa.array(group[f"{_ROW}_list"], pa.int64())
         yield key, batch if len(groups) == 1 else batch.take(rows)
 
 
-def _groups(groups: pa.Table) -> list[dict[str, Any]]:
+def _group_rows(groups: pa.Table) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = groups.to_pylist()
     except (ValueError, OverflowError) as error:
@@ -54,7 +54,7 @@ def _groups(groups: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def spelled(value: Any, *, keeps_empty: bool) -> str | None:
+def value_text(value: Any, *, keeps_empty: bool) -> str | None:
     """A partition value as text; None is NULL."""
     if value is None or (value == "" and not keeps_empty):
         return None
@@ -70,7 +70,7 @@ def spelled(value: Any, *, keeps_empty: bool) -> str | None:
     return str(value)
 
 
-def folder(columns: Sequence[str], key: Key) -> str:
+def folder_of(columns: Sequence[str], key: Key) -> str:
     """``name=value/`` for each partition column, as Hive spells it.
 
     The table's log has the values; the folder is for people. So a long one may be cut, since no
@@ -81,10 +81,10 @@ def folder(columns: Sequence[str], key: Key) -> str:
         f"{quote(name, safe=' ')}={NO_VALUE if value is None else quote(value, safe=' ')}"
         for name, value in zip(columns, key, strict=True)
     )
-    return "".join(f"{_shortened(part, room)}/" for part in parts)
+    return "".join(f"{_shorten(part, room)}/" for part in parts)
 
 
-def _shortened(part: str, room: int) -> str:
+def _shorten(part: str, room: int) -> str:
     if len(part) <= room:
         return part
     told = hashlib.sha256(part.encode()).hexdigest()[:_HASHED]

@@ -12,7 +12,9 @@ from calque.values import MIB
 
 _CHUNK = 4 * MIB
 _AHEAD = 4
+"""Chunks that wait for the service; beyond them encoding waits, so memory stays bounded."""
 _PATIENCE = 0.2
+"""Seconds: neither side may wait for good, since the other may have ended with an error."""
 
 
 class Sink:
@@ -39,7 +41,7 @@ class Sink:
         self._held_bytes += len(data)
         self.size += len(data)
         if self._held_bytes >= _CHUNK:
-            self._pass_on_held()
+            self._send_held()
         return len(data)
 
     def tell(self) -> int:
@@ -54,8 +56,8 @@ class Sink:
             return
         self.closed = True
         if self._held:
-            self._pass_on_held()
-        self._pass_on(None)
+            self._send_held()
+        self._send(None)
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -66,12 +68,12 @@ class Sink:
         self.closed = True
         self._thread.join()
 
-    def _pass_on_held(self) -> None:
+    def _send_held(self) -> None:
         chunk = b"".join(self._held)
         self._held, self._held_bytes = [], 0
-        self._pass_on(chunk)
+        self._send(chunk)
 
-    def _pass_on(self, chunk: bytes | None) -> None:
+    def _send(self, chunk: bytes | None) -> None:
         while self._thread.is_alive():
             try:
                 self._queue.put(chunk, timeout=_PATIENCE)

@@ -13,26 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.loader.run.formats.cast import text as text_cast
-from calque.loader.run.formats.cast.refused_cells import Cells, refuse, salvage
+from calque.loader.run.formats.cast.result import CastResult, refuse_all, salvage
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.reject import Code
+from calque.loader.run.formats.refusal import Code
 
 
-def cast_column(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cells:
+def cast_column(values: pa.Array, target: pa.DataType, rules: CastRules) -> CastResult:
     """``values`` as ``target``; refused cells are null in the result and named beside it."""
     source = values.type
     if source == target:
-        return Cells(values)
+        return CastResult(values)
     if pa.types.is_dictionary(source):
         return cast_column(values.dictionary_decode(), target, rules)
     if pa.types.is_null(source):
-        return Cells(pa.nulls(len(values), target))
+        return CastResult(pa.nulls(len(values), target))
     if _is_text(source):
         return text_cast.cast_text(values, target, rules)
     cast = _cast_for(source, target, rules)
     if cast is None:
-        return refuse(values, target, Code.INVALID_VALUE, f"{source} does not become {target}")
-    return _guarded(values, target, cast)
+        return refuse_all(values, target, Code.INVALID_VALUE, f"{source} does not become {target}")
+    return _cast_or_salvage(values, target, cast)
 
 
 def fits_unchanged(source: pa.DataType, target: pa.DataType) -> bool:
@@ -51,14 +51,18 @@ def fits_unchanged(source: pa.DataType, target: pa.DataType) -> bool:
     return False
 
 
-def _guarded(values: pa.Array, target: pa.DataType, cast: Callable[[pa.Array], pa.Array]) -> Cells:
+def _cast_or_salvage(
+    values: pa.Array, target: pa.DataType, cast: Callable[[pa.Array], pa.Array]
+) -> CastResult:
     try:
-        return Cells(cast(values))
+        return CastResult(cast(values))
     except pa.ArrowInvalid:
         why = f"does not fit {target} unchanged"
         return salvage(values, target, cast, Code.OUT_OF_RANGE, why)
     except pa.ArrowNotImplementedError:
-        return refuse(values, target, Code.INVALID_VALUE, f"{values.type} does not become {target}")
+        return refuse_all(
+            values, target, Code.INVALID_VALUE, f"{values.type} does not become {target}"
+        )
 
 
 def _cast_for(
@@ -67,25 +71,25 @@ def _cast_for(
     if fits_unchanged(source, target) or _is_text(target):
         return lambda values: pc.cast(values, target)
     if _is_number(source) and _is_number(target):
-        return lambda values: _number(values, target)
+        return lambda values: _cast_number(values, target)
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
         return _timestamp_cast(source, target, rules)
     if pa.types.is_date(source) and pa.types.is_timestamp(target):
         return _date_to_timestamp(target, rules)
     if pa.types.is_nested(source) and pa.types.is_nested(target):
-        return lambda values: _nested(values, target, rules)
+        return lambda values: _cast_nested(values, target, rules)
     temporal = pa.types.is_temporal(source) and pa.types.is_temporal(target)
     binary = _is_bytes(source) and _is_bytes(target)
-    return (lambda values: _there_and_back(values, target)) if temporal or binary else None
+    return (lambda values: _cast_there_and_back(values, target)) if temporal or binary else None
 
 
-def _number(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast_number(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(target) and pa.types.is_integer(values.type):
         values = pc.cast(values, pa.decimal128(21 if values.type.bit_width > 32 else 11, 0))
-    return _there_and_back(values, target)
+    return _cast_there_and_back(values, target)
 
 
-def _there_and_back(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast_there_and_back(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast, and cast back: what does not come back the same was changed on the way."""
     there = pc.cast(values, target, safe=True)
     back = pc.cast(there, values.type, safe=True)
@@ -97,7 +101,7 @@ def _there_and_back(values: pa.Array, target: pa.DataType) -> pa.Array:
     return there
 
 
-def _nested(values: pa.Array, target: pa.DataType, rules: CastRules) -> pa.Array:
+def _cast_nested(values: pa.Array, target: pa.DataType, rules: CastRules) -> pa.Array:
     """A list, map or struct whose parts are cast as strictly as columns are."""
 
     def part(inner: pa.Array, kind: pa.DataType) -> pa.Array:

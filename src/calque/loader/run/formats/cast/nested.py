@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from calque.loader.run.formats.reject import Code
+from calque.loader.run.formats.refusal import Code
 
 Convert = Callable[[Any], Any]
 
 
-class Unfit(Exception):
+class UnfitValue(Exception):
     """A value that does not become the column's type."""
 
     def __init__(self, code: Code, message: str) -> None:
@@ -21,40 +21,42 @@ class Unfit(Exception):
         self.message = message
 
 
-def nested(target: pa.DataType, converter: Callable[[pa.DataType], Convert]) -> Convert:
+def nested_converter(target: pa.DataType, converter: Callable[[pa.DataType], Convert]) -> Convert:
     """What makes a value of a list, map or struct type; ``converter`` makes its parts."""
     if pa.types.is_struct(target):
         parts = {field.name: (field, converter(field.type)) for field in target}
-        return lambda value: _struct(value, target, parts)
+        return lambda value: _convert_struct(value, target, parts)
     if pa.types.is_map(target):
         key, item = converter(target.key_type), converter(target.item_type)
-        return lambda value: _map(value, target, key, item)
+        return lambda value: _convert_map(value, target, key, item)
     one = converter(target.value_type)
-    return lambda value: [_maybe(part, one) for part in _checked(value, list, target)]
+    return lambda value: [_convert_optional(part, one) for part in _require(value, list, target)]
 
 
-def _struct(
+def _convert_struct(
     value: Any, target: pa.DataType, parts: Mapping[str, tuple[pa.Field, Convert]]
 ) -> dict[str, Any]:
-    given = _checked(value, dict, target)
+    given = _require(value, dict, target)
     made = {}
     for name, (field, convert) in parts.items():
-        made[name] = _maybe(given.get(name), convert)
+        made[name] = _convert_optional(given.get(name), convert)
         if made[name] is None and not field.nullable:
-            raise Unfit(Code.NULL_NOT_ALLOWED, f"has no {name!r}, which {target} needs")
+            raise UnfitValue(Code.NULL_NOT_ALLOWED, f"has no {name!r}, which {target} needs")
     return made
 
 
-def _map(value: Any, target: pa.DataType, key: Convert, item: Convert) -> list[tuple[Any, Any]]:
-    pairs = _checked(value, dict, target).items()
-    return [(key(name), _maybe(part, item)) for name, part in pairs]
+def _convert_map(
+    value: Any, target: pa.DataType, key: Convert, item: Convert
+) -> list[tuple[Any, Any]]:
+    pairs = _require(value, dict, target).items()
+    return [(key(name), _convert_optional(part, item)) for name, part in pairs]
 
 
-def _maybe(value: Any, convert: Convert) -> Any:
+def _convert_optional(value: Any, convert: Convert) -> Any:
     return None if value is None else convert(value)
 
 
-def _checked(value: Any, kind: type, target: pa.DataType) -> Any:
+def _require(value: Any, kind: type, target: pa.DataType) -> Any:
     if not isinstance(value, kind):
-        raise Unfit(Code.INVALID_VALUE, f"is no {target}")
+        raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
     return value

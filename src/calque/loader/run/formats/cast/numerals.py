@@ -38,7 +38,7 @@ class Numeral(pa.ExtensionType):  # type: ignore[misc]
     def __arrow_ext_serialize__(self) -> bytes:
         return b""
 
-    def merged(self, other: Numeral) -> Numeral:
+    def merge(self, other: Numeral) -> Numeral:
         """The numbers of both."""
         return numeral(
             max(self.whole, other.whole),
@@ -48,7 +48,7 @@ class Numeral(pa.ExtensionType):  # type: ignore[misc]
         )
 
     @property
-    def settled(self) -> pa.DataType:
+    def narrowest_type(self) -> pa.DataType:
         """The narrowest type that keeps every one: integer, double, decimal, then text."""
         if self.integral:
             return pa.int64()

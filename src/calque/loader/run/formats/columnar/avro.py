@@ -13,19 +13,19 @@ from fastavro.schema import expand_schema
 
 from calque.loader.model.file_formats import AvroFormat
 from calque.loader.run.formats.cast.python_values import column_of
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.cast.table_rows import Shaper
 from calque.loader.run.formats.column_map import (
     map_columns,
     refuse_missing,
     require,
     with_extra,
 )
-from calque.loader.run.formats.columnar.columns import row_errors
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.columnar.batch_caster import row_errors
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
-from calque.loader.run.formats.unify_schemas import settled, widest
+from calque.loader.run.formats.unify_schemas import settle_type, widest
 
 _PLAIN: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -63,11 +63,11 @@ class AvroReader:
         self._room = spec.keep_errors
         self.extent = Extent()
 
-    def read(self) -> Iterator[Parsed]:
+    def read(self) -> Iterator[ParsedBatch]:
         if self._source.size == 0:
             return
         blocks = _open(self._source)
-        found = arrow_schema(_record(blocks.writer_schema, self._source.location))
+        found = arrow_schema(_require_record(blocks.writer_schema, self._source.location))
         location, spec = self._source.location, self._spec
         mapped = map_columns(spec.schema, found.names, spec.match, spec.columns, location)
         if self._missing == "error" and not spec.columns:
@@ -75,18 +75,18 @@ class AvroReader:
         require(mapped, location)
         names = [None if source is None else found.names[source] for source in mapped.sources]
         _, extra = with_extra(mapped, found.names, pa.null()) if spec.rescue else (None, ())
-        shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
-        for records in _records(blocks, self._source):
-            yield self._parsed(records, found, names, extra, shaper)
+        caster = RowCaster(spec.schema, CastRules.of(spec.format), spec.rescue)
+        for records in _read_records(blocks, self._source):
+            yield self._parse(records, found, names, extra, caster)
 
-    def _parsed(
+    def _parse(
         self,
         records: list[Any],
         found: pa.Schema,
         names: list[str | None],
         extra: Sequence[str],
-        shaper: Shaper,
-    ) -> Parsed:
+        caster: RowCaster,
+    ) -> ParsedBatch:
         columns = [
             None if name is None else column_of([r[name] for r in records], found.field(name).type)
             for name in names
@@ -96,29 +96,31 @@ class AvroReader:
             for at, record in enumerate(records)
             if (rest := {name: record[name] for name in extra if record[name] is not None})
         }
-        shaped = shaper.shape(columns, len(records), extras)
+        cast = caster.cast(columns, len(records), extras)
         before = self.extent.records
-        errors = row_errors(self._source.location, shaped.misfits[: self._room], before)
+        errors = row_errors(self._source.location, cast.cell_errors[: self._room], before)
         self._room -= len(errors)
         self.extent.records += len(records)
-        rejected = tuple(misfit.row for misfit in shaped.misfits)
-        return Parsed(shaped.rows, before + 1, len(records), rejected, errors)
+        rejected = tuple(cell_error.row for cell_error in cast.cell_errors)
+        return ParsedBatch(cast.rows, before + 1, len(records), rejected, errors)
 
 
 def infer_schema(source: Source, format: AvroFormat) -> pa.Schema:
     """The file's own schema."""
-    return arrow_schema(_record(_open(source).writer_schema, source.location))
+    return arrow_schema(_require_record(_open(source).writer_schema, source.location))
 
 
 def arrow_schema(record: dict[str, Any]) -> pa.Schema:
     """An Avro record schema in Arrow's words."""
-    return pa.schema([pa.field(field["name"], _type(field["type"])) for field in record["fields"]])
+    return pa.schema(
+        [pa.field(field["name"], _arrow_type(field["type"])) for field in record["fields"]]
+    )
 
 
-def _type(avro: Any) -> pa.DataType:
+def _arrow_type(avro: Any) -> pa.DataType:
     if isinstance(avro, list):
-        kinds = [_type(branch) for branch in avro if branch != "null"]
-        return settled(reduce(widest, kinds)) if kinds else pa.null()
+        kinds = [_arrow_type(branch) for branch in avro if branch != "null"]
+        return settle_type(reduce(widest, kinds)) if kinds else pa.null()
     if isinstance(avro, str):
         return _PLAIN.get(avro, pa.string())
     logical = avro.get("logicalType")
@@ -131,15 +133,15 @@ def _type(avro: Any) -> pa.DataType:
     if kind == "record":
         return pa.struct(list(arrow_schema(avro)))
     if kind == "array":
-        return pa.list_(_type(avro["items"]))
+        return pa.list_(_arrow_type(avro["items"]))
     if kind == "map":
-        return pa.map_(pa.string(), _type(avro["values"]))
+        return pa.map_(pa.string(), _arrow_type(avro["values"]))
     if kind == "fixed":
         return pa.binary()
-    return _type(kind) if not isinstance(kind, str) else _PLAIN.get(kind, pa.string())
+    return _arrow_type(kind) if not isinstance(kind, str) else _PLAIN.get(kind, pa.string())
 
 
-def _record(schema: Any, location: str) -> dict[str, Any]:
+def _require_record(schema: Any, location: str) -> dict[str, Any]:
     if isinstance(schema, dict) and schema.get("type") == "record":
         # A type that was named is told by its name from then on: everywhere its own definition.
         return cast(dict[str, Any], expand_schema(schema))
@@ -158,11 +160,11 @@ def _open(source: Source) -> Any:
         ) from error
 
 
-def _records(blocks: Any, source: Source) -> Iterator[list[Any]]:
+def _read_records(blocks: Any, source: Source) -> Iterator[list[Any]]:
     while True:
         try:
             block = next(blocks, None)
-            records = None if block is None else _decoded(block)
+            records = None if block is None else _decode(block)
         except (ValueError, EOFError, IndexError, TypeError, KeyError) as error:
             raise FileRefused.at(
                 source.location, Code.TRUNCATED, f"the Avro file is damaged or cut off: {error}"
@@ -172,14 +174,14 @@ def _records(blocks: Any, source: Source) -> Iterator[list[Any]]:
         yield records
 
 
-def _decoded(block: Any) -> list[Any]:
+def _decode(block: Any) -> list[Any]:
     try:
         return list(block)
     except (OverflowError, ValueError, ArithmeticError):
-        return _salvaged(block)
+        return _decode_without_logical_types(block)
 
 
-class Beyond:
+class UnrepresentableValue:
     """A date, time or decimal that Python has no value for; no column takes it."""
 
     def __init__(self, raw: Any) -> None:
@@ -189,10 +191,10 @@ class Beyond:
         return str(self._raw)
 
 
-def _salvaged(block: Any) -> list[Any]:
+def _decode_without_logical_types(block: Any) -> list[Any]:
     """The records of a block that has such values: one of them is not to cost all others."""
     fields = block.writer_schema["fields"]
-    logical = {field["name"]: kind for field in fields if (kind := _logical(field["type"]))}
+    logical = {field["name"]: kind for field in fields if (kind := _logical_type(field["type"]))}
     plain = [
         {**field, "type": _without_logical(field["type"])} if field["name"] in logical else field
         for field in fields
@@ -202,11 +204,11 @@ def _salvaged(block: Any) -> list[Any]:
     records = list(block)
     for record in records:
         for name, kind in logical.items():
-            record[name] = _meaning(record[name], kind)
+            record[name] = _logical_value(record[name], kind)
     return records
 
 
-def _logical(avro: Any) -> dict[str, Any] | None:
+def _logical_type(avro: Any) -> dict[str, Any] | None:
     """The logical type of a field, which may be null besides."""
     branches = [one for one in (avro if isinstance(avro, list) else [avro]) if one != "null"]
     one = branches[0] if len(branches) == 1 else None
@@ -221,11 +223,11 @@ def _without_logical(avro: Any) -> Any:
     return {key: value for key, value in avro.items() if key != "logicalType"}
 
 
-def _meaning(value: Any, kind: dict[str, Any]) -> Any:
+def _logical_value(value: Any, kind: dict[str, Any]) -> Any:
     convert = LOGICAL_READERS.get(f"{kind['type']}-{kind['logicalType']}")
     if value is None or convert is None:
         return value
     try:
         return convert(value, kind, None)
     except (OverflowError, ValueError, ArithmeticError):
-        return Beyond(value)
+        return UnrepresentableValue(value)

@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyarrow import orc
 
 from calque.loader.model.file_formats import OrcFormat
-from calque.loader.run.formats.columnar.columns import Columnar
+from calque.loader.run.formats.columnar.batch_caster import BatchCaster
 from calque.loader.run.formats.guard import first_line
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 
 
@@ -25,15 +25,15 @@ class OrcReader:
         self._missing = spec.format.missing_field
         self.extent = Extent()
 
-    def read(self) -> Iterator[Parsed]:
+    def read(self) -> Iterator[ParsedBatch]:
         if self._source.size == 0:
             return
         file = _open(self._source)
-        columnar = Columnar(self._source.location, self._spec, file.schema, self._missing)
+        caster = BatchCaster(self._source.location, self._spec, file.schema, self._missing)
         for index in range(file.nstripes):
             try:
-                batch = file.read_stripe(index, columns=columnar.wanted)
-                parsed = columnar.parsed(batch, self.extent)
+                batch = file.read_stripe(index, columns=caster.wanted_columns)
+                parsed = caster.parse(batch, self.extent)
             except (pa.ArrowException, OSError) as error:
                 raise FileRefused.at(
                     self._source.location,

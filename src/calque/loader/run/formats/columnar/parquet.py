@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 from calque.loader.model.file_formats import ParquetFormat
 from calque.loader.run.formats.cast.numerals import WHOLE_IN_DOUBLE, numeral
-from calque.loader.run.formats.columnar.columns import Columnar
+from calque.loader.run.formats.columnar.batch_caster import BatchCaster
 from calque.loader.run.formats.guard import first_line
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 from calque.values import KIB
 
@@ -33,18 +33,18 @@ class ParquetReader:
         self._missing = spec.format.missing_field
         self.extent = Extent()
 
-    def read(self) -> Iterator[Parsed]:
+    def read(self) -> Iterator[ParsedBatch]:
         if self._source.size == 0:
             return
         file = open_parquet(self._source)
-        columnar = Columnar(self._source.location, self._spec, file.schema_arrow, self._missing)
+        caster = BatchCaster(self._source.location, self._spec, file.schema_arrow, self._missing)
         try:
             for batch in file.iter_batches(
-                batch_size=_ROWS, columns=columnar.wanted, use_threads=False
+                batch_size=_ROWS, columns=caster.wanted_columns, use_threads=False
             ):
-                yield columnar.parsed(batch, self.extent)
+                yield caster.parse(batch, self.extent)
         except (pa.ArrowException, OSError) as error:
-            raise _damaged(self._source, error) from error
+            raise _damage_error(self._source, error) from error
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:
@@ -92,10 +92,10 @@ def _is_within(column: pa.Array) -> bool:
 
 def footer_of(source: Source) -> pq.FileMetaData:
     """The footer alone."""
-    return _checked(source, open_parquet(source).metadata)
+    return _require_sound_footer(source, open_parquet(source).metadata)
 
 
-def _checked(source: Source, metadata: pq.FileMetaData) -> pq.FileMetaData:
+def _require_sound_footer(source: Source, metadata: pq.FileMetaData) -> pq.FileMetaData:
     """A footer whose parts agree: the library ends the process on statistics of another type."""
     for group in range(metadata.num_row_groups):
         found = metadata.row_group(group)
@@ -109,7 +109,7 @@ def _checked(source: Source, metadata: pq.FileMetaData) -> pq.FileMetaData:
     return metadata
 
 
-def _damaged(source: Source, error: Exception) -> FileRefused:
+def _damage_error(source: Source, error: Exception) -> FileRefused:
     return FileRefused.at(
         source.location, Code.MALFORMED, f"the Parquet file is damaged: {first_line(error)}"
     )

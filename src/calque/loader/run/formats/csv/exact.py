@@ -7,14 +7,15 @@ import pyarrow as pa
 
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.outcome import RowError
-from calque.loader.run.formats.blocks import MAX_RECORD, Block
-from calque.loader.run.formats.cast.table_rows import Shaper
+from calque.loader.run.formats.byte_buffer import is_valid_utf8
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.column_map import ColumnMap
 from calque.loader.run.formats.csv.hints import delimiter_hint
-from calque.loader.run.formats.csv.records import Dialect, Field, text_of
-from calque.loader.run.formats.locate import Locator
-from calque.loader.run.formats.reader import Extent, Parsed
-from calque.loader.run.formats.reject import Code, shown
+from calque.loader.run.formats.csv.locator import Locator
+from calque.loader.run.formats.delimited.blocks import MAX_RECORD, Block
+from calque.loader.run.formats.delimited.dialect import Dialect, Field, text_of
+from calque.loader.run.formats.reader import Extent, ParsedBatch
+from calque.loader.run.formats.refusal import Code, show_bytes
 
 _BROKEN = {
     Code.BAD_QUOTE: "there is text after a closing quote",
@@ -26,19 +27,19 @@ class ExactParser:
     """Reads blocks record by record; slower by far, and right about every byte."""
 
     def __init__(
-        self, format: CsvFormat, dialect: Dialect, mapped: ColumnMap, shaper: Shaper, file: str
+        self, format: CsvFormat, dialect: Dialect, mapped: ColumnMap, caster: RowCaster, file: str
     ) -> None:
         self._format = format
         self._dialect = dialect
         self._mapped = mapped
-        self._shaper = shaper
+        self._caster = caster
         self._file = file
         self._nulls = frozenset(format.null_if)
 
-    def parse(self, block: Block, before: Extent, room: int) -> tuple[Parsed, int]:
+    def parse(self, block: Block, before: Extent, room: int) -> tuple[ParsedBatch, int]:
         """Rows and the number of lines; at most ``room`` errors are described."""
         if block.broken is not None:
-            return self._refused(block, before, room)
+            return self._refuse_endless(block, before, room)
         locator = Locator(block, self._dialect, before, self._file)
         rows: list[list[str | None]] = []
         origin: list[int] = []
@@ -51,7 +52,7 @@ class ExactParser:
             else:
                 described = len(errors) < room
                 errors[index] = self._describe(locator, index, refused) if described else None
-        return self._shaped(rows, origin, locator, before, errors, room), locator.lines
+        return self._cast_rows(rows, origin, locator, before, errors, room), locator.lines
 
     def _row(
         self, block: Block, locator: Locator, index: int
@@ -61,21 +62,23 @@ class ExactParser:
             return (record.broken, _BROKEN[record.broken], None), []
         fields = self._dialect.fields(block.data, record)
         if self._is_refused(len(fields)):
-            return self._wrong_width(fields, locator.raw(index)), []
+            return self._width_error(fields, locator.raw(index)), []
         try:
             errors = "replace" if self._format.replace_invalid_characters else "strict"
             return None, [text_of(field, self._format, self._nulls, errors) for field in fields]
         except UnicodeDecodeError as error:
-            at = next(number for number, field in enumerate(fields) if not _is_utf8(field.value))
+            at = next(
+                number for number, field in enumerate(fields) if not is_valid_utf8(field.value)
+            )
             return (Code.INVALID_ENCODING, f"is not UTF-8: {error.reason}", at), []
 
     def _is_refused(self, width: int) -> bool:
         """A record of another width, unless what it has too much is rescued."""
         if not self._format.error_on_column_count_mismatch or width == self._mapped.width:
             return False
-        return width < self._mapped.width or self._shaper.rescue is None
+        return width < self._mapped.width or self._caster.rescue is None
 
-    def _wrong_width(self, fields: list[Field], raw: bytes) -> tuple[Code, str, int | None]:
+    def _width_error(self, fields: list[Field], raw: bytes) -> tuple[Code, str, int | None]:
         width = self._mapped.width
         return Code.COLUMN_COUNT, width_message(len(fields), width, raw, self._dialect), width
 
@@ -87,7 +90,7 @@ class ExactParser:
         column = next((name for name, source in named if source == field is not None), None)
         return locator.error(index, code, message, field=field, column=column)
 
-    def _shaped(
+    def _cast_rows(
         self,
         rows: list[list[str | None]],
         origin: list[int],
@@ -95,23 +98,23 @@ class ExactParser:
         before: Extent,
         errors: dict[int, RowError | None],
         room: int,
-    ) -> Parsed:
+    ) -> ParsedBatch:
         columns = [self._column(rows, source) for source in self._mapped.sources]
-        shaped = self._shaper.shape(columns, len(rows), self._extras(rows))
+        cast = self._caster.cast(columns, len(rows), self._extras(rows))
         sources = dict(zip(self._mapped.schema.names, self._mapped.sources, strict=True))
-        for misfit in shaped.misfits:
-            index = origin[misfit.row]
+        for cell_error in cast.cell_errors:
+            index = origin[cell_error.row]
             described = len(errors) < room
-            source = sources[misfit.column]
-            errors[index] = locator.misfit(index, misfit, source) if described else None
+            source = sources[cell_error.column]
+            errors[index] = locator.cell_error(index, cell_error, source) if described else None
         rejected = tuple(sorted(errors))
         kept = tuple(found for at in rejected if (found := errors[at]) is not None)
-        return Parsed(shaped.rows, before.records + 1, locator.count, rejected, kept)
+        return ParsedBatch(cast.rows, before.records + 1, locator.count, rejected, kept)
 
     def _extras(self, rows: list[list[str | None]]) -> dict[int, dict[str, str | None]]:
         """Fields beyond the last column, by their position, for the rescue column."""
         width = self._mapped.width
-        if self._shaper.rescue is None:
+        if self._caster.rescue is None:
             return {}
         return {
             at: {f"_c{index + 1}": row[index] for index in range(width, len(row))}
@@ -124,7 +127,7 @@ class ExactParser:
             return None
         return pa.array([row[source] if source < len(row) else None for row in rows], pa.string())
 
-    def _refused(self, block: Block, before: Extent, room: int) -> tuple[Parsed, int]:
+    def _refuse_endless(self, block: Block, before: Extent, room: int) -> tuple[ParsedBatch, int]:
         """A record that is refused unread: the one that has no end."""
         error = RowError(
             file=self._file,
@@ -137,23 +140,15 @@ class ExactParser:
             code=block.broken or Code.MALFORMED,
             message=f"the record is longer than {MAX_RECORD >> 20} MiB: "
             "is the record delimiter right?",
-            raw=shown(block.data[:256]),
+            raw=show_bytes(block.data[:256]),
             byte_offset=block.offset,
         )
-        rows = self._shaper.shape([None] * len(self._mapped.schema), 0).rows
+        rows = self._caster.cast([None] * len(self._mapped.schema), 0).rows
         kept = (error,) if room > 0 else ()
-        return Parsed(rows, before.records + 1, 1, (0,), kept), 1
+        return ParsedBatch(rows, before.records + 1, 1, (0,), kept), 1
 
 
 def width_message(found: int, wanted: int, raw: bytes, dialect: Dialect) -> str:
     """Says how a record's width differs, and what the delimiter may be."""
     names = f"the record has {found} column{'s' if found != 1 else ''}, {wanted} are expected"
     return names + delimiter_hint(raw, dialect)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.loader.run.formats.csv.records import Dialect
+from calque.loader.run.formats.delimited.dialect import Dialect
 
 _USUAL = (b",", b";", b"\t", b"|")
 

@@ -9,17 +9,18 @@ from itertools import islice
 import pyarrow as pa
 
 from calque.loader.model.file_formats import CsvFormat
-from calque.loader.run.formats.byte_buffer import Feed
+from calque.loader.run.formats.byte_buffer import ByteBuffer
+from calque.loader.run.formats.cast.infer_types import infer_fields
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.csv.infer_types import infer_fields
 from calque.loader.run.formats.csv.reader import CsvReader
-from calque.loader.run.formats.csv.records import Dialect, text_of
+from calque.loader.run.formats.delimited.dialect import Dialect, text_of
 from calque.loader.run.formats.reader import ReadSpec
 from calque.loader.run.formats.staged_source import Source
 from calque.values import MIB
 
 _SAMPLE_BYTES = 1 * MIB
 _SAMPLE_ROWS = 10_000
+"""Whichever is less; a wrong guess costs refused rows and never a changed value."""
 
 
 def infer_schema(source: Source, format: CsvFormat) -> pa.Schema:
@@ -36,11 +37,11 @@ def raw_schema(source: Source, format: CsvFormat) -> pa.Schema:
 
 def _sample(source: Source, format: CsvFormat) -> tuple[list[str], list[list[str | None]]]:
     reader = CsvReader(source, ReadSpec(format=format, schema=pa.schema([])))
-    feed, dialect, names = reader.prologue()
+    buffer, dialect, names = reader.prologue()
     if dialect is None:
         return names or [], []
-    feed.fill(_SAMPLE_BYTES)
-    rows = list(islice(_rows(feed, dialect, format), _SAMPLE_ROWS))
+    buffer.fill(_SAMPLE_BYTES)
+    rows = list(islice(_rows(buffer, dialect, format), _SAMPLE_ROWS))
     if names is None:
         names = [f"_c{index + 1}" for index in range(_usual_width(rows))]
     return names, [row for row in rows if len(row) == len(names)] or rows
@@ -52,9 +53,9 @@ def _usual_width(rows: list[list[str | None]]) -> int:
     return widths[0][0] if widths else 0
 
 
-def _rows(feed: Feed, dialect: Dialect, format: CsvFormat) -> Iterator[list[str | None]]:
+def _rows(buffer: ByteBuffer, dialect: Dialect, format: CsvFormat) -> Iterator[list[str | None]]:
     nulls = frozenset(format.null_if)
-    for record in dialect.records(feed.data, 0, final=feed.ended):
+    for record in dialect.records(buffer.data, 0, final=buffer.ended):
         if record.broken is None:
-            fields = dialect.fields(feed.data, record)
+            fields = dialect.fields(buffer.data, record)
             yield [text_of(field, format, nulls, "replace") for field in fields]

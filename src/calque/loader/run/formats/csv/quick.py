@@ -12,15 +12,17 @@ import pyarrow.csv as arrow_csv
 
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.outcome import RowError
-from calque.loader.run.formats.blocks import Block
-from calque.loader.run.formats.cast.refused_cells import is_beyond, whole
-from calque.loader.run.formats.cast.table_rows import Shaper
+from calque.loader.run.formats.byte_buffer import is_valid_utf8
+from calque.loader.run.formats.cast.arrow_quirks import is_beyond
+from calque.loader.run.formats.cast.result import one_chunk
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.column_map import ColumnMap
 from calque.loader.run.formats.csv.exact import width_message
-from calque.loader.run.formats.csv.records import Dialect
-from calque.loader.run.formats.locate import Locator
-from calque.loader.run.formats.reader import Extent, Parsed
-from calque.loader.run.formats.reject import Code, Misfit
+from calque.loader.run.formats.csv.locator import Locator
+from calque.loader.run.formats.delimited.blocks import Block
+from calque.loader.run.formats.delimited.dialect import Dialect
+from calque.loader.run.formats.reader import Extent, ParsedBatch
+from calque.loader.run.formats.refusal import CellError, Code
 
 _FAILED_COLUMN = re.compile(r"In CSV column #(\d+)")
 _BLANK = re.compile(rb"(?:\A|\n)\r?\n")
@@ -36,7 +38,7 @@ class QuickParser:
         format: CsvFormat,
         dialect: Dialect,
         mapped: ColumnMap,
-        shaper: Shaper,
+        caster: RowCaster,
         file: str,
         learned: set[str] | None = None,
     ) -> None:
@@ -44,7 +46,7 @@ class QuickParser:
         self._format = format
         self._dialect = dialect
         self._mapped = mapped
-        self._shaper = shaper
+        self._caster = caster
         self._file = file
         self._names = [f"f{index}" for index in range(mapped.width)]
         self._types = self._quick_types()
@@ -52,9 +54,9 @@ class QuickParser:
         self._counts_rows = self._blank_lines_fail()
         self._without_integers = False
 
-    def parse(self, block: Block, before: Extent, room: int) -> tuple[Parsed, int] | None:
+    def parse(self, block: Block, before: Extent, room: int) -> tuple[ParsedBatch, int] | None:
         """Rows and the number of lines; None where the block must be read record by record."""
-        data = self._readable(block)
+        data = self._readable_bytes(block)
         if data is None:
             return None
         invalid: list[arrow_csv.InvalidRow] = []
@@ -62,30 +64,30 @@ class QuickParser:
         table = self._table(data, invalid)
         if table is None or (invalid and not self._format.error_on_column_count_mismatch):
             return None
-        shaped = self._shaper.shape(self._columns(table), table.num_rows)
+        cast = self._caster.cast(self._columns(table), table.num_rows)
         records, first = table.num_rows + len(invalid), before.records + 1
-        if not invalid and not shaped.misfits:
-            return Parsed(shaped.rows, first, records), self._lines(block, records)
+        if not invalid and not cast.cell_errors:
+            return ParsedBatch(cast.rows, first, records), self._count_lines(block, records)
         origin = _origin(records, invalid)
-        bad = [(origin[misfit.row], misfit) for misfit in shaped.misfits]
+        bad = [(origin[cell_error.row], cell_error) for cell_error in cast.cell_errors]
         rejected = sorted([row.number - 1 for row in invalid] + [index for index, _ in bad])
         if room <= 0:
             return (
-                Parsed(shaped.rows, first, records, tuple(rejected)),
-                self._lines(block, records),
+                ParsedBatch(cast.rows, first, records, tuple(rejected)),
+                self._count_lines(block, records),
             )
         locator = Locator(block, self._dialect, before, self._file)
         if locator.count != records:
             return None
         errors = self._errors(locator, invalid, bad, room)
-        return Parsed(shaped.rows, first, records, tuple(rejected), errors), locator.lines
+        return ParsedBatch(cast.rows, first, records, tuple(rejected), errors), locator.lines
 
-    def _readable(self, block: Block) -> pa.Buffer | None:
+    def _readable_bytes(self, block: Block) -> pa.Buffer | None:
         """The block as pyarrow may have it; None where it would read it otherwise than we do."""
         data, end, dialect = block.data, block.end, self._dialect
         if data.startswith(BOM_UTF8):  # text, where it does not begin the file; pyarrow drops it
             return None
-        if not (data.isascii() or _is_utf8(data[:end])):
+        if not (data.isascii() or is_valid_utf8(data[:end])):
             return None
         if dialect.comment is not None and data.find(dialect.comment, 0, end) >= 0:
             return None
@@ -158,7 +160,7 @@ class QuickParser:
             try:
                 table = self._read(data, invalid)
             except pa.ArrowInvalid as error:
-                if not self._give_way(str(error)):
+                if not self._retreat(str(error)):
                     return None
                 continue
             beyond = [name for name in self._types if is_beyond(table[name])]
@@ -168,7 +170,7 @@ class QuickParser:
                 self._read_as_text(name)
         return None
 
-    def _give_way(self, why: str) -> bool:
+    def _retreat(self, why: str) -> bool:
         """After a failure: let blank lines be, or read the column that failed as text."""
         if self._counts_rows and "invalid value ''" in why:
             self._counts_rows = False
@@ -234,18 +236,18 @@ class QuickParser:
             if source is None:
                 columns.append(None)
                 continue
-            column = whole(table.column(self._names[source]))
-            columns.append(self._trimmed(column) if self._format.trim_space else column)
+            column = one_chunk(table.column(self._names[source]))
+            columns.append(self._trim(column) if self._format.trim_space else column)
         return columns
 
-    def _trimmed(self, column: pa.Array) -> pa.Array:
+    def _trim(self, column: pa.Array) -> pa.Array:
         trimmed = pc.utf8_trim_whitespace(column)
         if not self._nulls:
             return trimmed
         is_null = pc.is_in(trimmed, value_set=pa.array(self._nulls, pa.string()))
         return pc.if_else(is_null, pa.scalar(None, pa.string()), trimmed)
 
-    def _lines(self, block: Block, records: int) -> int:
+    def _count_lines(self, block: Block, records: int) -> int:
         """Physical lines of a sound block; while blank lines would fail, as many as records."""
         if self._counts_rows:
             return records
@@ -255,18 +257,18 @@ class QuickParser:
         self,
         locator: Locator,
         invalid: Sequence[arrow_csv.InvalidRow],
-        bad: Sequence[tuple[int, Misfit]],
+        bad: Sequence[tuple[int, CellError]],
         room: int,
     ) -> tuple[RowError, ...]:
-        found: dict[int, arrow_csv.InvalidRow | Misfit] = dict(bad)
+        found: dict[int, arrow_csv.InvalidRow | CellError] = dict(bad)
         found.update({row.number - 1: row for row in invalid})
         sources = dict(zip(self._mapped.schema.names, self._mapped.sources, strict=True))
         errors = []
         for index in sorted(found)[:room]:
             why = found[index]
-            if isinstance(why, Misfit):
+            if isinstance(why, CellError):
                 source = sources[why.column]
-                errors.append(locator.misfit(index, why, source))
+                errors.append(locator.cell_error(index, why, source))
             else:
                 raw, width = locator.raw(index), self._mapped.width
                 message = width_message(why.actual_columns, width, raw, self._dialect)
@@ -307,11 +309,3 @@ def _origin(records: int, invalid: Sequence[arrow_csv.InvalidRow]) -> Sequence[i
         return range(records)
     apart = {row.number - 1 for row in invalid}
     return [index for index in range(records) if index not in apart]
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -17,22 +17,23 @@ from dataclasses import replace
 import pyarrow as pa
 
 from calque.loader.model.file_formats import CsvFormat
-from calque.loader.run.formats import compression
-from calque.loader.run.formats.blocks import Block, blocks
-from calque.loader.run.formats.byte_buffer import Feed, as_utf8
+from calque.loader.run.formats.byte_buffer import ByteBuffer
+from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.cast.table_rows import Shaper
 from calque.loader.run.formats.column_map import ColumnMap, map_columns, require, with_extra
 from calque.loader.run.formats.csv.exact import ExactParser
 from calque.loader.run.formats.csv.hints import delimiter_hint
 from calque.loader.run.formats.csv.quick import QuickParser
-from calque.loader.run.formats.csv.records import Dialect
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.delimited.blocks import Block, cut_blocks
+from calque.loader.run.formats.delimited.dialect import Dialect
+from calque.loader.run.formats.delimited.open_buffer import open_buffer
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 from calque.values import KIB, MIB
 
 _HEADER_MOST = 4 * MIB
+"""Of the file's head, which every later piece reads again for the names of the columns."""
 
 
 class CsvReader:
@@ -46,61 +47,58 @@ class CsvReader:
         self._room = spec.keep_errors
         self.extent = Extent()
 
-    def read(self) -> Iterator[Parsed]:
-        feed, dialect, names = self.prologue()
+    def read(self) -> Iterator[ParsedBatch]:
+        buffer, dialect, names = self.prologue()
         if dialect is None or (self._format.parse_header and names is None):
             return
         mapped, extra = self._map(names, dialect)
         rules, rescue = CastRules.of(self._format), self._spec.rescue
-        shaper = Shaper(self._spec.schema, rules, rescue, extra)
-        exact = ExactParser(self._format, dialect, mapped, shaper, self._source.location)
+        caster = RowCaster(self._spec.schema, rules, rescue, extra)
+        exact = ExactParser(self._format, dialect, mapped, caster, self._source.location)
         # Of a record that is too wide the quick parser knows nothing but that; the exact one
         # rescues its last fields.
         lenient = self._format
         if rescue is not None:
             lenient = replace(lenient, error_on_column_count_mismatch=False)
         quick = QuickParser(
-            lenient, dialect, mapped, shaper, self._source.location, self._spec.learned
+            lenient, dialect, mapped, caster, self._source.location, self._spec.learned
         )
-        self.extent.start = self.extent.end = feed.base
+        self.extent.start = self.extent.end = buffer.base
         stop = None if self._source.end == self._source.size else self._source.end
-        for block in blocks(feed, dialect, stop):
+        for block in cut_blocks(buffer, dialect, stop):
             yield self._parse(block, quick, exact)
 
-    def prologue(self) -> tuple[Feed, Dialect | None, list[str] | None]:
+    def prologue(self) -> tuple[ByteBuffer, Dialect | None, list[str] | None]:
         """Pass over what stands before the first record; the header's names, if there is one."""
-        feed = self._feed()
-        feed.fill(64 * KIB)
-        if not feed.data:
-            return feed, None, None
-        dialect = Dialect.of(self._format, self._record_delimiter(feed))
+        buffer = self._open_buffer()
+        buffer.fill(64 * KIB)
+        if not buffer.data:
+            return buffer, None, None
+        dialect = Dialect.of(self._format, self._record_delimiter(buffer))
         if self._source.start == 0:
-            feed.drop_mark()
-            return feed, dialect, self._header(feed, dialect)
-        head = Feed(iter([self._source.head(_HEADER_MOST)]))
+            buffer.drop_mark()
+            return buffer, dialect, self._header(buffer, dialect)
+        head = ByteBuffer(iter([self._source.head(_HEADER_MOST)]))
         head.drop_mark()
         names = self._header(head, dialect)
         self.extent.lines = 0
         if self._source.begin is not None:
-            feed.drop_to(self._source.begin)
+            buffer.drop_to(self._source.begin)
         else:
-            _drop_line(feed, dialect)  # a later piece begins one byte early, inside a record
-        return feed, dialect, names
+            _drop_line(buffer, dialect)  # a later piece begins one byte early, inside a record
+        return buffer, dialect, names
 
-    def _feed(self) -> Feed:
-        location, format = self._source.location, self._format
-        if not self._source.is_whole:
-            return Feed(self._source.stream(), max(self._source.start - 1, 0))
-        plain = compression.opened(location, self._source.stream(), format.compression)
+    def _open_buffer(self) -> ByteBuffer:
+        format = self._format
         replace = format.replace_invalid_characters
-        return Feed(as_utf8(location, plain, format.encoding, replace=replace))
+        return open_buffer(self._source, format.compression, format.encoding, replace=replace)
 
-    def _record_delimiter(self, feed: Feed) -> bytes:
+    def _record_delimiter(self, buffer: ByteBuffer) -> bytes:
         stated = self._format.record_delimiter
         if stated not in ("auto", "\n", "\r\n"):
             return stated.encode()
-        has_line_feed = b"\n" in feed.data
-        return b"\r" if stated == "auto" and not has_line_feed and b"\r" in feed.data else b"\n"
+        has_line_feed = b"\n" in buffer.data
+        return b"\r" if stated == "auto" and not has_line_feed and b"\r" in buffer.data else b"\n"
 
     def _map(self, names: list[str] | None, dialect: Dialect) -> tuple[ColumnMap, tuple[str, ...]]:
         spec = self._spec
@@ -113,14 +111,14 @@ class CsvReader:
             self._check_header(mapped, names, dialect)
         return mapped, extra
 
-    def _header(self, feed: Feed, dialect: Dialect) -> list[str] | None:
+    def _header(self, buffer: ByteBuffer, dialect: Dialect) -> list[str] | None:
         for _ in range(self._format.skip_header):
-            _drop_line(feed, dialect)
+            _drop_line(buffer, dialect)
             self.extent.lines += 1
         if not self._format.parse_header:
             return None
-        feed.fill(_HEADER_MOST)
-        record = next(dialect.records(feed.data, 0, final=True), None)
+        buffer.fill(_HEADER_MOST)
+        record = next(dialect.records(buffer.data, 0, final=True), None)
         if record is None:
             return None
         if record.broken:
@@ -129,12 +127,12 @@ class CsvReader:
                 record.broken,
                 "the header cannot be read: its quotes do not close",
                 line=self.extent.lines + 1,
-                byte_offset=feed.base,
-                raw=dialect.raw(feed.data, record),
+                byte_offset=buffer.base,
+                raw=dialect.raw(buffer.data, record),
             )
         names = [
             field.value.decode("utf-8", "replace").strip()
-            for field in dialect.fields(feed.data, record)
+            for field in dialect.fields(buffer.data, record)
         ]
         if any(ord(letter) < 9 for name in names for letter in name):
             raise FileRefused.at(
@@ -143,10 +141,10 @@ class CsvReader:
                 "the header holds control characters: this is no text",
                 hint="Name the format that the file has.",
                 line=self.extent.lines + 1,
-                byte_offset=feed.base,
+                byte_offset=buffer.base,
             )
-        self.extent.lines += dialect.lines_in(feed.data, 0, record.end)
-        feed.drop(record.end)
+        self.extent.lines += dialect.lines_in(buffer.data, 0, record.end)
+        buffer.drop(record.end)
         return names
 
     def _check_header(self, mapped: ColumnMap, names: list[str], dialect: Dialect) -> None:
@@ -162,7 +160,7 @@ class CsvReader:
             line=self.extent.lines,
         )
 
-    def _parse(self, block: Block, quick: QuickParser, exact: ExactParser) -> Parsed:
+    def _parse(self, block: Block, quick: QuickParser, exact: ExactParser) -> ParsedBatch:
         found = quick.parse(block, self.extent, self._room) if block.broken is None else None
         parsed, lines = found or exact.parse(block, self.extent, self._room)
         self._room -= len(parsed.errors)
@@ -172,15 +170,15 @@ class CsvReader:
         return parsed
 
 
-def _drop_line(feed: Feed, dialect: Dialect) -> None:
+def _drop_line(buffer: ByteBuffer, dialect: Dialect) -> None:
     delimiter = dialect.record_delimiter
     while True:
-        found = feed.data.find(delimiter)
+        found = buffer.data.find(delimiter)
         if found >= 0:
-            feed.drop(found + len(delimiter))
+            buffer.drop(found + len(delimiter))
             return
-        if feed.ended:
-            feed.drop(len(feed.data))
+        if buffer.ended:
+            buffer.drop(len(buffer.data))
             return
-        feed.drop(max(0, len(feed.data) - len(delimiter)))
-        feed.fill(MIB)
+        buffer.drop(max(0, len(buffer.data) - len(delimiter)))
+        buffer.fill(MIB)

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import count
 
-from calque.loader.model.outcome import RowError
-from calque.loader.run.formats.blocks import MAX_RECORD
-from calque.loader.run.formats.byte_buffer import Feed
-from calque.loader.run.formats.json.exact import LineParser, Malformed, Row, load_object
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.byte_buffer import ByteBuffer
+from calque.loader.run.formats.delimited.blocks import MAX_RECORD
+from calque.loader.run.formats.json.exact import ExactParser, RawRecord
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.values import MIB
 
 _ROWS = 10_000
@@ -26,113 +25,103 @@ class ArrayParser:
     def __init__(self, spec: ReadSpec, file: str) -> None:
         self._file = file
         self._room = spec.keep_errors
-        self._lines = LineParser(spec, file)
-        self._at = 0
+        self._exact = ExactParser(spec, file)
+        self._position = 0
 
-    def read(self, feed: Feed, extent: Extent) -> Iterator[Parsed]:
-        batch: list[tuple[int, int, bytes]] = []
-        for place in self.objects(feed, extent):
-            batch.append(place)
+    def read(self, buffer: ByteBuffer, extent: Extent) -> Iterator[ParsedBatch]:
+        batch: list[RawRecord] = []
+        for found in self.objects(buffer, extent):
+            batch.append(found)
             if len(batch) >= _ROWS:
-                yield self._parsed(batch, extent)
+                yield self._parse(batch, extent)
                 batch = []
         if batch:
-            yield self._parsed(batch, extent)
+            yield self._parse(batch, extent)
 
-    def objects(self, feed: Feed, extent: Extent) -> Iterator[tuple[int, int, bytes]]:
-        """Line, offset and bytes of each object."""
+    def objects(self, buffer: ByteBuffer, extent: Extent) -> Iterator[RawRecord]:
+        """Each object as it stands there."""
         extent.lines = 1
-        self._skip(feed, extent)
-        in_array = feed.data.startswith(b"[", self._at)
+        self._skip_space(buffer, extent)
+        in_array = buffer.data.startswith(b"[", self._position)
         if in_array:
-            self._at += 1
+            self._position += 1
         for number in count():
-            self._skip(feed, extent)
-            if self._at == len(feed.data) and not in_array:
+            self._skip_space(buffer, extent)
+            if self._position == len(buffer.data) and not in_array:
                 return
-            if in_array and feed.data.startswith(b"]", self._at):
-                self._end(feed, extent)
+            if in_array and buffer.data.startswith(b"]", self._position):
+                self._end_array(buffer, extent)
                 return
             if in_array and number:
-                self._pass_comma(feed, extent)
-            end = self._object_end(feed, extent)
-            raw = feed.data[self._at : end]
-            yield extent.lines, feed.base + self._at, raw
+                self._pass_comma(buffer, extent)
+            end = self._object_end(buffer, extent)
+            raw = buffer.data[self._position : end]
+            yield RawRecord(extent.lines, buffer.base + self._position, raw)
             extent.lines += raw.count(b"\n")
-            self._at = end
+            self._position = end
 
-    def _pass_comma(self, feed: Feed, extent: Extent) -> None:
-        if not feed.data.startswith(b",", self._at):
-            cut = self._at == len(feed.data)
+    def _pass_comma(self, buffer: ByteBuffer, extent: Extent) -> None:
+        if not buffer.data.startswith(b",", self._position):
+            cut = self._position == len(buffer.data)
             code, why = (Code.TRUNCATED, "cut off") if cut else (Code.MALFORMED, "malformed")
-            raise self._wrong(feed, extent, code, f"the JSON is {why}: a comma or ] is expected")
-        self._at += 1
-        self._skip(feed, extent)
+            raise self._error_here(
+                buffer, extent, code, f"the JSON is {why}: a comma or ] is expected"
+            )
+        self._position += 1
+        self._skip_space(buffer, extent)
 
-    def _end(self, feed: Feed, extent: Extent) -> None:
-        self._at += 1
-        self._skip(feed, extent)
-        if self._at < len(feed.data):
-            raise self._wrong(feed, extent, Code.MALFORMED, "the file goes on after its array")
+    def _end_array(self, buffer: ByteBuffer, extent: Extent) -> None:
+        self._position += 1
+        self._skip_space(buffer, extent)
+        if self._position < len(buffer.data):
+            raise self._error_here(
+                buffer, extent, Code.MALFORMED, "the file goes on after its array"
+            )
 
-    def _object_end(self, feed: Feed, extent: Extent) -> int:
+    def _object_end(self, buffer: ByteBuffer, extent: Extent) -> int:
         wanted = MIB
         while True:
-            end = object_end(feed.data, self._at)
+            end = object_end(buffer.data, self._position)
             if end:
                 return end
-            if feed.ended or len(feed.data) - self._at > MAX_RECORD:
-                raise self._refused(feed, extent)
-            self._more(feed, wanted)
+            if buffer.ended or len(buffer.data) - self._position > MAX_RECORD:
+                raise self._object_error(buffer, extent)
+            self._fill_more(buffer, wanted)
             wanted *= 2
 
-    def _refused(self, feed: Feed, extent: Extent) -> FileRefused:
-        if self._at < len(feed.data) and not feed.data.startswith(b"{", self._at):
-            return self._wrong(feed, extent, Code.MALFORMED, "an object is expected here")
-        code = Code.TRUNCATED if feed.ended else Code.RECORD_TOO_LONG
-        return self._wrong(feed, extent, code, "the JSON is cut off or malformed from here")
+    def _object_error(self, buffer: ByteBuffer, extent: Extent) -> FileRefused:
+        if self._position < len(buffer.data) and not buffer.data.startswith(b"{", self._position):
+            return self._error_here(buffer, extent, Code.MALFORMED, "an object is expected here")
+        code = Code.TRUNCATED if buffer.ended else Code.RECORD_TOO_LONG
+        return self._error_here(buffer, extent, code, "the JSON is cut off or malformed from here")
 
-    def _wrong(self, feed: Feed, extent: Extent, code: Code, message: str) -> FileRefused:
-        rest = feed.data[self._at : self._at + 256]
-        offset = feed.base + self._at
+    def _error_here(
+        self, buffer: ByteBuffer, extent: Extent, code: Code, message: str
+    ) -> FileRefused:
+        rest = buffer.data[self._position : self._position + 256]
+        offset = buffer.base + self._position
         return FileRefused.at(
             self._file, code, message, line=extent.lines, byte_offset=offset, raw=rest
         )
 
-    def _skip(self, feed: Feed, extent: Extent) -> None:
+    def _skip_space(self, buffer: ByteBuffer, extent: Extent) -> None:
         while True:
-            match = _SPACE.match(feed.data, self._at)
+            match = _SPACE.match(buffer.data, self._position)
             assert match is not None
-            extent.lines += feed.data.count(b"\n", self._at, match.end())
-            self._at = match.end()
-            if self._at < len(feed.data) or feed.ended:
+            extent.lines += buffer.data.count(b"\n", self._position, match.end())
+            self._position = match.end()
+            if self._position < len(buffer.data) or buffer.ended:
                 return
-            self._more(feed, MIB)
+            self._fill_more(buffer, MIB)
 
-    def _more(self, feed: Feed, size: int) -> None:
+    def _fill_more(self, buffer: ByteBuffer, size: int) -> None:
         """Forget what was read and have ``size`` bytes more."""
-        feed.drop(self._at)
-        self._at = 0
-        feed.fill(len(feed.data) + size)
+        buffer.drop(self._position)
+        self._position = 0
+        buffer.fill(len(buffer.data) + size)
 
-    def _parsed(self, batch: list[tuple[int, int, bytes]], extent: Extent) -> Parsed:
-        objects: list[Row] = []
-        origin: list[int] = []
-        places: list[tuple[int, int, bytes]] = []
-        errors: dict[int, RowError | None] = {}
-        for index, place in enumerate(batch):
-            try:
-                objects.append(self._lines.row(load_object(place[2], self._lines.fills)))
-            except Malformed as wrong:
-                described = len(errors) < self._room
-                record = extent.records + index
-                errors[index] = self._lines.wrong(wrong, place, record) if described else None
-                continue
-            origin.append(index)
-            places.append(place)
-        parsed = self._lines.shaped(
-            objects, origin, places, extent.records, len(batch), errors, self._room
-        )
+    def _parse(self, batch: list[RawRecord], extent: Extent) -> ParsedBatch:
+        parsed = self._exact.read(range(len(batch)), batch, extent.records, len(batch), self._room)
         extent.records += len(batch)
         self._room -= len(parsed.errors)
         return parsed

@@ -11,41 +11,43 @@ from typing import Any
 import pyarrow as pa
 
 from calque.loader.model.file_formats import JsonFormat
-from calque.loader.run.formats.byte_buffer import Feed
+from calque.loader.run.formats.byte_buffer import ByteBuffer
+from calque.loader.run.formats.cast.infer_types import infer_moment
 from calque.loader.run.formats.cast.numerals import numeral_of
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.csv.infer_types import infer_moment
+from calque.loader.run.formats.delimited.open_buffer import open_buffer
 from calque.loader.run.formats.json.array import ArrayParser
-from calque.loader.run.formats.json.exact import Malformed, load_object, without_nulls
-from calque.loader.run.formats.json.reader import open_feed, refuse_array
+from calque.loader.run.formats.json.exact import MalformedObject, load_object, without_nulls
+from calque.loader.run.formats.json.reader import refuse_array
 from calque.loader.run.formats.reader import Extent, ReadSpec
 from calque.loader.run.formats.staged_source import Source
-from calque.loader.run.formats.unify_schemas import joined, widest
+from calque.loader.run.formats.unify_schemas import merge_schemas, widest
 from calque.values import MIB
 
 _SAMPLE_BYTES = 1 * MIB
 _SAMPLE_ROWS = 10_000
 _DEEPEST = 32
+"""Deeper values are kept as text, lest one file make a type that no reader can hold."""
 
 
 def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
     """Names and types by the first megabyte of a file; a column of several types is text."""
-    feed = open_feed(source, format)
-    feed.fill(_SAMPLE_BYTES)
-    feed.drop_mark()
+    buffer = open_buffer(source, format.compression)
+    buffer.fill(_SAMPLE_BYTES)
+    buffer.drop_mark()
     if not format.strip_outer_array:
-        refuse_array(source, feed)
-    objects = list(islice(_objects(source, feed, format), _SAMPLE_ROWS))
-    schema = joined(
+        refuse_array(source, buffer)
+    objects = list(islice(_objects(source, buffer, format), _SAMPLE_ROWS))
+    schema = merge_schemas(
         [pa.schema([(key, type_of(value)) for key, value in row.items()]) for row in objects]
     )
     rules = CastRules.of(format)
     if rules.date_format is None and rules.timestamp_format is None:
         return schema
-    return pa.schema([_dated(field, objects, rules, format) for field in schema])
+    return pa.schema([_with_moment_type(field, objects, rules, format) for field in schema])
 
 
-def _dated(
+def _with_moment_type(
     field: pa.Field, objects: list[dict[str, Any]], rules: CastRules, format: JsonFormat
 ) -> pa.Field:
     """A column of text that is dates or times by the stated format, as such."""
@@ -77,19 +79,19 @@ def type_of(value: Any, depth: int = 0) -> pa.DataType:
     return pa.string()
 
 
-def _objects(source: Source, feed: Feed, format: JsonFormat) -> Iterator[dict[str, Any]]:
-    for raw in _texts(source, feed, format):
+def _objects(source: Source, buffer: ByteBuffer, format: JsonFormat) -> Iterator[dict[str, Any]]:
+    for raw in _texts(source, buffer, format):
         try:
             yield without_nulls(load_object(raw), format)
-        except Malformed:
+        except MalformedObject:
             continue
 
 
-def _texts(source: Source, feed: Feed, format: JsonFormat) -> Iterator[bytes]:
+def _texts(source: Source, buffer: ByteBuffer, format: JsonFormat) -> Iterator[bytes]:
     if format.strip_outer_array:
         spec = ReadSpec(format=format, schema=pa.schema([]))
-        for _, _, raw in ArrayParser(spec, source.location).objects(feed, Extent()):
-            yield raw
+        for found in ArrayParser(spec, source.location).objects(buffer, Extent()):
+            yield found.raw
         return
-    lines = feed.data.split(b"\n")
-    yield from lines if feed.ended else lines[:-1]
+    lines = buffer.data.split(b"\n")
+    yield from lines if buffer.ended else lines[:-1]

@@ -11,17 +11,22 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from calque.loader.model.file_formats import JsonFormat
-from calque.loader.run.formats.blocks import Block
-from calque.loader.run.formats.cast.refused_cells import has_decimals, is_beyond, misleading
+from calque.loader.run.formats.byte_buffer import is_valid_utf8
+from calque.loader.run.formats.cast.arrow_quirks import (
+    has_decimals,
+    is_beyond,
+    misleading_numbers,
+)
+from calque.loader.run.formats.cast.row_caster import CastRows, RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
-from calque.loader.run.formats.cast.table_rows import Shaped, Shaper
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
+from calque.loader.run.formats.delimited.blocks import Block
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
 
 _NO_OBJECT = re.compile(rb"\s*(?:\xef\xbb\xbf|null)")
 _NULL_LINE = re.compile(rb"[\n}]\s*null")
 
 
-class QuickJson:
+class QuickParser:
     """Parses blocks of one file. Whatever is not as expected is left to the exact parser."""
 
     def __init__(self, spec: ReadSpec, names: Mapping[str, str]) -> None:
@@ -30,7 +35,7 @@ class QuickJson:
         self._names = [names.get(name, name) for name in spec.schema.names]
         self._wanted = set(spec.columns) or set(spec.schema.names)
         self._fields = list(spec.schema)
-        self._shaper = Shaper(spec.schema, CastRules.of(spec.format), spec.rescue)
+        self._caster = RowCaster(spec.schema, CastRules.of(spec.format), spec.rescue)
         self._folded = {name.casefold(): name for name in self._names}
         self._insensitive = spec.match == "name_insensitive"
         distinct = len(set(self._names)) == len(self._names)
@@ -53,13 +58,17 @@ class QuickJson:
 
     def can_read(self, block: Block) -> bool:
         """Whether the block is text that can be read quickly at all."""
-        return block.broken is None and self._usable and self._is_utf8(block)
+        return (
+            block.broken is None
+            and self._usable
+            and (block.data.isascii() or is_valid_utf8(block.data[: block.end]))
+        )
 
-    def misled(self, block: Block) -> list[int]:
+    def find_misleading_numbers(self, block: Block) -> list[int]:
         """Where numbers stand that must not be read quickly: their lines are to be set apart."""
-        return list(misleading(block.data[: block.end])) if self._decimals else []
+        return list(misleading_numbers(block.data[: block.end])) if self._decimals else []
 
-    def parse(self, block: Block, before: Extent) -> Parsed | None:
+    def parse(self, block: Block, before: Extent) -> ParsedBatch | None:
         """Rows, or None where lines of the block must be read one by one."""
         ends_open = not block.data.endswith(b"\n", 0, block.end)
         lines = block.data.count(b"\n", 0, block.end) + ends_open
@@ -67,10 +76,10 @@ class QuickJson:
             table = self.read(pa.py_buffer(block.data).slice(0, block.end))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # unsound, or a type it cannot read
             return None
-        shaped = self.shaped(table, lines)
-        if shaped is None or shaped.misfits:
+        cast = self.cast_rows(table, lines)
+        if cast is None or cast.cell_errors:
             return None
-        return Parsed(shaped.rows, before.records + 1, lines)
+        return ParsedBatch(cast.rows, before.records + 1, lines)
 
     def read(self, data: pa.Buffer) -> pa.Table:
         """Lines as columns; raises ArrowInvalid, which may tell the row and the column."""
@@ -89,13 +98,13 @@ class QuickJson:
             raise pa.ArrowInvalid(f"null is no object (pyarrow makes a row of it) in row {row}")
         return table
 
-    def shaped(self, table: pa.Table, lines: int) -> Shaped | None:
-        """Rows and misfits; None where what was read cannot be trusted."""
+    def cast_rows(self, table: pa.Table, lines: int) -> CastRows | None:
+        """Rows and the cells that do not fit; None where what was read cannot be trusted."""
         if table.num_rows != lines or not self._is_complete(table):
             return None
         if any(is_beyond(table[name]) for name in self._schema.names):
             return None
-        return self._shaper.shape(self._columns(table), lines)
+        return self._caster.cast(self._columns(table), lines)
 
     def _is_complete(self, table: pa.Table) -> bool:
         """No name in another case, no field missing that must be there."""
@@ -124,15 +133,6 @@ class QuickJson:
         marks = pa.array(self._format.null_if, pa.string())
         is_mark = pc.is_in(column, value_set=marks)
         return pc.if_else(is_mark, pa.scalar(None, pa.string()), column)
-
-    def _is_utf8(self, block: Block) -> bool:
-        if block.data.isascii():
-            return True
-        try:
-            block.data[: block.end].decode()
-        except UnicodeDecodeError:
-            return False
-        return True
 
 
 def _first_null(table: pa.Table) -> int | None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calque.loader.model.file_formats import JsonFormat
-from calque.loader.run.formats import compression
-from calque.loader.run.formats.blocks import MAX_RECORD, Block, blocks
-from calque.loader.run.formats.byte_buffer import Feed, as_utf8
-from calque.loader.run.formats.csv.records import Dialect
+from calque.loader.run.formats.byte_buffer import ByteBuffer
+from calque.loader.run.formats.delimited.blocks import MAX_RECORD, Block, cut_blocks
+from calque.loader.run.formats.delimited.dialect import Dialect
+from calque.loader.run.formats.delimited.open_buffer import open_buffer
 from calque.loader.run.formats.json.array import ArrayParser
-from calque.loader.run.formats.json.exact import LineParser
-from calque.loader.run.formats.json.quick import QuickJson
-from calque.loader.run.formats.json.sieve import Sieve
-from calque.loader.run.formats.reader import Extent, Parsed, ReadSpec
-from calque.loader.run.formats.reject import Code, FileRefused
+from calque.loader.run.formats.json.exact import ExactParser
+from calque.loader.run.formats.json.mixed import MixedParser
+from calque.loader.run.formats.json.quick import QuickParser
+from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
+from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
 from calque.values import KIB
 
@@ -39,38 +39,40 @@ class JsonReader:
         self._room = spec.keep_errors
         self.extent = Extent()
 
-    def read(self) -> Iterator[Parsed]:
-        feed = open_feed(self._source, self._format)
-        feed.fill(64 * KIB)
+    def read(self) -> Iterator[ParsedBatch]:
+        buffer = open_buffer(self._source, self._format.compression)
+        buffer.fill(64 * KIB)
         if self._source.start == 0:
-            feed.drop_mark()
+            buffer.drop_mark()
         if self._format.strip_outer_array:
-            yield from ArrayParser(self._spec, self._source.location).read(feed, self.extent)
+            yield from ArrayParser(self._spec, self._source.location).read(buffer, self.extent)
             return
-        self._begin(feed)
-        exact = LineParser(self._spec, self._source.location)
-        quick = QuickJson(self._spec, exact.names_of(feed.data))
+        self._begin(buffer)
+        exact = ExactParser(self._spec, self._source.location)
+        quick = QuickParser(self._spec, exact.names_of(buffer.data))
         stop = None if self._source.end == self._source.size else self._source.end
-        sieve = Sieve(quick, exact, self._spec.learned)
-        for block in blocks(feed, LINES, stop):
-            yield self._parse(block, quick, sieve, exact)
+        mixed = MixedParser(quick, exact, self._spec.learned)
+        for block in cut_blocks(buffer, LINES, stop):
+            yield self._parse(block, quick, mixed, exact)
 
-    def _begin(self, feed: Feed) -> None:
+    def _begin(self, buffer: ByteBuffer) -> None:
         if self._source.start > 0:
-            feed.fill(MAX_RECORD)
-            cut = feed.data.find(b"\n") + 1
-            feed.drop(cut or len(feed.data))
+            buffer.fill(MAX_RECORD)
+            cut = buffer.data.find(b"\n") + 1
+            buffer.drop(cut or len(buffer.data))
         else:
-            refuse_array(self._source, feed)
-        self.extent.start = self.extent.end = feed.base
+            refuse_array(self._source, buffer)
+        self.extent.start = self.extent.end = buffer.base
 
-    def _parse(self, block: Block, quick: QuickJson, sieve: Sieve, exact: LineParser) -> Parsed:
+    def _parse(
+        self, block: Block, quick: QuickParser, mixed: MixedParser, exact: ExactParser
+    ) -> ParsedBatch:
         parsed = None
         if quick.can_read(block):
-            misled = quick.misled(block)
-            if not misled and not self._spec.learned:
+            misleading = quick.find_misleading_numbers(block)
+            if not misleading and not self._spec.learned:
                 parsed = quick.parse(block, self.extent)
-            parsed = parsed or sieve.parse(block, self.extent, self._room, misled)
+            parsed = parsed or mixed.parse(block, self.extent, self._room, misleading)
         if parsed is not None:
             self.extent.lines += parsed.records  # these parsers take one record a line only
         else:
@@ -83,22 +85,14 @@ class JsonReader:
         return parsed
 
 
-def refuse_array(source: Source, feed: Feed) -> None:
+def refuse_array(source: Source, buffer: ByteBuffer) -> None:
     """A file that begins with an array is no NDJSON."""
-    if feed.data.lstrip().startswith(b"["):
+    if buffer.data.lstrip().startswith(b"["):
         raise FileRefused.at(
             source.location,
             Code.NOT_THIS_FORMAT,
             "the file is one JSON array, not a record a line",
             hint="Set STRIP_OUTER_ARRAY = TRUE.",
             line=1,
-            byte_offset=feed.base,
+            byte_offset=buffer.base,
         )
-
-
-def open_feed(source: Source, format: JsonFormat) -> Feed:
-    """The plain bytes of a piece."""
-    if not source.is_whole:
-        return Feed(source.stream(), max(source.start - 1, 0))
-    plain = compression.opened(source.location, source.stream(), format.compression)
-    return Feed(as_utf8(source.location, plain, "utf-8", replace=False))

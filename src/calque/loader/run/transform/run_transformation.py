@@ -1,0 +1,171 @@
+"""Statements that transform: ``SELECT …`` as Spark SQL between our reader and our writer.
+
+One narrow stage: a Python worker reads and casts nothing but what the file says, the JVM evaluates
+the expressions, another Python worker casts strictly to the table's columns and writes. What became
+of each staged file travels along as a row of its own, after the file's last row, so that the writer
+knows whether to keep the rows before it.
+
+Both halves are Python data sources (``data_source``). They are told their work, and tell what
+they did, by two files in a folder of the driver's machine: Spark runs the driver's side of a data
+source in a process of its own.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from calque.errors import StatementInvalid
+from calque.loader.model.error_policy import ErrorMode
+from calque.loader.model.file_formats import FormatOptions
+from calque.loader.model.outcome import TaskResult
+from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan
+from calque.loader.run.cut import cut
+from calque.loader.run.formats.unify_schemas import settle_type
+from calque.loader.run.infer import infer_schema
+from calque.loader.run.piece_joiner import PieceJoiner
+from calque.loader.run.transform.data_source import (
+    SOURCE_NAME,
+    TransformJob,
+    TransformSource,
+    read_outputs,
+)
+from calque.loader.run.transform.field_paths import columns_of
+from calque.loader.run.transform.locate_error import locate_error
+from calque.loader.run.transform.row_reader import OUTCOME, select_columns, source_schema
+from calque.loader.run.transform.row_writer import FILE, ROW, RowWriter
+from calque.spark.job_errors import ExpressionFailed, map_job_errors
+from calque.spark.strict_session import frame_of, run_within, strict_session
+from calque.spark.tasks import cores_of, job_group, tasks_done
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_transformation(
+    spark: SparkSession, plan: WritePlan, advance: OnAdvance | None = None
+) -> Iterator[TaskResult]:
+    """Read, transform, write; one result for each task."""
+    with _prepare_job(spark, plan) as (strict, job, folder):
+        try:
+            with map_job_errors():
+                _write(strict, job, folder, advance)
+        except ExpressionFailed as failed:
+            raise run_within(strict, partial(locate_error, strict, job, failed)) from failed
+        joiner = PieceJoiner(plan, {})
+        made = read_outputs(folder)
+        results = [joiner.add(output) for output in made]
+    if advance is not None:
+        advance(sum((output.advance for output in made), Advance()))
+    yield from results
+
+
+def _write(spark: SparkSession, job: TransformJob, folder: str, advance: OnAdvance | None) -> None:
+    """Run the job. While it runs Spark tells how many tasks have ended, and no more than that."""
+    group = f"calque-{uuid.uuid4().hex}"
+    files = sum(len(task.pieces) for task in job.tasks)
+    size = sum(task.bytes for task in job.tasks)
+
+    def report_progress() -> None:
+        done, total = tasks_done(spark.sparkContext, group)
+        if done and advance is not None:
+            advance(Advance(files * done // total, 0, size * done // total))
+
+    def save() -> None:
+        rows = _select_rows(spark, job, folder)
+        rows.write.format(SOURCE_NAME).option("job", folder).mode("append").save()
+
+    with job_group(spark.sparkContext, group):
+        run_within(spark, save, report_progress)
+
+
+def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa.Table:
+    """The first rows of the SELECT, cast to the table; nothing is written."""
+    with _prepare_job(spark, plan) as (strict, job, folder), map_job_errors():
+
+        def take() -> pa.Table:
+            chosen = _select_rows(strict, job, folder).where(f"{OUTCOME} IS NULL")
+            return chosen.limit(rows).toArrow()
+
+        found = run_within(strict, take)
+    return RowWriter(replace(plan, tasks=())).cast_table(found)
+
+
+def schema_of_select(
+    spark: SparkSession, chosen: Transformation, raw: pa.Schema, format: FormatOptions
+) -> pa.Schema:
+    """The columns of what a SELECT makes of files with these columns; no file is read."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    columns = columns_of(chosen, select_columns(raw, format), format)
+    empty = source_schema(columns.raw, format).empty_table()
+    with map_job_errors():
+        strict = strict_session(spark)
+
+        def analyse() -> pa.Schema:
+            rows = frame_of(strict, empty).selectExpr(*columns.expressions)
+            rows = rows.selectExpr(*chosen.expressions)
+            named = rows.toDF(*(f"v{index}" for index in range(len(rows.columns))))
+            return to_arrow_schema(named.schema, timezone="UTC")
+
+        found = run_within(strict, analyse)
+    fields = zip(chosen.columns, found, strict=True)
+    return pa.schema([pa.field(name, settle_type(one.type)) for name, one in fields])
+
+
+@contextmanager
+def _prepare_job(
+    spark: SparkSession, plan: WritePlan
+) -> Iterator[tuple[SparkSession, TransformJob, str]]:
+    """A session for it, the work, and the folder where it is written down for the data source."""
+    chosen = plan.transformation
+    assert chosen is not None, "only a plan that transforms comes here"
+    raw = infer_schema(
+        list(plan.files),
+        plan.format,
+        plan.source_options,
+        raw=True,
+        skip_bad=plan.on_error.mode is not ErrorMode.ABORT,
+    ).schema
+    columns = columns_of(chosen, select_columns(raw, plan.format), plan.format)
+    with map_job_errors():
+        tasks = cut(plan, cores_of(spark.sparkContext))
+        strict = strict_session(spark)
+        strict.dataSource.register(TransformSource)
+    job = TransformJob(replace(plan, tasks=()), tasks, columns)
+    with tempfile.TemporaryDirectory(prefix="calque-") as folder:
+        (Path(folder) / "job").write_bytes(pickle.dumps(job))
+        yield strict, job, folder
+
+
+def _select_rows(spark: SparkSession, job: TransformJob, folder: str) -> DataFrame:
+    transformation = job.plan.transformation
+    assert transformation is not None
+    if len(transformation.expressions) != len(transformation.columns):
+        raise StatementInvalid(
+            f"the SELECT has {len(transformation.expressions)} expressions for "
+            f"{len(transformation.columns)} columns"
+        )
+    rows = spark.read.format(SOURCE_NAME).option("job", folder).load()
+    rows = rows.selectExpr(*job.columns.expressions)
+    if transformation.where is not None:
+        rows = rows.where(f"{OUTCOME} IS NOT NULL OR ({transformation.where})")
+    return rows.selectExpr(*_select_list(transformation))
+
+
+def _select_list(transformation: Transformation) -> Iterator[str]:
+    """The SELECT list; the rows that carry outcomes pass by every expression."""
+    for index, expression in enumerate(transformation.expressions):
+        yield f"CASE WHEN {OUTCOME} IS NULL THEN ({expression}) END AS v{index}"
+    yield f"_metadata_file AS {FILE}"
+    yield f"_metadata_row_number AS {ROW}"
+    yield OUTCOME
