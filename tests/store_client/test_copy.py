@@ -217,7 +217,7 @@ def test_large_copies_go_by_pages(plain_world: World) -> None:
     steps = []
     while (sent := copy.step()) is not None:
         steps.append(sent)
-        if not copy.finished:
+        if not copy.is_finished:
             with pytest.raises(NotFound):
                 plain_world.project.stat(BUCKET, "b")
     assert steps == [3, 3, 2]

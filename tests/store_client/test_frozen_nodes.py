@@ -14,15 +14,15 @@ import pytest
 
 from calque.errors import TimedOut, Unavailable
 from calque.operator.layers.chain import Call
-from calque.store.fsck import check_store
-from calque.store.nodes import delete, node, pulse, upload
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
+from calque.store.nodes import delete, liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
-from calque.store.sweep import sweep_store
 from tests.store_client.conftest import ONE
 from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
 
@@ -34,7 +34,7 @@ BRISK = replace(SMALL, upload_patience=Patience(least=0.05, share=0, silence=1),
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small requests are given up sooner, too."""
-    for module in (pulse, node, delete, upload):
+    for module in (liveness, node, delete, upload):
         monkeypatch.setattr(module, "ANSWER_WITHIN", 1.0)
 
 
@@ -100,9 +100,9 @@ def test_two_frozen_nodes_within_the_margin_are_passed_over(
         sweep_store(world.store)
         kinds = {each.kind for each in check_store(world.store, young=True)}
         assert kinds == {"node that does not answer"}
-        assert world.store.endpoint.waiting_pieces()
+        assert world.store.endpoint.list_waiting_pieces()
     sweep_store(world.store)
-    assert not world.store.endpoint.waiting_pieces()
+    assert not world.store.endpoint.list_waiting_pieces()
 
 
 def test_a_download_without_enough_nodes_ends(make_world: Callable[..., World]) -> None:
@@ -125,7 +125,7 @@ def test_the_only_node_is_frozen(make_world: Callable[..., World]) -> None:
         brisk_project(world).download(BUCKET, "k").read()
     with frozen(world, 0):
         assert world.project.delete_object(BUCKET, "k")
-        assert world.store.endpoint.waiting_pieces()
+        assert world.store.endpoint.list_waiting_pieces()
     sweep_store(world.store)
     assert world.piece_count() == 0
 

@@ -25,9 +25,9 @@ from calque.store.metainfo import ApiKey
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import piece_id
-from calque.store.nodes.remote import RelayedNode
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.relay.client import RelayedNode
 from calque.store.serve import serve_store
 from calque.store.uplink.grant import AccessGrant
 from calque.values import MIB

@@ -14,14 +14,14 @@ import pytest
 
 from calque.errors import IntegrityError, Unavailable
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.fsck import check_store
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import EXPIRIES, PIECES
 from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
-from calque.store.sweep import sweep_store
 from tests.servers.seaweedfs import S3Server, seaweedfs
 from tests.store_client.conftest import ONE, TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, Clock, World
@@ -134,7 +134,7 @@ def test_a_missing_node(make: Make, s3: Any, nodes: Buckets) -> None:
     findings = check_store(world.store, young=True)
     assert [each.kind for each in findings] == ["node that does not answer"]
     project.delete_object(BUCKET, "k")
-    assert len(world.store.endpoint.waiting_pieces()) == 2
+    assert len(world.store.endpoint.list_waiting_pieces()) == 2
     s3.create_bucket(Bucket=nodes[1])
     for key, body in kept.items():
         s3.put_object(Bucket=nodes[1], Key=key, Body=body)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from calque.errors import CalqueError, ConfigInvalid
 from calque.store.embedded import EmbeddedStore
-from calque.store.metainfo import serve_metainfo
+from calque.store.maintenance.sweep import Orphans, sweep_store
 from calque.store.metainfo.tls import ServerCertificate
-from calque.store.nodes.relay import PieceRelay
-from calque.store.sweep import Orphans, sweep_store
+from calque.store.relay.server import PieceRelay
+from calque.store.satellite import serve_metainfo
 
 SWEEP_EVERY = 3600.0
 """Seconds between two sweeps."""

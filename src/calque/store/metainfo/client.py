@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from calque.errors import InvalidInput, RateLimited, TimedOut, Unavailable, Unexpected
-from calque.store.metainfo.liveness import liveness
+from calque.store.metainfo.keepalive import keepalive_options
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.metainfo.status import error_of
 
@@ -24,7 +24,7 @@ def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> g
     options = [
         ("grpc.max_receive_message_length", -1),
         ("grpc.max_send_message_length", -1),
-        *liveness(),
+        *keepalive_options(),
     ]
     if credentials is None:
         return grpc.insecure_channel(address, options=options)

@@ -81,7 +81,7 @@ def check_pieces(
             if wanted is not None:
                 if wanted != stored.size:
                     yield PieceFinding("piece of the wrong size", _sizes(place, stored, wanted))
-            elif place not in known and not _young(stored, now, window):
+            elif place not in known and not _is_young(stored, now, window):
                 yield PieceFinding("orphaned piece", _where(place))
     for place in expected.keys() - expired:
         if place.node in silent:
@@ -90,7 +90,7 @@ def check_pieces(
         yield PieceFinding(kind, _where(place))
 
 
-def _young(stored: StoredPiece, now: datetime, window: timedelta) -> bool:
+def _is_young(stored: StoredPiece, now: datetime, window: timedelta) -> bool:
     return stored.written is not None and now - stored.written < window
 
 

@@ -170,7 +170,7 @@ class _Download:
                     f"node {node.name} has not answered for {self._silence:g} seconds"
                 )
                 reader.stopped = True
-                node.pulse.missed(reader)
+                node.liveness.note_silence(reader)
 
     def _ready(self, stripe: int) -> dict[int, Buffer]:
         found = {reader.source.number: reader.at(stripe) for reader in self._readers}
@@ -178,17 +178,17 @@ class _Download:
 
     def _keep_enough_readers(self, stripe: int) -> None:
         """A failed reader may still hold checked shares of this stripe, but not of later ones."""
-        while self._living(stripe) < self._required:
+        while self._count_usable(stripe) < self._required:
             if not self._spare:
-                raise self._hopeless()
+                raise self._failure()
             self._start(stripe)
 
-    def _living(self, stripe: int) -> int:
+    def _count_usable(self, stripe: int) -> int:
         return sum(1 for each in self._readers if each.error is None or each.at(stripe) is not None)
 
     def _start(self, stripe: int) -> None:
         source = self._spare.popleft()
-        reader = _Reader(source, self._stripes.starting_at(stripe), self._root, self._changed)
+        reader = _Reader(source, self._stripes.from_stripe(stripe), self._root, self._changed)
         self._readers.append(reader)
         reader.start()
 
@@ -199,7 +199,7 @@ class _Download:
                 reader.shares.clear()
             self._changed.notify_all()
 
-    def _hopeless(self) -> CalqueError:
+    def _failure(self) -> CalqueError:
         failed = [reader for reader in self._readers if reader.error is not None]
         usable = len(self._readers) - len(failed)
         if self._stripes.coder.redundancy.plain and failed:

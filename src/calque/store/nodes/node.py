@@ -12,8 +12,8 @@ from typing import Protocol
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.store.nodes.identity import Identity
+from calque.store.nodes.liveness import ANSWER_WITHIN, Liveness
 from calque.store.nodes.pieces import PIECES, expiry_path, piece_of_path, piece_path
-from calque.store.nodes.pulse import ANSWER_WITHIN, Pulse
 
 NODE_ID_SIZE = 32
 
@@ -40,7 +40,7 @@ class PieceHolder(Protocol):
         """How messages call the node."""
 
     @property
-    def pulse(self) -> Pulse:
+    def liveness(self) -> Liveness:
         """Whether it answers."""
 
     def write(
@@ -67,13 +67,13 @@ class Node:
     root: Operator
     placement: int = 0
     identity: Identity = field(init=False, repr=False, compare=False)
-    pulse: Pulse = field(init=False, repr=False, compare=False)
+    liveness: Liveness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.id) != NODE_ID_SIZE:
             raise InvalidInput(f"a node id has {NODE_ID_SIZE} bytes, not {len(self.id)}")
         object.__setattr__(self, "identity", Identity(self.id, self.root))
-        object.__setattr__(self, "pulse", Pulse(self.name))
+        object.__setattr__(self, "liveness", Liveness(self.name))
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ class Node:
         Without ``replace`` a piece that is there stays, and ConditionNotMatch says so; nor is an
         expiry noted for it, which would be a way to have it deleted.
         """
-        self.pulse.require()
+        self.liveness.require()
         self.identity.require()
         try:
             if not replace and self.root.exists(piece_path(piece)):
@@ -111,7 +111,7 @@ class Node:
         self, piece: bytes, offset: int, length: int, *, token: bytes = b""
     ) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
-        self.pulse.require()
+        self.liveness.require()
         try:
             yield from self.root.read_stream(piece_path(piece), offset=offset, length=length)
         except NotFound as error:
@@ -131,7 +131,7 @@ class Node:
 
     def require_answer(self) -> None:
         """Unavailable unless the root answers in time, and is this node's."""
-        self.pulse.within(ANSWER_WITHIN, self.identity.require)
+        self.liveness.run_within(ANSWER_WITHIN, self.identity.require)
 
     def pieces(self) -> Iterator[StoredPiece]:
         """Every piece on the node, in the order of piece ids; other files are passed over."""

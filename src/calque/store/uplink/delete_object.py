@@ -33,17 +33,17 @@ class Deletion:
     def run(self) -> bool:
         """Delete it; whether there was one. After a lost answer what is gone was there."""
         if self._was_sent:
-            return self._again()
+            return self._repeat()
         self._was_sent = True
         try:
             return self._send(self._stream)
         except (RateLimited, TimedOut):
             raise
         except Unavailable:
-            return self._again()
+            return self._repeat()
 
-    def _again(self) -> bool:
-        found = self._found()
+    def _repeat(self) -> bool:
+        found = self._find_stream()
         if found is None:
             return True
         if self._stream and found != self._stream:
@@ -53,7 +53,7 @@ class Deletion:
         except ConditionNotMatch:
             return True  # the one that was meant has gone in between
 
-    def _found(self) -> bytes | None:
+    def _find_stream(self) -> bytes | None:
         request = pb.ObjectGetRequest(
             header=self._session.header,
             bucket=self._bucket,

@@ -12,17 +12,17 @@ from calque.errors import CalqueError, InvalidInput, ResourceExhausted, Unexpect
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.model.records import DeletedPieces, now_us
-from calque.store.metainfo.admin import Admin
-from calque.store.metainfo.endpoint import buckets, copies, objects, segments
-from calque.store.metainfo.endpoint.freeing import DeletePieces, keep_pieces, never
-from calque.store.metainfo.endpoint.piece_tokens import open_token
-from calque.store.metainfo.endpoint.satellite import Satellite
-from calque.store.metainfo.limits import RateLimit
-from calque.store.metainfo.metrics import Metrics
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.metainfo.service import CALLS, Metainfo
-from calque.store.metainfo.settings import SatelliteSettings
+from calque.store.satellite.admin import Admin
+from calque.store.satellite.calls import buckets, copies, objects, segments
+from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
+from calque.store.satellite.metrics import Metrics
+from calque.store.satellite.piece_tokens import open_token
+from calque.store.satellite.rate_limit import RateLimit
+from calque.store.satellite.satellite import Satellite
+from calque.store.satellite.settings import SatelliteSettings
 
 _log = logging.getLogger(__name__)
 
@@ -109,14 +109,14 @@ class Endpoint(Metainfo):
         try:
             return self._carry_out(name, request)
         except CalqueError as error:
-            self.metrics.failed(name, error)
+            self.metrics.count_failure(name, error)
             raise
         except Exception as error:
             _log.exception("the call %s failed", name)
-            self.metrics.failed(name, error)
+            self.metrics.count_failure(name, error)
             raise Unexpected(f"the satellite failed in {name} ({type(error).__name__})") from error
         finally:
-            self.metrics.called(name, time.perf_counter() - started)
+            self.metrics.count_call(name, time.perf_counter() - started)
 
     def admit_piece(
         self, api_key: bytes, token: bytes, action: tokens.PieceToken.Action
@@ -131,20 +131,20 @@ class Endpoint(Metainfo):
         A crash or a silent node puts deletions off: they are in the queue. When ``over`` says so
         the rest is left for another time.
         """
-        return self._satellite.freeing.free_waiting(most, over)
+        return self._satellite.freed_pieces.free_waiting(most, over)
 
     @property
-    def pieces_held(self) -> bool:
+    def are_pieces_on_hold(self) -> bool:
         """Whether a backup wants every piece to stay where it is."""
-        return self._satellite.freeing.held
+        return self._satellite.freed_pieces.is_on_hold
 
-    def waiting_pieces(self) -> list[DeletedPieces]:
+    def list_waiting_pieces(self) -> list[DeletedPieces]:
         """The pieces that are still to be deleted."""
-        return self._satellite.freeing.waiting()
+        return self._satellite.freed_pieces.list_waiting()
 
     def close(self) -> None:
         """Close the metabase."""
-        self._satellite.freeing.settle()
+        self._satellite.freed_pieces.settle()
         self._satellite.database.close()
 
     def _carry_out(self, name: str, request: Message) -> Message:

@@ -20,7 +20,7 @@ ANSWER_WITHIN = 10.0
 """Seconds for one small request: a look, a delete."""
 
 
-class Pulse:
+class Liveness:
     """What is known of one node's answering. Safe to share between threads."""
 
     def __init__(self, name: str) -> None:
@@ -33,22 +33,22 @@ class Pulse:
         if any(due <= time.monotonic() for _, due in hanging):
             raise TimedOut(f"node {self._name} has not answered an earlier request yet")
 
-    def missed(self, hanging: threading.Thread) -> None:
+    def note_silence(self, hanging: threading.Thread) -> None:
         """A request was given up; ``hanging`` is the thread that still waits for it."""
-        self.left_behind(hanging, 0)
+        self.leave_behind(hanging, 0)
 
-    def left_behind(self, straggler: threading.Thread, seconds: float) -> None:
+    def leave_behind(self, straggler: threading.Thread, seconds: float) -> None:
         """A request is not waited for any more; it counts as given up in so many seconds."""
         self._hanging = [*self._hanging, (straggler, time.monotonic() + seconds)]
 
-    def within(self, seconds: float, work: Callable[[], T]) -> T:
+    def run_within(self, seconds: float, work: Callable[[], T]) -> T:
         """What ``work`` gives; TimedOut when it takes longer, and it is left behind."""
         self.require()
         request = _Request(work)
         request.start()
         request.join(seconds)
         if request.is_alive():
-            self.missed(request)
+            self.note_silence(request)
             raise TimedOut(f"node {self._name} has not answered for {seconds:g} seconds")
         if request.error is not None:
             raise request.error

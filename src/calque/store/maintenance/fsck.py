@@ -26,7 +26,7 @@ def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
         store.nodes.direct(),
         waiting=[
             (node_id, piece_id(each.root_piece_id, node_id, number))
-            for each in store.endpoint.waiting_pieces()
+            for each in store.endpoint.list_waiting_pieces()
             for number, node_id, _ in each.pieces
         ],
         now=moment(database.clock()),

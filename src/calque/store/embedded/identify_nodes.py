@@ -24,14 +24,16 @@ def identify_nodes(nodes: Iterable[Node], database: Database) -> bool:
     A root without pieces, of a node that has some by the metadata, is a disk that is not mounted:
     it stays as it is. So does a root that does not answer, or that is another node's.
     """
-    waiting = [node for node in nodes if not _known(node)]
+    waiting = [node for node in nodes if not _has_identity(node)]
     empty = [node for node in waiting if not _holds_pieces(node)]
-    needed = _named(database) if empty else set()
-    left = [node for node in waiting if not _identified(node, node in empty and node.id in needed)]
+    needed = _nodes_with_pieces(database) if empty else set()
+    left = [
+        node for node in waiting if not _write_identity(node, node in empty and node.id in needed)
+    ]
     return not left
 
 
-def _known(node: Node) -> bool:
+def _has_identity(node: Node) -> bool:
     try:
         return node.identity.read() == node.id
     except CalqueError:
@@ -45,11 +47,11 @@ def _holds_pieces(node: Node) -> bool:
         return False
 
 
-def _named(database: Database) -> set[bytes]:
+def _nodes_with_pieces(database: Database) -> set[bytes]:
     return {node for each in physical_segments(database) for _, node in each.pieces}
 
 
-def _identified(node: Node, lost: bool) -> bool:
+def _write_identity(node: Node, lost: bool) -> bool:
     if lost:
         _log.warning("node %s has no pieces although it should: is it mounted?", node.name)
         return False

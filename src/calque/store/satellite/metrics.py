@@ -31,7 +31,7 @@ class Metrics:
         # A labelled child is looked up once, not at every call.
         self._timers: dict[str, Any] = {}
 
-    def called(self, call: str, seconds: float) -> None:
+    def count_call(self, call: str, seconds: float) -> None:
         """Count a call and its time."""
         timer = self._timers.get(call)
         if timer is None:
@@ -40,11 +40,11 @@ class Metrics:
         if call in self._requests:
             self._requests[call].inc()
 
-    def failed(self, call: str, error: BaseException) -> None:
+    def count_failure(self, call: str, error: BaseException) -> None:
         """Count a failure by its kind."""
         self._errors.labels(call, type(error).__name__).inc()
 
-    def copied(self) -> None:
+    def count_copy(self) -> None:
         """Count a copy that was made: no repeat of a Finish, none of an object onto itself."""
         self._copies.inc()
 

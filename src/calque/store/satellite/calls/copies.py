@@ -19,11 +19,11 @@ from calque.store.metabase.copies.operations import (
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metainfo.api_key import Action
-from calque.store.metainfo.caller import Caller
-from calque.store.metainfo.endpoint import messages
-from calque.store.metainfo.endpoint.satellite import Satellite, page_limit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.satellite.caller import Caller
+from calque.store.satellite.calls import messages
+from calque.store.satellite.satellite import Satellite, page_limit
 
 COPY = tokens.OperationToken.COPY
 MOVE = tokens.OperationToken.MOVE
@@ -84,7 +84,7 @@ def finish(
     )
     committed = finish_copy(satellite.database, asked)
     if committed.is_new:
-        satellite.metrics.copied()
+        satellite.metrics.count_copy()
     satellite.free(committed.freed)
     return pb.ObjectFinishCopyResponse(object=messages.object_(committed.object))
 

@@ -19,8 +19,14 @@ from typing import NamedTuple
 from calque.errors import AlreadyExists, CalqueError, InvalidInput, NotFound, Unavailable
 from calque.operator import Operator
 from calque.operator.services.fs.errors import about
-from calque.store.description import Description, NodeDescription, exclusive, write_json
-from calque.store.embedded import ACCESS_FILE, STORE_FILE, EmbeddedStore
+from calque.store.embedded import EmbeddedStore
+from calque.store.embedded.description import (
+    Description,
+    NodeDescription,
+    lock_folder,
+    write_json,
+)
+from calque.store.embedded.store import ACCESS_FILE, STORE_FILE
 from calque.store.metabase.copy_metabase import copy_metabase
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import moment
@@ -35,7 +41,7 @@ _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class StoreCopied:
+class StoreCopyReport:
     """What a backup or a restore copied."""
 
     segments: int
@@ -65,7 +71,7 @@ def copy_store(
     *,
     database: str | None = None,
     nodes: Sequence[str] = (),
-) -> StoreCopied:
+) -> StoreCopyReport:
     """Copy a store, which may be in use, to a folder that holds nothing yet.
 
     ``database`` (a URL) and ``nodes`` (as many roots as the store has) say where the copy lives,
@@ -78,13 +84,13 @@ def copy_store(
     place = Path(folder).absolute()
     with about(str(place)):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with exclusive(place):
+    with lock_folder(place):
         if any(entry.name != ".lock" for entry in place.iterdir()):
             raise AlreadyExists(f"{place} is not empty", hint="Name a folder that is new or empty.")
-        return _copied(store, place, _described(store.description, database, nodes))
+        return _copy_to(store, place, _describe_copy(store.description, database, nodes))
 
 
-def _copied(store: EmbeddedStore, place: Path, description: Description) -> StoreCopied:
+def _copy_to(store: EmbeddedStore, place: Path, description: Description) -> StoreCopyReport:
     roots = {
         each.id: Node(each.id, Operator.from_uri(each.address_in(place)), each.placement)
         for each in description.nodes
@@ -105,7 +111,7 @@ def _copied(store: EmbeddedStore, place: Path, description: Description) -> Stor
     return report
 
 
-def _described(old: Description, database: str | None, nodes: Sequence[str]) -> Description:
+def _describe_copy(old: Description, database: str | None, nodes: Sequence[str]) -> Description:
     addresses = nodes or [f"nodes/{number}" for number in range(len(old.nodes))]
     return Description(
         nodes=tuple(
@@ -120,8 +126,8 @@ def _described(old: Description, database: str | None, nodes: Sequence[str]) -> 
 
 def _copy_pieces(
     store: EmbeddedStore, segments: Sequence[PhysicalRecord], roots: dict[bytes, Node], hold: Hold
-) -> StoreCopied:
-    sources = {node.id: node for node in _answering(store.nodes.direct())}
+) -> StoreCopyReport:
+    sources = {node.id: node for node in _nodes_that_answer(store.nodes.direct())}
     places = [_Place(each, number, node) for each in segments for number, node in each.pieces]
     copied: Counter[bytes] = Counter()
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="backup") as threads:
@@ -131,7 +137,7 @@ def _copy_pieces(
         for place, there in zip(places, done, strict=True):
             copied[place.segment.root_piece_id] += there
             hold.refresh()
-    return StoreCopied(
+    return StoreCopyReport(
         segments=len(segments),
         pieces=copied.total(),
         missing_pieces=len(places) - copied.total(),
@@ -141,7 +147,7 @@ def _copy_pieces(
     )
 
 
-def _answering(nodes: Iterable[Node]) -> Iterator[Node]:
+def _nodes_that_answer(nodes: Iterable[Node]) -> Iterator[Node]:
     for node in nodes:
         try:
             node.require_answer()

@@ -12,12 +12,12 @@ from calque.store.metabase.accounts.projects import keep_setting
 from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import Redundancy
-from calque.store.metainfo.caller import Caller, Gatekeeper
-from calque.store.metainfo.endpoint.freeing import DeletePieces, Freeing
-from calque.store.metainfo.metrics import Metrics
 from calque.store.metainfo.pb import tokens_pb2 as tokens
-from calque.store.metainfo.settings import SatelliteSettings
-from calque.store.metainfo.tokens import Signer
+from calque.store.satellite.caller import Caller, Gatekeeper
+from calque.store.satellite.freed_pieces import DeletePieces, FreedPieces
+from calque.store.satellite.metrics import Metrics
+from calque.store.satellite.settings import SatelliteSettings
+from calque.store.satellite.signer import Signer
 
 
 class Satellite:
@@ -32,11 +32,11 @@ class Satellite:
         self.signer = Signer(keep_setting(database, "signing_secret", os.urandom(32)))
         self.gatekeeper = Gatekeeper(database)
         self.metrics = Metrics()
-        self.freeing = Freeing(database, self.nodes, delete_pieces)
+        self.freed_pieces = FreedPieces(database, self.nodes, delete_pieces)
 
     def free(self, freed: Sequence[FreedSegment]) -> None:
         """Have the pieces of committed deletes removed; called after the transaction."""
-        self.freeing.free(freed)
+        self.freed_pieces.free(freed)
 
     def open_upload(self, caller: Caller, upload_id: bytes) -> tokens.UploadToken:
         """The upload behind a signed id, if it is the caller's project's."""

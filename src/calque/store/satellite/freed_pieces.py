@@ -40,7 +40,7 @@ def keep_pieces(freed: Sequence[DeletedPieces]) -> Sequence[DeletedPieces]:
     return freed
 
 
-class Freeing:
+class FreedPieces:
     """The pieces of one satellite that are to be deleted. Safe to share between threads."""
 
     def __init__(self, database: Database, nodes: Nodes, delete_pieces: DeletePieces) -> None:
@@ -53,7 +53,7 @@ class Freeing:
         self._left: list[FreedSegment] = []
 
     @property
-    def held(self) -> bool:
+    def is_on_hold(self) -> bool:
         """Whether pieces are to stay on their nodes for now; also when nobody can tell."""
         try:
             return bool(self._held)
@@ -67,7 +67,7 @@ class Freeing:
         A row that cannot be read stays in the queue, and the others go. All stay while a backup
         holds the pieces.
         """
-        if self.held:
+        if self.is_on_hold:
             return 0
         freed = [each for each in freed if self._readable(each)]
         if not freed:
@@ -102,7 +102,7 @@ class Freeing:
         self.settle()
         return gone
 
-    def waiting(self) -> list[DeletedPieces]:
+    def list_waiting(self) -> list[DeletedPieces]:
         """The pieces that are still to be deleted."""
         self.settle()
         return [

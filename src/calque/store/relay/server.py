@@ -19,9 +19,9 @@ from typing import Any
 import grpc
 
 from calque.errors import CalqueError, InvalidInput, NotFound, ResourceExhausted
-from calque.store.metabase.model.records import moment
 from calque.store.metainfo.pb.tokens_pb2 import PieceToken
 from calque.store.metainfo.status import abort_with
+from calque.store.metainfo.timestamps import moment_of
 from calque.store.nodes.node import Node
 
 SERVICE = "calque.pieces.Pieces"
@@ -63,9 +63,9 @@ class PieceRelay:
 
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
-            _, token = self._admitted(context, PieceToken.PUT)
+            _, token = self._admit_call(context, PieceToken.PUT)
             self._node(token).write(
-                token.piece_id, _at_most(chunks, token.size), _expiry(token), replace=False
+                token.piece_id, _limit_size(chunks, token.size), _expiry(token), replace=False
             )
         except CalqueError as error:
             abort_with(context, error)
@@ -73,19 +73,19 @@ class PieceRelay:
 
     def _get(self, _: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
-            told, token = self._admitted(context, PieceToken.GET)
-            offset, length = _number(told, OFFSET), _number(told, LENGTH)
+            metadata, token = self._admit_call(context, PieceToken.GET)
+            offset, length = _number(metadata, OFFSET), _number(metadata, LENGTH)
             if offset + length > token.size:
                 raise InvalidInput(f"bytes up to {offset + length} of a piece of {token.size}")
             yield from self._node(token).read(token.piece_id, offset, length)
         except CalqueError as error:
             abort_with(context, error)
 
-    def _admitted(
+    def _admit_call(
         self, context: grpc.ServicerContext, action: PieceToken.Action
     ) -> tuple[dict[str, Any], PieceToken]:
-        told: dict[str, Any] = dict(context.invocation_metadata())
-        return told, self._admit(told.get(KEY, b""), told.get(TOKEN, b""), action)
+        metadata: dict[str, Any] = dict(context.invocation_metadata())
+        return metadata, self._admit(metadata.get(KEY, b""), metadata.get(TOKEN, b""), action)
 
     def _node(self, token: PieceToken) -> Node:
         node = self._nodes.get(token.node_id)
@@ -94,7 +94,7 @@ class PieceRelay:
         return node
 
 
-def _at_most(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+def _limit_size(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
     for chunk in chunks:
         size -= len(chunk)
         if size < 0:
@@ -103,11 +103,11 @@ def _at_most(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 def _expiry(token: PieceToken) -> datetime | None:
-    return moment(token.expires_at) if token.expires_at else None
+    return moment_of(token.expires_at) if token.expires_at else None
 
 
-def _number(told: dict[str, Any], name: str) -> int:
-    value = str(told.get(name, ""))
+def _number(metadata: dict[str, Any], name: str) -> int:
+    value = str(metadata.get(name, ""))
     if not value.isascii() or not value.isdigit() or len(value) > _DIGITS:
         raise InvalidInput(f"{name} must be a number of at most {_DIGITS} digits")
     return int(value)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from calque.errors import PermissionDenied
 from calque.store.metabase.accounts.projects import get_project
 from calque.store.metabase.model.records import Encryption, Redundancy
-from calque.store.metainfo.caller import Caller
-from calque.store.metainfo.endpoint.satellite import Satellite
 from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.nodes.pieces import piece_id
+from calque.store.satellite.caller import Caller
+from calque.store.satellite.satellite import Satellite
 
 LIFETIME_US = 24 * 3600 * 1_000_000
 """Shorter than the time that pieces which nobody names are left alone."""
@@ -25,7 +25,7 @@ UNIT_OVERHEAD = 256
 TAG_SIZE = 16
 
 
-def put_token(
+def sign_put_token(
     satellite: Satellite, caller: Caller, root_piece_id: bytes, number: int, node_id: bytes,
     size: int, expires_at: int,
 ) -> bytes:  # fmt: skip
@@ -36,7 +36,7 @@ def put_token(
     return satellite.signer.sign(token)
 
 
-def get_token(
+def sign_get_token(
     satellite: Satellite, caller: Caller, root_piece_id: bytes, number: int, node_id: bytes,
     size: int,
 ) -> bytes:  # fmt: skip
@@ -62,7 +62,7 @@ def open_token(
     return token
 
 
-def most_encrypted(satellite: Satellite, upload: tokens.UploadToken) -> int:
+def max_encrypted_size(satellite: Satellite, upload: tokens.UploadToken) -> int:
     """Bytes that a segment of this upload may have: by the cipher, and by the project's limit."""
     cipher_block = Encryption.decode(upload.encryption).block_size
     blocks = -(-satellite.settings.max_segment_size // max(cipher_block - TAG_SIZE, 1))
@@ -71,7 +71,7 @@ def most_encrypted(satellite: Satellite, upload: tokens.UploadToken) -> int:
     return most if limit is None else min(most, limit)
 
 
-def most_of_piece(encrypted_size: int, scheme: Redundancy) -> int:
+def max_piece_size(encrypted_size: int, scheme: Redundancy) -> int:
     """Bytes that a piece of such a segment has at most."""
     stripes = -(-encrypted_size // (scheme.share_size * scheme.required))
     return stripes * (scheme.share_size + UNIT_OVERHEAD)

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
 from calque.store.metabase.engine.callers import calling, require_caller
-from calque.store.metainfo.liveness import liveness
+from calque.store.metainfo.keepalive import keepalive_options
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
 from calque.store.metainfo.status import abort_with
 
@@ -55,7 +55,7 @@ def serve_metainfo(
             ("grpc.max_receive_message_length", max_message_size + MESSAGE_OVERHEAD),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
-            *liveness(),
+            *keepalive_options(),
         ],
     )
     handlers = {name: _handler(satellite, call) for name, call in CALLS.items()}

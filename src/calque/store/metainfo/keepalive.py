@@ -12,7 +12,7 @@ RECONNECT_WITHIN_MS = 2_000
 """The longest pause of a client between two tries to connect; gRPC's own is two minutes."""
 
 
-def liveness() -> list[tuple[str, int]]:
+def keepalive_options() -> list[tuple[str, int]]:
     """The options of a channel, or of a server."""
     return [
         ("grpc.keepalive_time_ms", ASK_EVERY_MS),

@@ -10,7 +10,7 @@ from calque.store.uplink.access import Located
 
 
 @contextmanager
-def about(located: Located) -> Iterator[None]:
+def name_missing_object(located: Located) -> Iterator[None]:
     """A missing object is called by its plain name; a missing bucket is named already."""
     try:
         yield

@@ -15,18 +15,18 @@ from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, Position, Re
 from calque.store.metabase.objects import list_segments as listing
 from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
 from calque.store.metainfo.api_key import Action
-from calque.store.metainfo.caller import Caller
-from calque.store.metainfo.endpoint import messages
-from calque.store.metainfo.endpoint.piece_tokens import (
-    LIFETIME_US,
-    get_token,
-    most_encrypted,
-    most_of_piece,
-    put_token,
-)
-from calque.store.metainfo.endpoint.satellite import Satellite, page_limit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.satellite.caller import Caller
+from calque.store.satellite.calls import messages
+from calque.store.satellite.piece_tokens import (
+    LIFETIME_US,
+    max_encrypted_size,
+    max_piece_size,
+    sign_get_token,
+    sign_put_token,
+)
+from calque.store.satellite.satellite import Satellite, page_limit
 
 ENCRYPTION_OVERHEAD = 1024
 """What a cipher may add to an inline segment: tags of its blocks."""
@@ -42,8 +42,8 @@ def begin(
     scheme = satellite.settings.redundancy
     chosen = satellite.choose_nodes(upload.placement, scheme)
     root_piece_id = os.urandom(ROOT_PIECE_ID_SIZE)
-    most = most_encrypted(satellite, upload)
-    size = most_of_piece(most, scheme)
+    most = max_encrypted_size(satellite, upload)
+    size = max_piece_size(most, scheme)
     token = tokens.SegmentToken(
         upload=upload,
         position=position.encode(),
@@ -61,7 +61,7 @@ def begin(
             pb.PieceLimit(
                 number=number,
                 node=messages.node(node),
-                token=put_token(
+                token=sign_put_token(
                     satellite, caller, root_piece_id, number, node.node_id, size, upload.expires_at
                 ),
             )
@@ -160,22 +160,22 @@ def list_(
     segments, nodes = messages.segments(page.segments, satellite.nodes)
     if caller.may(Action.READ, bucket, key):
         for segment in segments:
-            segment.piece_tokens.extend(_leave_to_get(satellite, caller, segment))
+            segment.piece_tokens.extend(_sign_get_tokens(satellite, caller, segment))
     return pb.SegmentListResponse(
         object=messages.object_(page.object), segments=segments, nodes=nodes, more=page.more
     )
 
 
-def _leave_to_get(satellite: Satellite, caller: Caller, segment: pb.Segment) -> Iterator[bytes]:
+def _sign_get_tokens(satellite: Satellite, caller: Caller, segment: pb.Segment) -> Iterator[bytes]:
     scheme = messages.to_redundancy(segment.redundancy)
     for piece in segment.pieces:
-        yield get_token(
+        yield sign_get_token(
             satellite,
             caller,
             segment.root_piece_id,
             piece.number,
             piece.node_id,
-            most_of_piece(segment.encrypted_size, scheme),
+            max_piece_size(segment.encrypted_size, scheme),
         )
 
 

@@ -32,19 +32,19 @@ def remove_orphans(store: EmbeddedStore, *, many: bool = False) -> Iterator[int]
     """
     now = moment(store.endpoint.database.clock())
     for node in store.nodes.direct():
-        if store.endpoint.pieces_held:
+        if store.endpoint.are_pieces_on_hold:
             return
         try:
-            yield _removed(store, node, now, many)
+            yield _remove_from(store, node, now, many)
         except CalqueError as error:
             _log.warning("the orphaned pieces of node %s wait: %s", node.name, error)
 
 
-def _removed(store: EmbeddedStore, node: Node, now: datetime, many: bool) -> int:
+def _remove_from(store: EmbeddedStore, node: Node, now: datetime, many: bool) -> int:
     old = {each.piece for each in node.pieces() if _is_old(each.written, now)}
     if not old:
         return 0
-    named = _named(store, node.id)
+    named = _pieces_with_rows(store, node.id)
     orphans = sorted(old - named)
     if len(orphans) > max(MANY, len(named)) and not many:
         _log.warning(
@@ -62,7 +62,7 @@ def _is_old(written: datetime | None, now: datetime) -> bool:
     return written is not None and now - written >= COMMIT_WINDOW
 
 
-def _named(store: EmbeddedStore, node_id: bytes) -> set[bytes]:
+def _pieces_with_rows(store: EmbeddedStore, node_id: bytes) -> set[bytes]:
     return {
         piece_id(each.root_piece_id, holder, number)
         for each in physical_segments(store.endpoint.database)

@@ -19,11 +19,11 @@ from calque.store.metabase.objects.delete_object import (
 from calque.store.metabase.objects.get_object import get_object
 from calque.store.metabase.objects.update_metadata import UpdateMetadata, update_metadata
 from calque.store.metainfo.api_key import Action
-from calque.store.metainfo.caller import Caller
-from calque.store.metainfo.endpoint import messages
-from calque.store.metainfo.endpoint.satellite import Satellite, page_limit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.satellite.caller import Caller
+from calque.store.satellite.calls import messages
+from calque.store.satellite.satellite import Satellite, page_limit
 
 
 def begin(

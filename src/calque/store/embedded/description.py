@@ -105,9 +105,9 @@ class Access:
                 "this store was made with a passphrase: it is needed to open it",
                 hint="Give passphrase=…, or set CALQUE_PASSPHRASE.",
             )
-        return self._checked(SecretKey.from_passphrase(passphrase, self.salt))
+        return self._require_right(SecretKey.from_passphrase(passphrase, self.salt))
 
-    def _checked(self, root: SecretKey) -> SecretKey:
+    def _require_right(self, root: SecretKey) -> SecretKey:
         try:
             unseal(CipherSuite.AES_256_GCM, root, self.check, _CHECK, what="the check")
         except Exception as error:
@@ -117,10 +117,10 @@ class Access:
     def to_json(self) -> dict[str, Any]:
         return {
             "version": _VERSION,
-            "api_key": _text(self.api_key),
-            "root_key": _text(self.root) if self.root is not None else None,
-            "salt": _text(self.salt),
-            "check": [_text(self.check.nonce), _text(self.check.ciphertext)],
+            "api_key": _to_base64(self.api_key),
+            "root_key": _to_base64(self.root) if self.root is not None else None,
+            "salt": _to_base64(self.salt),
+            "check": [_to_base64(self.check.nonce), _to_base64(self.check.ciphertext)],
         }
 
     @classmethod
@@ -128,10 +128,10 @@ class Access:
         root = data["root_key"]
         nonce, check = data["check"]
         return cls(
-            _bytes(data["api_key"]),
-            _bytes(root) if root is not None else None,
-            _bytes(data["salt"]),
-            Sealed(_bytes(nonce), _bytes(check)),
+            _from_base64(data["api_key"]),
+            _from_base64(root) if root is not None else None,
+            _from_base64(data["salt"]),
+            Sealed(_from_base64(nonce), _from_base64(check)),
         )
 
 
@@ -171,16 +171,16 @@ def write_json(file: Path, data: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """One process at a time makes a store in a folder."""
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _text(data: bytes) -> str:
+def _to_base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _bytes(text: str) -> bytes:
+def _from_base64(text: str) -> bytes:
     return base64.b64decode(text, validate=True)

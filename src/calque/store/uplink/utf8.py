@@ -5,7 +5,7 @@ from __future__ import annotations
 from calque.errors import InvalidInput
 
 
-def utf8(text: str, what: str) -> bytes:
+def encode_utf8(text: str, what: str) -> bytes:
     """The bytes of a text; InvalidInput, naming ``what``, where it is no Unicode."""
     try:
         return text.encode()

@@ -13,10 +13,10 @@ from calque.store.metabase.objects.delete_batch import (
     delete_bucket,
 )
 from calque.store.metainfo.api_key import Action
-from calque.store.metainfo.caller import Caller
-from calque.store.metainfo.endpoint import messages
-from calque.store.metainfo.endpoint.satellite import Satellite, page_limit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.satellite.caller import Caller
+from calque.store.satellite.calls import messages
+from calque.store.satellite.satellite import Satellite, page_limit
 
 
 def project(

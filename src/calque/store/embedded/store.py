@@ -21,21 +21,22 @@ from pathlib import Path
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.operator.services.fs.errors import about
-from calque.store.description import (
+from calque.store.embedded.description import (
     Access,
     Description,
     NodeDescription,
-    exclusive,
+    lock_folder,
     read_json,
     write_json,
 )
-from calque.store.identify_nodes import identify_nodes
+from calque.store.embedded.identify_nodes import identify_nodes
 from calque.store.metabase.model.records import DeletedPieces, now_us
 from calque.store.metabase.model.records import Redundancy as StoredRedundancy
-from calque.store.metainfo import ApiKey, Endpoint, SatelliteSettings
-from calque.store.nodes.delete import Deletion
+from calque.store.metainfo import ApiKey
+from calque.store.nodes.delete import PieceDeletion
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import NODE_ID_SIZE, Node, NodeDirectory
+from calque.store.satellite import Endpoint, SatelliteSettings
 from calque.store.uplink.access import EncryptionAccess
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.keys import KEY_SIZE, SecretKey
@@ -117,7 +118,7 @@ class EmbeddedStore:
         try:
             store.register_nodes()
             if not description.identified:
-                with exclusive(place):
+                with lock_folder(place):
                     store.identify_nodes()
             store.endpoint.free_waiting(_FREED_AT_OPENING)
         except BaseException:
@@ -142,10 +143,10 @@ class EmbeddedStore:
             raise InvalidInput(f"{place} is a file, and a store needs a folder")
         with about(str(place)):
             place.mkdir(parents=True, exist_ok=True)
-        with exclusive(place):
+        with lock_folder(place):
             if cls.exists(place):
                 raise AlreadyExists(f"there is a store in {place} already")
-            return _made(cls, place, options or StoreOptions(), clock)
+            return _make_store(cls, place, options or StoreOptions(), clock)
 
     def register_nodes(self) -> None:
         """Tell the satellite where the nodes are now: the folder may have been moved."""
@@ -183,15 +184,15 @@ class EmbeddedStore:
         return read_json(self.folder / ACCESS_FILE, Access.from_json)
 
     def _delete_pieces(self, deleted: Sequence[DeletedPieces]) -> list[DeletedPieces]:
-        deletion = Deletion(self.nodes)
+        deletion = PieceDeletion(self.nodes)
         left = [
-            replace(each, pieces=deletion.left_of(each.root_piece_id, each.pieces))
+            replace(each, pieces=deletion.delete_pieces(each.root_piece_id, each.pieces))
             for each in deleted
         ]
         return [each for each in left if each.pieces]
 
 
-def _made(
+def _make_store(
     kind: type[EmbeddedStore], place: Path, options: StoreOptions, clock: Callable[[], int]
 ) -> EmbeddedStore:
     """Until ``store.json`` is written there is no store; a crash before leaves nothing in the way.

@@ -11,9 +11,9 @@ import grpc
 from calque.operator.uri import scheme_of
 from calque.store.metainfo.client import open_channel
 from calque.store.metainfo.status import error_of
+from calque.store.nodes.liveness import Liveness
 from calque.store.nodes.node import NodeDirectory, PieceHolder
-from calque.store.nodes.pulse import Pulse
-from calque.store.nodes.relay import KEY, LENGTH, OFFSET, SERVICE, TOKEN
+from calque.store.relay.server import KEY, LENGTH, OFFSET, SERVICE, TOKEN
 
 _LONGEST = 24 * 3600.0
 """Seconds that a piece may take: its token is worth nothing then."""
@@ -28,10 +28,10 @@ class RelayedNode:
     id: bytes
     channel: grpc.Channel
     api_key: bytes = field(repr=False)
-    pulse: Pulse = field(init=False, repr=False, compare=False)
+    liveness: Liveness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pulse", Pulse(self.name))
+        object.__setattr__(self, "liveness", Liveness(self.name))
 
     @property
     def name(self) -> str:
@@ -49,11 +49,11 @@ class RelayedNode:
 
         The token names the piece, and its expiry as the satellite knows it.
         """
-        self.pulse.require()
+        self.liveness.require()
         put = self.channel.stream_unary(f"/{SERVICE}/Put", None, None)
         source = _Source(chunks)
         try:
-            put(iter(source), metadata=self._told(token), timeout=_LONGEST)
+            put(iter(source), metadata=self._metadata_of(token), timeout=_LONGEST)
         except grpc.RpcError as error:
             if source.error is not None:
                 raise source.error from None
@@ -63,10 +63,10 @@ class RelayedNode:
         self, piece: bytes, offset: int, length: int, *, token: bytes = b""
     ) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
-        self.pulse.require()
+        self.liveness.require()
         get = self.channel.unary_stream(f"/{SERVICE}/Get", None, None)
-        told = (*self._told(token), (OFFSET, str(offset)), (LENGTH, str(length)))
-        call = get(b"", metadata=told, timeout=_LONGEST)
+        metadata = (*self._metadata_of(token), (OFFSET, str(offset)), (LENGTH, str(length)))
+        call = get(b"", metadata=metadata, timeout=_LONGEST)
         try:
             yield from call
         except grpc.RpcError as error:
@@ -77,7 +77,7 @@ class RelayedNode:
     def discard(self, piece: bytes) -> None:
         """Nothing can be deleted through a relay: what is left is an orphan that upkeep removes."""
 
-    def _told(self, token: bytes) -> tuple[tuple[str, str | bytes], ...]:
+    def _metadata_of(self, token: bytes) -> tuple[tuple[str, str | bytes], ...]:
         return (KEY, self.api_key), (TOKEN, token)
 
 

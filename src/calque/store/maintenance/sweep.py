@@ -9,19 +9,19 @@ from datetime import datetime
 from enum import Enum
 
 from calque.store.embedded import EmbeddedStore
+from calque.store.maintenance.orphans import remove_orphans
 from calque.store.metabase.copies.operations import sweep_operations
 from calque.store.metabase.model.records import moment
 from calque.store.metabase.objects.delete_batch import delete_expired, delete_zombies
-from calque.store.metainfo.endpoint.freeing import never
-from calque.store.nodes.expire import collect_expired
+from calque.store.nodes.expire import delete_expired_pieces
 from calque.store.nodes.node import Node
-from calque.store.orphans import remove_orphans
+from calque.store.satellite.freed_pieces import never
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepReport:
     """What one sweep removed."""
 
     expired_objects: int
@@ -45,7 +45,7 @@ def sweep_store(
     over: Callable[[], bool] = never,
     *,
     orphans: Orphans = Orphans.LEAVE,
-) -> Swept:
+) -> SweepReport:
     """Remove what is over. Safe at any time, by any number of processes, and to be repeated.
 
     Never touches a committed object that has not expired. A promoted copy keeps its bytes.
@@ -55,7 +55,7 @@ def sweep_store(
     database = store.endpoint.database
     now = moment(database.clock())
     idle = int(store.endpoint.settings.zombie_after_s * 1_000_000)
-    return Swept(
+    return SweepReport(
         expired_objects=_count(
             "expired objects", over, (each.deleted for each in delete_expired(database))
         ),
@@ -65,10 +65,10 @@ def sweep_store(
             (each.deleted for each in delete_zombies(database, idle_us=idle)),
         ),
         abandoned_operations=_count("abandoned operations", over, sweep_operations(database)),
-        expired_pieces=_count("expired pieces", over, _expired_pieces(store, now)),
+        expired_pieces=_count("expired pieces", over, _delete_expired_pieces(store, now)),
         # What the first two let go is in the same queue as what waited.
-        deleted_pieces=_count("freed pieces", over, _freed_pieces(store, over)),
-        orphaned_pieces=_count("orphaned pieces", over, _orphans(store, orphans)),
+        deleted_pieces=_count("freed pieces", over, _delete_freed_pieces(store, over)),
+        orphaned_pieces=_count("orphaned pieces", over, _delete_orphans(store, orphans)),
     )
 
 
@@ -85,25 +85,25 @@ def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
     return done
 
 
-def _expired_pieces(store: EmbeddedStore, now: datetime) -> Iterator[int]:
+def _delete_expired_pieces(store: EmbeddedStore, now: datetime) -> Iterator[int]:
     for node in store.nodes.direct():
-        if not store.endpoint.pieces_held:
-            yield _count_of(node, now)
+        if not store.endpoint.are_pieces_on_hold:
+            yield _delete_expired_on(node, now)
 
 
-def _count_of(node: Node, now: datetime) -> int:
+def _delete_expired_on(node: Node, now: datetime) -> int:
     try:
-        return collect_expired(node, now)
+        return delete_expired_pieces(node, now)
     except Exception as error:
         _log.warning("the expired pieces of node %s wait: %s", node.name, error)
         return 0
 
 
-def _orphans(store: EmbeddedStore, orphans: Orphans) -> Iterable[int]:
+def _delete_orphans(store: EmbeddedStore, orphans: Orphans) -> Iterable[int]:
     if orphans is Orphans.LEAVE:
         return ()
     return remove_orphans(store, many=orphans is Orphans.REMOVE_MANY)
 
 
-def _freed_pieces(store: EmbeddedStore, over: Callable[[], bool]) -> Iterator[int]:
+def _delete_freed_pieces(store: EmbeddedStore, over: Callable[[], bool]) -> Iterator[int]:
     yield store.endpoint.free_waiting(over=over)

@@ -67,7 +67,7 @@ class Handoff:
             return not self._broken
 
 
-class InFlight:
+class SegmentsInFlight:
     """At most ``limit`` segments being stored; the first failure ends them all."""
 
     def __init__(self, limit: int) -> None:
