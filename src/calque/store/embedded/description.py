@@ -167,12 +167,13 @@ def write_json(file: Path, data: Mapping[str, Any]) -> None:
         json.dump(data, out, indent=2)
         out.flush()
         os.fsync(out.fileno())
+    # Only what is on the disk may take the name: after a power cut it is the old file or the new.
     os.replace(temporary, file)
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """One process at a time makes a store in a folder."""
+    """One process at a time makes a store in a folder; a killed one lets go by itself."""
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

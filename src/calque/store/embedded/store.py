@@ -120,6 +120,7 @@ class EmbeddedStore:
             if not description.identified:
                 with lock_folder(place):
                     store.identify_nodes()
+            # What a killed process left in the queue; bounded, because somebody waits here.
             store.endpoint.free_waiting(_FREED_AT_OPENING)
         except BaseException:
             store.close()
@@ -210,6 +211,7 @@ def _make_store(
     )
     store = kind(place, description, _settings(options.redundancy), clock=clock, create=True)
     try:
+        # Before anything is written: a root of another store is left as it is.
         for node in store.nodes.direct():
             node.identity.refuse_foreign()
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")

@@ -99,9 +99,11 @@ def _copy_to(store: EmbeddedStore, place: Path, description: Description) -> Sto
         node.identity.write()
     target = Database.open(description.database_in(place))
     try:
+        # Held before the rows are read: a piece that is freed in between would be missing.
         with hold_pieces(store.endpoint.database) as hold:
             copy_metabase(store.endpoint.database, target)
             report = _copy_pieces(store, physical_segments(target), roots, hold)
+        # The description last: it is what makes the folder a store.
         write_json(place / ACCESS_FILE, store.access.to_json())
         write_json(place / STORE_FILE, description.to_json())
     finally:
@@ -175,11 +177,4 @@ def _copy_piece(place: _Place, source: Node | None, roots: dict[bytes, Node]) ->
 
 def redundancy_of(segment: PhysicalRecord) -> Redundancy:
     """The redundancy of a row, as the nodes reckon with it."""
-    stored = segment.redundancy
-    return Redundancy(
-        required=stored.required,
-        repair=stored.repair,
-        success=stored.success,
-        total=stored.total,
-        share_size=stored.share_size,
-    )
+    return Redundancy(**segment.redundancy._asdict())

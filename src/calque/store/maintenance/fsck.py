@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from calque.store.embedded import EmbeddedStore
+from calque.store.maintenance.backup import redundancy_of
 from calque.store.metabase.fsck import Finding, fsck
 from calque.store.metabase.model.records import moment
 from calque.store.metabase.objects.physical_segments import PhysicalRecord, physical_segments
 from calque.store.nodes.check import COMMIT_WINDOW, PhysicalSegment, check_pieces
-from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import piece_id
 
 
@@ -36,18 +36,11 @@ def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:
 
 
 def _physical(record: PhysicalRecord) -> PhysicalSegment:
-    stored = record.redundancy
     expires = record.expires_at
     return PhysicalSegment(
         root_piece_id=record.root_piece_id,
         encrypted_size=record.encrypted_size,
-        redundancy=Redundancy(
-            required=stored.required,
-            repair=stored.repair,
-            success=stored.success,
-            total=stored.total,
-            share_size=stored.share_size,
-        ),
+        redundancy=redundancy_of(record),
         pieces=record.pieces,
         expires=None if expires is None else moment(expires),
     )

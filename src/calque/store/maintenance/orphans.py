@@ -44,6 +44,7 @@ def _remove_from(store: EmbeddedStore, node: Node, now: datetime, many: bool) ->
     old = {each.piece for each in node.pieces() if _is_old(each.written, now)}
     if not old:
         return 0
+    # After the listing: a segment that is committed in between has its row by now.
     named = _pieces_with_rows(store, node.id)
     orphans = sorted(old - named)
     if len(orphans) > max(MANY, len(named)) and not many:

@@ -22,6 +22,7 @@ PAUSES_S = (0.05, 0.2, 0.8)
 def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
     """A connection to ``host:port``, encrypted when there are credentials."""
     options = [
+        # The satellite bounds its answers; a limit here could only refuse a good one.
         ("grpc.max_receive_message_length", -1),
         ("grpc.max_send_message_length", -1),
         *keepalive_options(),
@@ -68,6 +69,7 @@ class MetainfoClient(Metainfo):
             try:
                 return self._once(name, request)
             except (RateLimited, TimedOut):
+                # Both are Unavailable too; asking again would make an overload worse.
                 raise
             except Unavailable:
                 time.sleep(pause * random.uniform(0.5, 1.5))

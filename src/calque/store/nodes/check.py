@@ -65,6 +65,7 @@ def check_pieces(
         expected |= dict.fromkeys(places, size)
         if segment.expires is not None and segment.expires <= now:
             expired.update(places)
+    # Pieces whose deletion waits are named by no row, and are no orphans either.
     known = {_Expected(*each) for each in waiting}
     reachable = {node.id for node in nodes}
     silent: set[bytes] = set()
@@ -85,7 +86,7 @@ def check_pieces(
                 yield PieceFinding("orphaned piece", _where(place))
     for place in expected.keys() - expired:
         if place.node in silent:
-            continue
+            continue  # said already, once for all its pieces
         kind = "missing piece" if place.node in reachable else "piece on an unknown node"
         yield PieceFinding(kind, _where(place))
 

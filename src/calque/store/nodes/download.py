@@ -106,6 +106,7 @@ class _Reader(threading.Thread):
 
     def _hand_over(self, stripe: int, share: Buffer) -> bool:
         with self._changed:
+            # While it waits for us the node owes nothing, and is not taken for silent.
             self._idle = True
             self._changed.wait_for(lambda: len(self.shares) < _AHEAD or self.stopped)
             self._idle, self.moved = False, time.monotonic()
@@ -154,10 +155,12 @@ class _Download:
                 ready = self._ready(stripe)
                 if len(ready) >= self._required:
                     chosen = dict(list(ready.items())[: self._required])
+                    # Looking for the share dropped earlier ones: their readers have room again.
                     self._changed.notify_all()
                     return chosen
                 self._drop_silent()
                 self._keep_enough_readers(stripe)
+                # Hedged: past the patience one more piece is asked for, and the slow one goes on.
                 if not self._changed.wait(self._patience) and self._spare:
                     self._start(stripe)
 

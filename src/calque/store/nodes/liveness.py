@@ -25,6 +25,8 @@ class Liveness:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        # Replaced whole and never changed in place, so that no lock is needed. Two threads that
+        # note a silence at once may lose one of the two; the node stays silent by the other.
         self._hanging: list[tuple[threading.Thread, float]] = []
 
     def require(self) -> None:

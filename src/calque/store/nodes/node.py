@@ -99,12 +99,14 @@ class Node:
         try:
             if not replace and self.root.exists(piece_path(piece)):
                 raise ConditionNotMatch(f"node {self.name} has piece {piece.hex()} already")
+            # The other way round, a crash in between would leave a piece that never expires.
             if expires is not None:
                 self.root.write(expiry_path(piece, expires), b"")
             self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
         except CalqueError:
             self.identity.doubt()
             raise
+        # A disk that was unmounted meanwhile took the piece onto the bare mount point.
         self.identity.require_after_write()
 
     def read(

@@ -135,12 +135,13 @@ class _Writer(threading.Thread):
         except Exception as failure:
             error = Unavailable(f"node {self.target.node.name} failed: {failure}")
         with self._changed:
+            # Decided under the lock: either the upload counts this piece, or it is removed below.
             if not self.stopped:
                 self.error, self.done = error, error is None
             late = error is None and self.stopped
             self.queue.clear()
             self._changed.notify_all()
-        if late:  # nobody counts on it any more
+        if late:  # written after it was given up: no row will ever name it
             self.target.node.discard(self.piece)
 
     def silent_since(self, moment: float) -> bool:
@@ -154,6 +155,7 @@ class _Writer(threading.Thread):
                 self._changed.wait_for(lambda: self.queue or self.stopped)
                 self._idle, self.moved = False, time.monotonic()
                 if self.stopped:
+                    # An error, not an end: the node must not keep a piece that is cut short.
                     raise Aborted("the upload of this piece was stopped")
                 share = self.queue.popleft()
                 self._changed.notify_all()
@@ -219,6 +221,7 @@ class _Upload:
             self._changed.wait_for(lambda: not self._has_running(), timeout=grace)
             for writer in self._writers:
                 if writer.alive and not writer.done:
+                    # It may still be slow and well, so it only counts as silent after a while.
                     writer.target.node.liveness.leave_behind(writer, patience.silence)
             held = [writer.target for writer in self._writers if writer.done]
             self._stop()
@@ -234,6 +237,7 @@ class _Upload:
                 if late or writer.silent_since(now - silence):
                     self._drop(writer)
             self._refuse_if_hopeless()
+            # Nobody notifies when a node goes silent, so the clock is looked at now and then.
             self._changed.wait(min(silence / 4, max(deadline - now, 0)))
 
     def _drop(self, writer: _Writer) -> None:
@@ -252,6 +256,7 @@ class _Upload:
             written = [writer for writer in self._writers if writer.done]
         for writer in written:
             _discard(writer.target.node, writer.piece)
+        # Not for ever: a frozen node's writer never ends, and its piece is swept as an orphan.
         until = time.monotonic() + _CLEANING_UP
         for writer in self._writers:
             if writer.error is None:

@@ -64,6 +64,7 @@ class PieceRelay:
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
             _, token = self._admit_call(context, PieceToken.PUT)
+            # A token can be used twice: the second time must not change what others rely on.
             self._node(token).write(
                 token.piece_id, _limit_size(chunks, token.size), _expiry(token), replace=False
             )

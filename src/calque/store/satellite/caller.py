@@ -73,12 +73,15 @@ class Gatekeeper:
     def admit(self, data: bytes) -> Caller:
         """The caller behind ``data``, or ``PermissionDenied`` (also before and after its time)."""
         now = self._database.clock()
+        # Without the lock: a dict's get is atomic, and a stale answer is as good as one that was
+        # asked for a moment earlier.
         remembered = self._checked.get(data)
         if remembered is not None and now - remembered[1] < TRUST_US:
             caller = remembered[0]
         else:
             caller = self._check(data)
             self._remember(data, caller, now)
+        # Every time, also for a remembered key: its hour may have come or gone since.
         if not all(each.valid_at(now) for each in caller.restrictions):
             raise PermissionDenied("the API key is not valid at this time")
         return caller

@@ -16,7 +16,7 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.satellite.admin import Admin
-from calque.store.satellite.calls import buckets, copies, objects, segments
+from calque.store.satellite.calls import accounts, buckets, copies, objects, segments
 from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
 from calque.store.satellite.metrics import Metrics
 from calque.store.satellite.piece_tokens import open_token
@@ -27,7 +27,7 @@ from calque.store.satellite.settings import SatelliteSettings
 _log = logging.getLogger(__name__)
 
 HANDLERS: Mapping[str, Callable[..., Message]] = {
-    "GetProject": buckets.project,
+    "GetProject": accounts.get_project,
     "CreateBucket": buckets.create,
     "GetBucket": buckets.get,
     "DeleteBucket": buckets.delete,
@@ -43,12 +43,12 @@ HANDLERS: Mapping[str, Callable[..., Message]] = {
     "CommitSegment": segments.commit,
     "MakeInlineSegment": segments.make_inline,
     "ListSegments": segments.list_,
-    "BeginCopyObject": copies.begin,
-    "FinishCopyObject": copies.finish,
-    "BeginMoveObject": copies.begin_move,
-    "FinishMoveObject": copies.finish_move_call,
-    "GetOperation": copies.operation,
-    "RevokeApiKey": buckets.revoke,
+    "BeginCopyObject": copies.begin_copy_object,
+    "FinishCopyObject": copies.finish_copy_object,
+    "BeginMoveObject": copies.begin_move_object,
+    "FinishMoveObject": copies.finish_move_object,
+    "GetOperation": copies.get_operation,
+    "RevokeApiKey": accounts.revoke_api_key,
 }
 
 
@@ -159,6 +159,8 @@ class Endpoint(Metainfo):
                 f"the limit is {self.settings.max_message_size}"
             )
         header: pb.RequestHeader = getattr(request, "header")  # noqa: B009 - every request has one
+        # Size, key, rate, in this order: the cheapest refusal first, and a stranger without a key
+        # cannot use up a project's rate.
         caller = self._satellite.gatekeeper.admit(header.api_key)
         self._rate.take(caller.project_id)
         return HANDLERS[name](self._satellite, caller, request)

@@ -92,6 +92,7 @@ class FreedPieces:
 
         Ends early, between two pages, when ``over`` says so.
         """
+        # First, or the rows of what is deleted already would be read again as work to do.
         self.settle()
         gone = seen = 0
         for page in freed_pages(self._database):
@@ -121,11 +122,15 @@ class FreedPieces:
 
     def settle(self) -> None:
         """Take what was deleted off the queue."""
+        # Taken away under the lock, written outside it: a slow database holds nobody else up. What
+        # a crash loses here is still in the queue, and is deleted once more.
         with self._lock:
             tried, left = self._tried, self._left
             self._tried, self._left = [], []
         try:
-            with calling(None):  # the pieces are gone, whoever has left meanwhile
+            # The pieces are gone whether or not the caller still waits, so the write is not
+            # given up with the call.
+            with calling(None):
                 settle_freed(self._database, tried, left)
         except CalqueError as error:
             _log.warning("%d segments stay in the queue of pieces to delete: %s", len(tried), error)

@@ -30,6 +30,7 @@ class RateLimit:
             left, seen = self._left.get(project_id, (size, now))
             left = min(size, left + (now - seen) * self._rate)
             if left < 1.0:
+                # Refused calls take no token, or a busy client would never get through.
                 self._left[project_id] = (left, now)
                 raise RateLimited(
                     f"the project calls more than {self._rate:g} times a second",

@@ -49,6 +49,7 @@ class Satellite:
         """Nodes for a new segment, a different one for each piece, in random order."""
         there = self.nodes.at(placement)
         if len(there) < scheme.success:
+            # Another process may have registered nodes since they were read.
             self.nodes.refresh()
             there = self.nodes.at(placement)
         if len(there) < scheme.success:

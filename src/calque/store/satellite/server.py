@@ -54,6 +54,7 @@ def serve_metainfo(
         options=[
             ("grpc.max_receive_message_length", max_message_size + MESSAGE_OVERHEAD),
             ("grpc.max_send_message_length", -1),
+            # Else a second server could take the same port, and half of the calls with it.
             ("grpc.so_reuseport", 0),
             *keepalive_options(),
         ],
@@ -80,6 +81,8 @@ def _handler(satellite: Metainfo, call: Call) -> grpc.RpcMethodHandler[bytes, by
 def _answer(satellite: Metainfo, call: Call) -> Callable[[bytes, grpc.ServicerContext], bytes]:
     def answer(data: bytes, context: grpc.ServicerContext) -> bytes:
         try:
+            # A call may have waited for a thread until its caller gave up: what that one takes
+            # for failed must not be done after all.
             with calling(context.is_active):
                 require_caller()
                 return satellite.call(call.name, _parse(call, data)).SerializeToString()

@@ -45,7 +45,7 @@ class Deletion:
     def _repeat(self) -> bool:
         found = self._find_stream()
         if found is None:
-            return True
+            return True  # by our own first try, or by somebody else: it is gone either way
         if self._stream and found != self._stream:
             raise ConditionNotMatch("the object is not the one that if_match names")
         try:

@@ -99,6 +99,7 @@ class Download:
                 return
             except (NotFound, Unavailable, IntegrityError) as error:
                 page = self._list_segments(page.object.stream_id, None, first, last, 1)
+                # The same places again mean that nothing was moved: the failure is real.
                 listings += 1
                 if listings > _LISTINGS or page.segments[0].pieces == segment.pieces:
                     raise

@@ -181,6 +181,7 @@ class Rewrap:
             pb.OperationGetRequest(header=self._session.header, operation_id=operation)
         )
         if found.finished:
+            # A repeated Finish gives the object that the first one committed.
             repeat = FinishPage(operation, b"", [], SealedMetadata(), partial=False)
             self._result = self._verbs.finish(repeat)
             return
@@ -228,7 +229,7 @@ class Rewrap:
     def _metadata(self, page: BeginPage) -> SealedMetadata:
         transfer = self._transfer
         if page.more:
-            return SealedMetadata()
+            return SealedMetadata()  # only the last page commits, and metadata goes with it
         if transfer.metadata is not None:
             return seal_metadata(page.suite, transfer.new, transfer.metadata)
         key = rewrap_metadata_key(

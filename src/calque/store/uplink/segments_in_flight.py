@@ -46,6 +46,7 @@ class Handoff:
             with self._changed:
                 self._changed.wait_for(lambda: self._batches or self._ended or self._broken)
                 if self._broken:
+                    # An error and no end: what came so far is no whole segment.
                     raise Aborted("the upload was stopped")
                 if not self._batches:
                     return
@@ -81,6 +82,7 @@ class SegmentsInFlight:
         Waits for room first. The failure of any segment so far is raised here.
         """
         self._room.acquire()
+        # Whoever failed gave its room back: without this look the next segment would begin first.
         self.raise_failure()
         handoff = Handoff()
         thread = threading.Thread(target=self._run, args=(store, handoff), daemon=True)

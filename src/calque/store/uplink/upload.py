@@ -44,7 +44,7 @@ def upload_object(
     try:
         write_segments(session, upload, source)
         return commit_upload(session, upload, if_not_exists=if_not_exists, if_match=expected)
-    except BaseException:
+    except BaseException:  # Ctrl-C too, or it would stay pending for a day
         give_up(session, upload)
         raise
     finally:

@@ -1,12 +1,9 @@
-"""The calls on projects and buckets."""
+"""The calls on buckets."""
 
 from __future__ import annotations
 
 from calque.store.metabase.accounts import get_bucket as metabase
-from calque.store.metabase.accounts.api_keys import revoke_tail
 from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
-from calque.store.metabase.accounts.projects import get_project
-from calque.store.metabase.model import checks as verify
 from calque.store.metabase.objects.delete_batch import (
     BucketDeleted,
     DeleteBucket,
@@ -17,22 +14,6 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.satellite.caller import Caller
 from calque.store.satellite.calls import messages
 from calque.store.satellite.satellite import Satellite, page_limit
-
-
-def project(
-    satellite: Satellite, caller: Caller, _request: pb.ProjectGetRequest
-) -> pb.ProjectGetResponse:
-    """GetProject."""
-    record = get_project(satellite.database, caller.project_id)
-    return pb.ProjectGetResponse(
-        project_id=record.project_id,
-        salt=record.salt,
-        redundancy=messages.redundancy(satellite.settings.redundancy),
-        max_segment_size=satellite.settings.max_segment_size,
-        max_inline_size=satellite.settings.max_inline_size,
-        max_metadata_size=verify.MAX_METADATA,
-        max_keys_per_request=verify.MAX_KEYS_PER_CALL,
-    )
 
 
 def create(
@@ -82,17 +63,8 @@ def list_(
     return pb.BucketListResponse(items=seen, more=more)
 
 
-def revoke(
-    satellite: Satellite, _caller: Caller, request: pb.ApiKeyRevokeRequest
-) -> pb.ApiKeyRevokeResponse:
-    """RevokeApiKey: a key may revoke itself and what was attenuated from it."""
-    revoke_tail(
-        satellite.database, satellite.gatekeeper.tail(request.header.api_key, request.api_key)
-    )
-    satellite.gatekeeper.forget()
-    return pb.ApiKeyRevokeResponse()
-
-
 def _require_sight(caller: Caller, name: str) -> None:
+    # The same answer whether there is such a bucket or not: a key learns nothing of what it may
+    # not reach.
     if not caller.sees_bucket(name):
         caller.require_bucket(Action.LIST, name)

@@ -32,7 +32,7 @@ BeginRequest = pb.ObjectBeginCopyRequest | pb.ObjectBeginMoveRequest
 FinishRequest = pb.ObjectFinishCopyRequest | pb.ObjectFinishMoveRequest
 
 
-def begin(
+def begin_copy_object(
     satellite: Satellite, caller: Caller, request: pb.ObjectBeginCopyRequest
 ) -> pb.ObjectBeginCopyResponse:
     """BeginCopyObject: writes nothing; the operation id binds everything."""
@@ -43,7 +43,7 @@ def begin(
     return pb.ObjectBeginCopyResponse(**_answer(satellite, token, page))
 
 
-def begin_move(
+def begin_move_object(
     satellite: Satellite, caller: Caller, request: pb.ObjectBeginMoveRequest
 ) -> pb.ObjectBeginMoveResponse:
     """BeginMoveObject."""
@@ -53,16 +53,11 @@ def begin_move(
     return pb.ObjectBeginMoveResponse(**_answer(satellite, token, page))
 
 
-def finish(
+def finish_copy_object(
     satellite: Satellite, caller: Caller, request: pb.ObjectFinishCopyRequest
 ) -> pb.ObjectFinishCopyResponse:
     """FinishCopyObject: one transaction, authorised again for source and destination."""
-    token = _open(satellite, caller, request.operation_id, COPY)
-    _same_target(token, request)
-    _same_stream(token, request)
-    if request.override_metadata != token.override_metadata:
-        raise InvalidInput("override_metadata differs from what the operation began with")
-    _authorise(caller, token)
+    token = _open_to_finish(satellite, caller, request, COPY)
     keys = PackedKeys.of(messages.to_segment_keys(request.new_segment_keys))
     if request.partial:
         stored = store_keys(satellite.database, _operation(token), keys)
@@ -89,14 +84,11 @@ def finish(
     return pb.ObjectFinishCopyResponse(object=messages.object_(committed.object))
 
 
-def finish_move_call(
+def finish_move_object(
     satellite: Satellite, caller: Caller, request: pb.ObjectFinishMoveRequest
 ) -> pb.ObjectFinishMoveResponse:
     """FinishMoveObject."""
-    token = _open(satellite, caller, request.operation_id, MOVE)
-    _same_target(token, request)
-    _same_stream(token, request)
-    _authorise(caller, token)
+    token = _open_to_finish(satellite, caller, request, MOVE)
     keys = PackedKeys.of(messages.to_segment_keys(request.new_segment_keys))
     if request.partial:
         stored = store_keys(satellite.database, _operation(token), keys)
@@ -117,7 +109,7 @@ def finish_move_call(
     return pb.ObjectFinishMoveResponse(object=messages.object_(committed.object))
 
 
-def operation(
+def get_operation(
     satellite: Satellite, caller: Caller, request: pb.OperationGetRequest
 ) -> pb.OperationGetResponse:
     """GetOperation."""
@@ -153,9 +145,8 @@ def _token(
     same = (token.bucket, token.key) == (request.bucket, request.encrypted_object_key)
     if not same:
         raise InvalidInput("the operation id belongs to another source")
-    _same_target(token, request)
-    if getattr(request, "override_metadata", False) != token.override_metadata:
-        raise InvalidInput("override_metadata differs from what the operation began with")
+    _require_same_target(token, request)
+    _require_same_override(token, request)
     return token
 
 
@@ -173,7 +164,22 @@ def _open(
     return token
 
 
-def _same_target(token: tokens.OperationToken, request: BeginRequest | FinishRequest) -> None:
+def _open_to_finish(
+    satellite: Satellite, caller: Caller, request: FinishRequest, kind: tokens.OperationToken.Kind
+) -> tokens.OperationToken:
+    """The operation, if the request is what it began as; rights may have changed since."""
+    token = _open(satellite, caller, request.operation_id, kind)
+    _require_same_target(token, request)
+    if request.stream_id and request.stream_id != token.stream_id:
+        raise InvalidInput("the operation id belongs to another stream")
+    _require_same_override(token, request)
+    _authorise(caller, token)
+    return token
+
+
+def _require_same_target(
+    token: tokens.OperationToken, request: BeginRequest | FinishRequest
+) -> None:
     if not request.new_bucket:
         raise InvalidInput("new bucket is missing")
     if not request.new_encrypted_object_key:
@@ -183,9 +189,12 @@ def _same_target(token: tokens.OperationToken, request: BeginRequest | FinishReq
         raise InvalidInput("the operation id belongs to another destination")
 
 
-def _same_stream(token: tokens.OperationToken, request: FinishRequest) -> None:
-    if request.stream_id and request.stream_id != token.stream_id:
-        raise InvalidInput("the operation id belongs to another stream")
+def _require_same_override(
+    token: tokens.OperationToken, request: BeginRequest | FinishRequest
+) -> None:
+    # The messages of a move have no such field.
+    if getattr(request, "override_metadata", False) != token.override_metadata:
+        raise InvalidInput("override_metadata differs from what the operation began with")
 
 
 def _authorise(caller: Caller, token: tokens.OperationToken) -> None:
