@@ -16,7 +16,7 @@ from calque.errors import TimedOut, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.maintenance.fsck import check_store
 from calque.store.maintenance.sweep import sweep_store
-from calque.store.nodes import delete, liveness, node, upload
+from calque.store.nodes import liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.upload import Patience
@@ -34,7 +34,7 @@ BRISK = replace(SMALL, upload_patience=Patience(least=0.05, share=0, silence=1),
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small requests are given up sooner, too."""
-    for module in (liveness, node, delete, upload):
+    for module in (liveness, node, upload):
         monkeypatch.setattr(module, "ANSWER_WITHIN", 1.0)
 
 

@@ -35,14 +35,14 @@ def identify_nodes(nodes: Iterable[Node], database: Database) -> bool:
 
 def _has_identity(node: Node) -> bool:
     try:
-        return node.identity.read() == node.id
+        return node.ask(node.identity.read) == node.id
     except CalqueError:
         return False
 
 
 def _holds_pieces(node: Node) -> bool:
     try:
-        return any(piece_of_path(entry.path) for entry in node.root.list(PIECES))
+        return node.ask(lambda: any(piece_of_path(each.path) for each in node.root.list(PIECES)))
     except CalqueError:
         return False
 
@@ -53,10 +53,12 @@ def _nodes_with_pieces(database: Database) -> set[bytes]:
 
 def _write_identity(node: Node, lost: bool) -> bool:
     if lost:
-        _log.warning("node %s has no pieces although it should: is it mounted?", node.name)
+        _log.warning(
+            "node %s shows no pieces although it should: is it mounted, does it answer?", node.name
+        )
         return False
     try:
-        node.identity.write()
+        node.ask(node.identity.write)
     except CalqueError as error:
         _log.warning("node %s cannot be used: %s", node.name, error)
         return False

@@ -213,7 +213,7 @@ def _make_store(
     try:
         # Before anything is written: a root of another store is left as it is.
         for node in store.nodes.direct():
-            node.identity.refuse_foreign()
+            node.ask(node.identity.refuse_foreign)
         project = store.endpoint.admin.create_project(f"default-{secrets.token_hex(4)}")
         api_key = store.endpoint.admin.create_api_key(project.id)
         access = Access.make(

@@ -96,7 +96,7 @@ def _copy_to(store: EmbeddedStore, place: Path, description: Description) -> Sto
         for each in description.nodes
     }
     for node in roots.values():
-        node.identity.write()
+        node.ask(node.identity.write)
     target = Database.open(description.database_in(place))
     try:
         # Held before the rows are read: a piece that is freed in between would be missing.

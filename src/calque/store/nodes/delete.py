@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from functools import partial
 
 from calque.errors import CalqueError, Unsupported
-from calque.store.nodes.liveness import ANSWER_WITHIN
 from calque.store.nodes.node import Node, NodeDirectory
 from calque.store.nodes.pieces import piece_id
 
@@ -42,7 +41,7 @@ class PieceDeletion:
             if not isinstance(node, Node):
                 raise Unsupported(f"nothing can be deleted on node {node.name} from here")
             piece = piece_id(root_piece_id, node_id, number)
-            node.liveness.run_within(ANSWER_WITHIN, partial(node.delete, piece))
+            node.ask(partial(node.delete, piece))
         except CalqueError as error:
             _log.warning("pieces on node %s wait: %s", node_id.hex()[:12], error)
             self._silent.add(node_id)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.store.nodes.identity import Identity
 from calque.store.nodes.liveness import ANSWER_WITHIN, Liveness
 from calque.store.nodes.pieces import PIECES, expiry_path, piece_of_path, piece_path
+
+T = TypeVar("T")
 
 NODE_ID_SIZE = 32
 
@@ -131,9 +133,16 @@ class Node:
         except CalqueError as error:
             _log.warning("node %s keeps piece %s: %s", self.name, piece.hex(), error)
 
+    def ask(self, request: Callable[[], T]) -> T:
+        """What a small request gives; TimedOut when the root does not answer it in time.
+
+        A stalled server would otherwise cost its own timeout, once for each try: minutes.
+        """
+        return self.liveness.run_within(ANSWER_WITHIN, request)
+
     def require_answer(self) -> None:
         """Unavailable unless the root answers in time, and is this node's."""
-        self.liveness.run_within(ANSWER_WITHIN, self.identity.require)
+        self.ask(self.identity.require)
 
     def pieces(self) -> Iterator[StoredPiece]:
         """Every piece on the node, in the order of piece ids; other files are passed over."""
