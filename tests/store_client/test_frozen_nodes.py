@@ -22,6 +22,7 @@ from calque.store.nodes.node import Node
 from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.relay import node_streams, server
 from calque.store.serve import serve_store
 from tests.store_client.conftest import ONE
 from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
@@ -156,4 +157,25 @@ def test_frozen_nodes_behind_a_relay(tmp_path: Path) -> None:
         ):
             project.upload(BUCKET, "k", content)
     assert world.keys() == []
+    world.close()
+
+
+@pytest.mark.parametrize("verbs", [(), ("read",), ("write_commit",)])
+def test_frozen_nodes_keep_no_thread_of_the_relay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verbs: tuple[str, ...]
+) -> None:
+    """Client after client leaves two requests on frozen nodes; the relay still has its threads."""
+    monkeypatch.setattr(server, "STREAMS", 6)
+    monkeypatch.setattr(node_streams, "SILENCE", 0.2)
+    slower = Patience(least=0.05, share=0, silence=5)
+    settings = replace(BRISK, upload_patience=slower, download_silence=5)
+    world, content = World.make(tmp_path / "s", TWO_OF_SIX), os.urandom(SEGMENT)
+    grant = world.store.grant()
+    world.project.upload(BUCKET, "before", content)
+    with frozen(world, 0, 5, verbs=verbs), serve_store(world.store) as served:
+        for number in range(5):
+            with open_project(served.address, access=grant, settings=settings) as project:
+                project.upload(BUCKET, f"k{number}", content)
+                assert project.download(BUCKET, "before").read() == content
+                assert project.download(BUCKET, f"k{number}").read() == content
     world.close()

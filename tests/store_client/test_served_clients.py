@@ -121,7 +121,7 @@ def test_a_failed_sweep_is_not_the_last(
     """Whatever goes wrong in one sweep, the next one comes."""
     sweeps = threading.Semaphore(0)
 
-    def failing(*_: object) -> None:
+    def failing(*_: object, **__: object) -> None:
         sweeps.release()
         raise ZeroDivisionError
 

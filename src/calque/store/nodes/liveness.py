@@ -46,7 +46,7 @@ class Liveness:
     def run_within(self, seconds: float, work: Callable[[], T]) -> T:
         """What ``work`` gives; TimedOut when it takes longer, and it is left behind."""
         self.require()
-        request = _Request(work)
+        request = Request(work)
         request.start()
         request.join(seconds)
         if request.is_alive():
@@ -57,7 +57,9 @@ class Liveness:
         return request.answer  # type: ignore[return-value]  # it has one, without an error
 
 
-class _Request(threading.Thread):
+class Request(threading.Thread):
+    """Work that may never end, with its answer or its error once it has."""
+
     def __init__(self, work: Callable[[], object]) -> None:
         super().__init__(name="node-request", daemon=True)
         self._work = work

@@ -23,6 +23,7 @@ from calque.store.metainfo.pb.tokens_pb2 import PieceToken
 from calque.store.metainfo.status import abort_with
 from calque.store.metainfo.timestamps import moment_of
 from calque.store.nodes.node import Node
+from calque.store.relay.node_streams import read_piece, write_piece
 
 SERVICE = "calque.pieces.Pieces"
 KEY, TOKEN = "calque-key-bin", "calque-token-bin"
@@ -32,7 +33,7 @@ _DIGITS = 19
 """Of any size that a file can have."""
 
 STREAMS = 64
-"""Pieces on their way at once; whoever comes then waits for one that ends."""
+"""Pieces on their way at once; whoever comes then waits for one that ends, or is given up."""
 
 Admit = Callable[[bytes, bytes, PieceToken.Action], PieceToken]
 """The token for an API key, the signed bytes and an action; an error when it does not hold."""
@@ -64,9 +65,10 @@ class PieceRelay:
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
             _, token = self._admit_call(context, PieceToken.PUT)
-            # A token can be used twice: the second time must not change what others rely on.
-            self._node(token).write(
-                token.piece_id, _limit_size(chunks, token.size), _expiry(token), replace=False
+            # Never over a piece that is there: a token can be used twice, and the second time must
+            # not change what others rely on.
+            write_piece(
+                self._node(token), token.piece_id, _limit_size(chunks, token.size), _expiry(token)
             )
         except CalqueError as error:
             abort_with(context, error)
@@ -78,7 +80,7 @@ class PieceRelay:
             offset, length = _number(metadata, OFFSET), _number(metadata, LENGTH)
             if offset + length > token.size:
                 raise InvalidInput(f"bytes up to {offset + length} of a piece of {token.size}")
-            yield from self._node(token).read(token.piece_id, offset, length)
+            yield from read_piece(self._node(token), token.piece_id, offset, length)
         except CalqueError as error:
             abort_with(context, error)
 
