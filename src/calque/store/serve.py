@@ -44,7 +44,9 @@ def serve_store(
 
     What expires or is abandoned is swept now and then. With ``tls`` it speaks TLS alone.
     """
-    relay = PieceRelay(store.nodes.direct(), store.endpoint.admit_piece)
+    relay = PieceRelay(
+        store.nodes.direct(), store.endpoint.admit_piece, store.endpoint.open_pieces.put_piece
+    )
     credentials = None if tls is None else tls.credentials()
     server = serve_metainfo(
         store.endpoint, listen, more=(relay.handler(),), credentials=credentials

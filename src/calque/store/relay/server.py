@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -38,13 +39,17 @@ STREAMS = 64
 Admit = Callable[[bytes, bytes, PieceToken.Action], PieceToken]
 """The token for an API key, the signed bytes and an action; an error when it does not hold."""
 
+PutPiece = Callable[[PieceToken], AbstractContextManager[Callable[[int], None]]]
+"""Counts a piece while it is put, chunk by chunk; an error when there is no room for it."""
+
 
 class PieceRelay:
     """The handlers of the relay, to be added to a gRPC server."""
 
-    def __init__(self, nodes: Iterable[Node], admit: Admit) -> None:
+    def __init__(self, nodes: Iterable[Node], admit: Admit, put_piece: PutPiece) -> None:
         self._nodes = {node.id: node for node in nodes}
         self._admit = admit
+        self._put_piece = put_piece
 
     def handler(self) -> grpc.GenericRpcHandler[bytes, bytes]:
         """What a gRPC server needs to serve the relay.
@@ -65,11 +70,11 @@ class PieceRelay:
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
             _, token = self._admit_call(context, PieceToken.PUT)
-            # Never over a piece that is there: a token can be used twice, and the second time must
-            # not change what others rely on.
-            write_piece(
-                self._node(token), token.piece_id, _limit_size(chunks, token.size), _expiry(token)
-            )
+            within = _limit_size(chunks, token.size)
+            with self._put_piece(token) as count:
+                write_piece(
+                    self._node(token), token.piece_id, _count_chunks(within, count), _expiry(token)
+                )
         except CalqueError as error:
             abort_with(context, error)
         return b""
@@ -102,6 +107,12 @@ def _limit_size(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
         size -= len(chunk)
         if size < 0:
             raise ResourceExhausted("the piece has more bytes than its token allows")
+        yield chunk
+
+
+def _count_chunks(chunks: Iterable[bytes], count: Callable[[int], None]) -> Iterator[bytes]:
+    for chunk in chunks:
+        count(len(chunk))
         yield chunk
 
 

@@ -11,8 +11,8 @@ What holds:
 3. Pieces are deleted after the transaction that freed them, by ``freed_pieces``, from a queue that
    the same transaction filled.
 
-Beside them: ``satellite`` (what the calls share), ``piece_tokens``, ``rate_limit``, ``admin``,
-``metrics``, ``settings``.
+Beside them: ``satellite`` (what the calls share), ``piece_tokens``, ``open_pieces``,
+``rate_limit``, ``admin``, ``metrics``, ``settings``.
 """
 
 from calque.store.satellite.endpoint import Endpoint

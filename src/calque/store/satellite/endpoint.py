@@ -19,6 +19,7 @@ from calque.store.satellite.admin import Admin
 from calque.store.satellite.calls import accounts, buckets, copies, objects, segments
 from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
 from calque.store.satellite.metrics import Metrics
+from calque.store.satellite.open_pieces import OpenPieces
 from calque.store.satellite.piece_tokens import open_token
 from calque.store.satellite.rate_limit import RateLimit
 from calque.store.satellite.satellite import Satellite
@@ -124,6 +125,11 @@ class Endpoint(Metainfo):
         """What a token of :mod:`piece_tokens` allows; PermissionDenied unless it is the key's."""
         caller = self._satellite.gatekeeper.admit(api_key)
         return open_token(self._satellite, caller, token, action)
+
+    @property
+    def open_pieces(self) -> OpenPieces:
+        """What the relay puts is counted here until it is committed."""
+        return self._satellite.open_pieces
 
     def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never) -> int:
         """Delete pieces that are queued, of at most ``most`` segments; how many are gone.

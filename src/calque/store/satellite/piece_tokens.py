@@ -9,11 +9,11 @@ than a segment may have.
 from __future__ import annotations
 
 from calque.errors import PermissionDenied
-from calque.store.metabase.accounts.projects import get_project
 from calque.store.metabase.model.records import Encryption, Redundancy
 from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.nodes.pieces import piece_id
 from calque.store.satellite.caller import Caller
+from calque.store.satellite.open_pieces import ROOM
 from calque.store.satellite.satellite import Satellite
 
 LIFETIME_US = 24 * 3600 * 1_000_000
@@ -27,12 +27,14 @@ TAG_SIZE = 16
 
 def sign_put_token(
     satellite: Satellite, caller: Caller, root_piece_id: bytes, number: int, node_id: bytes,
-    size: int, expires_at: int,
+    size: int, expires_at: int, most_open: int,
 ) -> bytes:  # fmt: skip
     """Leave to put one piece, of at most ``size`` bytes."""
     token = _token(satellite, caller, root_piece_id, number, node_id, size)
     token.action = tokens.PieceToken.PUT
     token.expires_at = expires_at
+    token.project_id = caller.project_id
+    token.most_open = most_open
     return satellite.signer.sign(token)
 
 
@@ -62,13 +64,23 @@ def open_token(
     return token
 
 
-def max_encrypted_size(satellite: Satellite, upload: tokens.UploadToken) -> int:
+def max_encrypted_size(satellite: Satellite, upload: tokens.UploadToken, limit: int | None) -> int:
     """Bytes that a segment of this upload may have: by the cipher, and by the project's limit."""
     cipher_block = Encryption.decode(upload.encryption).block_size
     blocks = -(-satellite.settings.max_segment_size // max(cipher_block - TAG_SIZE, 1))
     most = satellite.settings.max_segment_size + TAG_SIZE * blocks
-    limit = get_project(satellite.database, upload.project_id).limit_bytes
     return most if limit is None else min(most, limit)
+
+
+def max_open_size(limit: int | None, max_encrypted: int, scheme: Redundancy) -> int:
+    """Bytes on nodes that the uncommitted pieces of a project may have; 0 when it has no limit.
+
+    Its quota once more, and one segment.
+    """
+    if limit is None:
+        return 0
+    pieces = max_piece_size(limit, scheme) + max_piece_size(max_encrypted, scheme)
+    return pieces * scheme.total + ROOM
 
 
 def max_piece_size(encrypted_size: int, scheme: Redundancy) -> int:

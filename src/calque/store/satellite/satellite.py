@@ -16,6 +16,7 @@ from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.satellite.caller import Caller, Gatekeeper
 from calque.store.satellite.freed_pieces import DeletePieces, FreedPieces
 from calque.store.satellite.metrics import Metrics
+from calque.store.satellite.open_pieces import OpenPieces
 from calque.store.satellite.settings import SatelliteSettings
 from calque.store.satellite.signer import Signer
 
@@ -32,6 +33,7 @@ class Satellite:
         self.signer = Signer(keep_setting(database, "signing_secret", os.urandom(32)))
         self.gatekeeper = Gatekeeper(database)
         self.metrics = Metrics()
+        self.open_pieces = OpenPieces(database.clock)
         self.freed_pieces = FreedPieces(database, self.nodes, delete_pieces)
 
     def free(self, freed: Sequence[FreedSegment]) -> None:

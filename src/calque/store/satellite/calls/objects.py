@@ -93,6 +93,7 @@ def commit(
         may_overwrite=caller.may(Action.DELETE, upload.bucket, upload.key),
     )
     committed = commit_object(satellite.database, asked)
+    satellite.open_pieces.close_upload(upload.project_id, upload.stream_id)
     satellite.free(committed.freed)
     return pb.ObjectCommitResponse(object=messages.object_(committed.object))
 
@@ -105,6 +106,7 @@ def abort(
     caller.require_any((Action.WRITE, Action.DELETE), upload.bucket, upload.key)
     asked = AbortObject(caller.location(upload.bucket, upload.key), upload.stream_id)
     satellite.free(abort_object(satellite.database, asked).freed)
+    satellite.open_pieces.close_upload(upload.project_id, upload.stream_id)
     return pb.ObjectAbortResponse()
 
 

@@ -11,17 +11,20 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
+from calque.store.metabase.accounts.projects import get_project
 from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, Position, Redundancy
 from calque.store.metabase.objects import list_segments as listing
 from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.nodes.pieces import piece_id
 from calque.store.satellite.caller import Caller
 from calque.store.satellite.calls import messages
 from calque.store.satellite.piece_tokens import (
     LIFETIME_US,
     max_encrypted_size,
+    max_open_size,
     max_piece_size,
     sign_get_token,
     sign_put_token,
@@ -42,7 +45,9 @@ def begin(
     scheme = satellite.settings.redundancy
     chosen = satellite.choose_nodes(upload.placement, scheme)
     root_piece_id = os.urandom(ROOT_PIECE_ID_SIZE)
-    most = max_encrypted_size(satellite, upload)
+    limit = get_project(satellite.database, upload.project_id).limit_bytes
+    most = max_encrypted_size(satellite, upload, limit)
+    open_size = max_open_size(limit, most, scheme)
     size = max_piece_size(most, scheme)
     token = tokens.SegmentToken(
         upload=upload,
@@ -62,7 +67,14 @@ def begin(
                 number=number,
                 node=messages.node(node),
                 token=sign_put_token(
-                    satellite, caller, root_piece_id, number, node.node_id, size, upload.expires_at
+                    satellite,
+                    caller,
+                    root_piece_id,
+                    number,
+                    node.node_id,
+                    size,
+                    upload.expires_at,
+                    open_size,
                 ),
             )
             for number, node in enumerate(chosen)
@@ -104,6 +116,13 @@ def commit(
         ),
     )
     satellite.free(commit_segment(satellite.database, asked))
+    root = token.root_piece_id
+    satellite.open_pieces.commit_segment(
+        upload.project_id,
+        upload.stream_id,
+        (piece_id(root, each.node_id, each.number) for each in request.pieces),
+        (piece_id(root, node_id, number) for number, node_id in enumerate(token.node_ids)),
+    )
     return pb.SegmentCommitResponse()
 
 
