@@ -14,7 +14,8 @@ from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.fsck import fsck
 from calque.store.metabase.model.records import DeletedPieces, Redundancy
 from calque.store.metabase.model.schema import metadata
-from calque.store.metainfo import Endpoint, MetainfoClient, SatelliteSettings, serve_metainfo
+from calque.store.metainfo import MetainfoClient
+from calque.store.satellite import Endpoint, SatelliteSettings, serve_metainfo
 from tests.servers.postgres import PostgresServer, running_postgres
 from tests.store.uplinkish import Client
 from tests.store.world import Clock, World

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.errors import InvalidInput, PermissionDenied, RateLimited
-from calque.store.metainfo import Action, AllowedPath, ApiKey, Endpoint, SatelliteSettings
+from calque.store.metainfo import Action, AllowedPath, ApiKey
 from calque.store.metainfo.api_key import MAX_CAVEATS, Restriction
-from calque.store.metainfo.limits import RateLimit
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.satellite import Endpoint, SatelliteSettings
+from calque.store.satellite.rate_limit import RateLimit
 from tests.store.conftest import SatelliteUnderTest
 from tests.store.uplinkish import Client
 from tests.store.world import HOUR_US, Clock

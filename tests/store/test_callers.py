@@ -16,8 +16,9 @@ from calque.store.metabase.engine.callers import calling, require_caller
 from calque.store.metabase.engine.locks import lock_keys
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
-from calque.store.metainfo import Metainfo, MetainfoClient, serve_metainfo
+from calque.store.metainfo import Metainfo, MetainfoClient
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.satellite import serve_metainfo
 from tests.servers.cutting import CuttingProxy
 from tests.store.conftest import SatelliteUnderTest
 from tests.store.uplinkish import Client

@@ -19,19 +19,13 @@ from calque.errors import (
     Unavailable,
     Unsupported,
 )
-from calque.store.metainfo import (
-    CALLS,
-    AllowedPath,
-    Endpoint,
-    Metainfo,
-    MetainfoClient,
-    serve_metainfo,
-)
-from calque.store.metainfo.endpoint.endpoint import HANDLERS
+from calque.store.metainfo import CALLS, AllowedPath, Metainfo, MetainfoClient
 from calque.store.metainfo.pb import generate
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.service import SERVICE
 from calque.store.metainfo.status import KIND_OF, STATUS_OF, status_of
+from calque.store.satellite import Endpoint, serve_metainfo
+from calque.store.satellite.endpoint import HANDLERS
 from tests.store.conftest import SatelliteUnderTest
 from tests.store.uplinkish import Client
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from calque.errors import AlreadyExists, FailedPrecondition, InvalidInput, NotFound
-from calque.store.backup import copy_store
 from calque.store.embedded import EmbeddedStore
-from calque.store.fsck import check_store
+from calque.store.maintenance.backup import copy_store
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.objects import hold_pieces as holds
 from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.open_project import open_project
-from calque.store.sweep import sweep_store
 from tests.servers.postgres import PostgresServer
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
@@ -91,7 +91,9 @@ def test_a_backup_under_writes_is_whole(
         assert found[BUCKET, key] == content
     assert all(data[:1] == key[:1].encode() for (_, key), data in found.items() if key[1] == "/")
     # The store itself goes on, and what was held back is deleted.
-    while world.store.endpoint.waiting_pieces():  # an answer about holds is believed for a second
+    while (
+        world.store.endpoint.list_waiting_pieces()
+    ):  # an answer about holds is believed for a second
         sweep_store(world.store)
 
 

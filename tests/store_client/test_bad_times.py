@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, text, update
 
 from calque.errors import InvalidInput, Unavailable
 from calque.operator.layers.chain import Call
-from calque.store.fsck import check_store
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.model.schema import freed_segments, objects, segments
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import expiry_path, piece_path
-from calque.store.sweep import sweep_store
 from tests.store_client.world import BUCKET, SEGMENT, World
 
 END = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
@@ -138,3 +138,48 @@ def test_a_damaged_row_of_the_queue_stops_no_other(plain_world: World) -> None:
     with database.engine.begin() as connection:
         assert len(connection.execute(freed_segments.select()).fetchall()) == len(bad)
         connection.execute(freed_segments.delete())
+
+
+def test_a_damaged_row_of_an_object_stops_no_other(
+    plain_world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named and left, in every sweep, and the expired objects before and after it go."""
+    world = plain_world
+    database = world.store.endpoint.database
+    for key in ("a", "b", "c"):
+        expiring(world, key)
+    with database.engine.begin() as connection:
+        streams = connection.execute(select(objects.c.stream_id)).scalars().all()
+        row = update(objects).where(objects.c.stream_id == streams[1])
+        size = connection.execute(select(objects.c.total_encrypted_size)).scalars().all()[1]
+        connection.execute(row.values(total_encrypted_size=text("'damaged'")))
+    world.clock.ahead += timedelta(hours=5)
+    assert sweep_store(world.store).expired_objects == 2
+    assert "cannot be deleted" in caplog.text
+    assert sweep_store(world.store).expired_objects == 0
+    with database.engine.begin() as connection:
+        connection.execute(row.values(total_encrypted_size=size))
+    assert sweep_store(world.store).expired_objects == 1
+
+
+def test_a_damaged_row_of_an_upload_stops_no_other(
+    plain_world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Uploads that nobody goes on with, one of them with a segment that cannot be let go."""
+    world = plain_world
+    database = world.store.endpoint.database
+    for key in ("a", "b", "c"):
+        world.project.begin_multipart(BUCKET, key).upload_part(1, os.urandom(SEGMENT))
+    with database.engine.begin() as connection:
+        roots = connection.execute(select(segments.c.root_piece_id)).scalars().all()
+        # Its place in the queue of pieces to delete is taken, by a row that cannot be read.
+        connection.execute(
+            insert(freed_segments).values(root_piece_id=roots[1], alias_pieces=b"", freed_at=0)
+        )
+    world.clock.ahead += timedelta(days=3)
+    assert sweep_store(world.store).abandoned_uploads == 2
+    assert "cannot be deleted" in caplog.text
+    with database.engine.begin() as connection:
+        connection.execute(freed_segments.delete())
+    assert sweep_store(world.store).abandoned_uploads == 1
+    assert world.piece_count() == 0

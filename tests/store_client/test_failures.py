@@ -18,7 +18,7 @@ import pytest
 from calque.errors import IntegrityError, InvalidInput, NotFound, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.fsck import check_store
+from calque.store.maintenance.fsck import check_store
 from calque.store.nodes.erasure import Coder, Redundancy, share_hash
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_path
@@ -67,13 +67,13 @@ def test_one_node_down(spread: World, size: int) -> None:
             assert spread.project.download(bucket, key, offset=500).read() == content[500:]
         spread.project.delete_object(BUCKET, "before")
         spread.project.delete_object(OTHER, "copy")
-        waiting = spread.store.endpoint.waiting_pieces()
+        waiting = spread.store.endpoint.list_waiting_pieces()
         assert len(waiting) == size // SEGMENT
         assert {node for each in waiting for _, node, _ in each.pieces} == {
             spread.store.nodes.direct()[1].id
         }
     assert spread.store.endpoint.free_waiting() == size // SEGMENT
-    assert spread.store.endpoint.waiting_pieces() == []
+    assert spread.store.endpoint.list_waiting_pieces() == []
     assert spread.project.download(BUCKET, "during").read() == content
 
 

@@ -15,10 +15,10 @@ import pytest
 from calque.errors import Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.fsck import check_store
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes.node import Node
 from calque.store.open_project import open_project
-from calque.store.sweep import sweep_store
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
 
@@ -113,7 +113,7 @@ def test_a_kill_leaves_no_orphan(folder: Path, verb: str, when: int) -> None:
     store = EmbeddedStore.open(folder)
     try:
         assert pieces_in(folder) == 0
-        assert store.endpoint.waiting_pieces() == []
+        assert store.endpoint.list_waiting_pieces() == []
         assert check_store(store, young=True) == []
     finally:
         store.close()
@@ -124,7 +124,7 @@ def test_a_replaced_part_is_queued_too(folder: Path) -> None:
     killed(folder, "part", 0)
     store = EmbeddedStore.open(folder)
     try:
-        assert store.endpoint.waiting_pieces() == []
+        assert store.endpoint.list_waiting_pieces() == []
         findings = check_store(store, young=True)
         # Segments on their way at the kill were never committed: those may be left.
         assert {finding.kind for finding in findings} <= {"orphaned piece"}
@@ -146,7 +146,7 @@ def test_a_kill_while_a_node_is_away(folder: Path) -> None:
         EmbeddedStore.open(folder).close()
     store = EmbeddedStore.open(folder)
     try:
-        assert [len(each.pieces) for each in store.endpoint.waiting_pieces()] == [1, 1, 1]
+        assert [len(each.pieces) for each in store.endpoint.list_waiting_pieces()] == [1, 1, 1]
         assert sweep_store(store).deleted_pieces == 0
         away.unlink()
         (folder / "elsewhere").rename(away)
@@ -170,9 +170,9 @@ def test_what_queues_and_what_does_not(world: World) -> None:
     world.project.copy_object(BUCKET, "k", OTHER, "second")
     world.project.delete_object(BUCKET, "copy")
     world.project.delete_object(BUCKET, "k")
-    assert world.store.endpoint.waiting_pieces() == []
+    assert world.store.endpoint.list_waiting_pieces() == []
     world.project.delete_object(OTHER, "second")
-    waiting = world.store.endpoint.waiting_pieces()
+    waiting = world.store.endpoint.list_waiting_pieces()
     directory._nodes.update(whole)
     assert sum(len(each.pieces) for each in waiting) == held == world.piece_count()
     assert world.store.endpoint.free_waiting(most=0) == 0

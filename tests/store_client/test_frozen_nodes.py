@@ -14,15 +14,16 @@ import pytest
 
 from calque.errors import TimedOut, Unavailable
 from calque.operator.layers.chain import Call
-from calque.store.fsck import check_store
-from calque.store.nodes import delete, node, pulse, upload
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
+from calque.store.nodes import liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.relay import node_streams, server
 from calque.store.serve import serve_store
-from calque.store.sweep import sweep_store
 from tests.store_client.conftest import ONE
 from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
 
@@ -34,7 +35,7 @@ BRISK = replace(SMALL, upload_patience=Patience(least=0.05, share=0, silence=1),
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small requests are given up sooner, too."""
-    for module in (pulse, node, delete, upload):
+    for module in (liveness, node, upload):
         monkeypatch.setattr(module, "ANSWER_WITHIN", 1.0)
 
 
@@ -100,9 +101,9 @@ def test_two_frozen_nodes_within_the_margin_are_passed_over(
         sweep_store(world.store)
         kinds = {each.kind for each in check_store(world.store, young=True)}
         assert kinds == {"node that does not answer"}
-        assert world.store.endpoint.waiting_pieces()
+        assert world.store.endpoint.list_waiting_pieces()
     sweep_store(world.store)
-    assert not world.store.endpoint.waiting_pieces()
+    assert not world.store.endpoint.list_waiting_pieces()
 
 
 def test_a_download_without_enough_nodes_ends(make_world: Callable[..., World]) -> None:
@@ -125,7 +126,7 @@ def test_the_only_node_is_frozen(make_world: Callable[..., World]) -> None:
         brisk_project(world).download(BUCKET, "k").read()
     with frozen(world, 0):
         assert world.project.delete_object(BUCKET, "k")
-        assert world.store.endpoint.waiting_pieces()
+        assert world.store.endpoint.list_waiting_pieces()
     sweep_store(world.store)
     assert world.piece_count() == 0
 
@@ -156,4 +157,25 @@ def test_frozen_nodes_behind_a_relay(tmp_path: Path) -> None:
         ):
             project.upload(BUCKET, "k", content)
     assert world.keys() == []
+    world.close()
+
+
+@pytest.mark.parametrize("verbs", [(), ("read",), ("write_commit",)])
+def test_frozen_nodes_keep_no_thread_of_the_relay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verbs: tuple[str, ...]
+) -> None:
+    """Client after client leaves two requests on frozen nodes; the relay still has its threads."""
+    monkeypatch.setattr(server, "STREAMS", 6)
+    monkeypatch.setattr(node_streams, "SILENCE", 0.2)
+    slower = Patience(least=0.05, share=0, silence=5)
+    settings = replace(BRISK, upload_patience=slower, download_silence=5)
+    world, content = World.make(tmp_path / "s", TWO_OF_SIX), os.urandom(SEGMENT)
+    grant = world.store.grant()
+    world.project.upload(BUCKET, "before", content)
+    with frozen(world, 0, 5, verbs=verbs), serve_store(world.store) as served:
+        for number in range(5):
+            with open_project(served.address, access=grant, settings=settings) as project:
+                project.upload(BUCKET, f"k{number}", content)
+                assert project.download(BUCKET, "before").read() == content
+                assert project.download(BUCKET, f"k{number}").read() == content
     world.close()

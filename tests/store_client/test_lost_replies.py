@@ -10,9 +10,10 @@ import pytest
 from google.protobuf.message import Message
 
 from calque.errors import ConditionNotMatch, NotFound, Unavailable
-from calque.store.metainfo import Metainfo, MetainfoClient, serve_metainfo
+from calque.store.metainfo import Metainfo, MetainfoClient
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.project import Project
+from calque.store.satellite import serve_metainfo
 from calque.store.uplink.session import Session
 from tests.servers.cutting import CuttingProxy
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
@@ -85,7 +86,7 @@ def test_a_lost_reply_to_commit(line: Line, times: int) -> None:
     assert line.satellite.calls.count("CommitObject") == times + 1
     assert line.world.project.stat(BUCKET, "k") == made
     assert line.world.project.download(BUCKET, "k").read() == content
-    assert line.world.store.endpoint.waiting_pieces() == []
+    assert line.world.store.endpoint.list_waiting_pieces() == []
 
 
 def test_every_call_of_an_upload(line: Line) -> None:

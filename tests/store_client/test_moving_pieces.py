@@ -16,7 +16,7 @@ from calque.store.metabase.model.records import Redundancy as StoredRedundancy
 from calque.store.metabase.model.schema import segments
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.pieces import piece_id, piece_path
-from calque.store.nodes.units import Stripes, sealed_units, shares_of
+from calque.store.nodes.units import Stripes, seal_units, shares_of
 from calque.store.uplink.session import UplinkSettings
 from calque.values import MIB
 from tests.store_client.conftest import ONE
@@ -57,9 +57,9 @@ def repair(world: World, *, truncate: bool = False) -> None:
             stored = StoredRedundancy.decode(scheme)
             coder = Coder(Redundancy(share_size=stored.share_size))
             before, after = (piece_id(root, node.id, number) for node in (old, new))
-            whole = Stripes.holding(coder, size, 0, size)
+            whole = Stripes.of_range(coder, size, 0, size)
             shares = shares_of(before, old.read(before, 0, coder.piece_size(size)), whole)
-            new.write(after, sealed_units(after, shares), None)
+            new.write(after, seal_units(after, shares), None)
             connection.execute(
                 update(segments)
                 .where(segments.c.root_piece_id == root, physical)

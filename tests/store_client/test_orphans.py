@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from calque.store.fsck import check_store
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import Orphans, sweep_store
 from calque.store.metabase.objects.hold_pieces import hold_pieces
-from calque.store.sweep import Orphans, sweep_store
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
 

@@ -25,9 +25,10 @@ from calque.store.metainfo import ApiKey
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import piece_id
-from calque.store.nodes.remote import RelayedNode
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.relay.client import RelayedNode
+from calque.store.satellite import piece_tokens
 from calque.store.serve import serve_store
 from calque.store.uplink.grant import AccessGrant
 from calque.values import MIB
@@ -288,3 +289,84 @@ def test_hostile_metadata_gets_an_answer(served: Served) -> None:
         )
     with pytest.raises(CalqueError):
         list(served.node(served.mine).read(b"", 0, 1))
+
+
+@pytest.fixture
+def bounded(served: Served, monkeypatch: pytest.MonkeyPatch) -> Served:
+    """The other project may hold 30,000 bytes, and has no room besides for what is open."""
+    monkeypatch.setattr(piece_tokens, "ROOM", 0)
+    project = served.store.endpoint.admin.find_project("other")
+    assert project is not None
+    served.store.endpoint.admin.set_limits(
+        project.project_id, limit_bytes=30_000, limit_segments=None
+    )
+    return served
+
+
+def put_until_refused(served: Served) -> int:
+    """Begin segments and put pieces of 10,000 bytes, none of which is committed."""
+    node = served.node(served.other)
+    for pieces in range(1_000):
+        begun = served.begin(served.other)
+        try:
+            node.write(b"", [bytes(10_000)], None, token=begun.pieces[0].token)
+        except ResourceExhausted:
+            return pieces
+    raise AssertionError("nobody stopped it")
+
+
+def test_open_pieces_are_bounded_in_sum(bounded: Served) -> None:
+    """A project puts its quota once more and a segment, then no more; other projects go on."""
+    pieces = put_until_refused(bounded)
+    assert 3 <= pieces <= 12
+    assert bounded.piece_count() == pieces
+    assert put_until_refused(bounded) == 0
+    bounded.node(bounded.mine).write(
+        b"", [bytes(10_000)], None, token=bounded.begin(bounded.mine).pieces[0].token
+    )
+    # After two days the sweep has taken them, and there is room again.
+    bounded.clock.ahead = timedelta(hours=49)
+    assert put_until_refused(bounded) == pieces
+
+
+def test_a_put_that_fails_is_not_counted(bounded: Served) -> None:
+    """Neither a piece that is there already, nor one with too many bytes."""
+    begun = bounded.begin(bounded.other)
+    node = bounded.node(bounded.other)
+    node.write(b"", [bytes(1_000)], None, token=begun.pieces[0].token)
+    for _ in range(100):
+        with pytest.raises(ConditionNotMatch):
+            node.write(b"", [bytes(10_000)], None, token=begun.pieces[0].token)
+        with pytest.raises(ResourceExhausted, match="than its token"):
+            node.write(b"", [bytes(100_000)], None, token=begun.pieces[1].token)
+    assert put_until_refused(bounded) >= 3
+
+
+def test_objects_are_replaced_at_a_full_quota(bounded: Served) -> None:
+    """Again and again, with as many bytes; uploads that are aborted give their room back."""
+    content = os.urandom(20_000)
+    settings = replace(SMALL, segment_size=20_000)
+    with open_project(bounded.address, access=bounded.other, settings=settings) as project:
+        for _ in range(8):
+            project.upload(BUCKET, "full", content)
+        for _ in range(8):
+            upload = project.begin_multipart(BUCKET, "part")
+            upload.upload_part(1, content)
+            upload.abort()
+        project.upload(BUCKET, "full", content)
+        assert project.download(BUCKET, "full").read() == content
+
+
+def test_pieces_of_slow_nodes_use_up_no_room(bounded: Served) -> None:
+    """What comes after its segment was committed without it is not counted with the open ones."""
+    with bounded.open(bounded.other) as project:
+        node = bounded.node(bounded.other)
+        for _ in range(5):
+            begun = bounded.begin(bounded.other)
+            for piece in begun.pieces[:2]:
+                node.write(b"", [bytes(1_000)], None, token=piece.token)
+            request = committing(project, begun, 1_000)
+            del request.pieces[2:]
+            project.session.metainfo.commit_segment(request)
+            node.write(b"", [bytes(10_000)], None, token=begun.pieces[2].token)
+    assert put_until_refused(bounded) >= 3

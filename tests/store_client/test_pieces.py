@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unavailable
 from calque.operator import Operator
 from calque.operator.layers.chain import Call
-from calque.store.nodes.delete import Deletion
+from calque.store.nodes.delete import PieceDeletion
 from calque.store.nodes.download import Source, download_stripes
 from calque.store.nodes.erasure import Coder, Redundancy
-from calque.store.nodes.expire import collect_expired
+from calque.store.nodes.expire import delete_expired_pieces
 from calque.store.nodes.node import Node, NodeDirectory
 from calque.store.nodes.pieces import piece_id, piece_of_path, piece_path
 from calque.store.nodes.units import Stripes
@@ -50,7 +50,7 @@ def sources(nodes: list[Node]) -> list[Source]:
 
 
 def download(nodes: list[Node], coder: Coder, size: int, patience: float = 0.25) -> bytes:
-    stripes = Stripes.holding(coder, size, 0, size)
+    stripes = Stripes.of_range(coder, size, 0, size)
     return b"".join(download_stripes(sources(nodes), stripes, ROOT_PIECE, patience=patience))
 
 
@@ -121,7 +121,7 @@ def test_any_run_of_stripes(
     upload_pieces(targets(nodes), FOUR_OF_SIX, ROOT_PIECE, [data])
     offset = draw.draw(st.integers(0, size - 1))
     length = draw.draw(st.integers(1, size - offset))
-    run = Stripes.holding(FOUR_OF_SIX, size, offset, length)
+    run = Stripes.of_range(FOUR_OF_SIX, size, offset, length)
     got = b"".join(download_stripes(sources(nodes), run, ROOT_PIECE))
     start = offset - run.offset
     assert got[start : start + length] == data[offset : offset + length]
@@ -286,11 +286,11 @@ def test_a_node_collects_what_has_expired(tmp_path: Path) -> None:
         ids, [None, now - timedelta(hours=5), now - timedelta(minutes=40), now], strict=True
     ):
         node.write(piece, [b"x"], expires)
-    assert collect_expired(node, now) == 1
+    assert delete_expired_pieces(node, now) == 1
     assert [stored.piece for stored in node.pieces()] == [ids[0], ids[2], ids[3]]
-    assert collect_expired(node, now + timedelta(hours=3)) == 2
+    assert delete_expired_pieces(node, now + timedelta(hours=3)) == 2
     assert [stored.piece for stored in node.pieces()] == [ids[0]]
-    assert collect_expired(node, now + timedelta(days=99)) == 0
+    assert delete_expired_pieces(node, now + timedelta(days=99)) == 0
 
 
 def test_a_silent_node_is_asked_once(tmp_path: Path) -> None:
@@ -305,12 +305,12 @@ def test_a_silent_node_is_asked_once(tmp_path: Path) -> None:
     roots = [bytes([n]) * 32 for n in range(3)]
     for root in roots:
         alive.write(piece_id(root, alive.id, 0), [b"x"], None)
-    deletion = Deletion(NodeDirectory([alive, away]))
+    deletion = PieceDeletion(NodeDirectory([alive, away]))
     placed = ((0, alive.id, "here"), (1, away.id, "there"))
-    assert [deletion.left_of(root, placed) for root in roots] == [placed[1:]] * 3
+    assert [deletion.delete_pieces(root, placed) for root in roots] == [placed[1:]] * 3
     assert asked == ["read"]  # of its identity
     assert list(alive.pieces()) == []
-    assert Deletion(NodeDirectory([alive])).left_of(roots[0], placed[:1]) == ()
+    assert PieceDeletion(NodeDirectory([alive])).delete_pieces(roots[0], placed[:1]) == ()
 
 
 def test_only_pieces_are_pieces(tmp_path: Path) -> None:

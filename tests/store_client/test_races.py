@@ -29,7 +29,7 @@ def test_the_same_part_from_several_threads(any_world: World) -> None:
         assert [each for each in results if isinstance(each, BaseException)] == []
         upload.commit()
         assert project.download(BUCKET, "k").read() in bodies
-    assert any_world.store.endpoint.waiting_pieces() == []
+    assert any_world.store.endpoint.list_waiting_pieces() == []
 
 
 def test_an_abort_that_races_a_commit(any_world: World) -> None:
@@ -47,4 +47,4 @@ def test_an_abort_that_races_a_commit(any_world: World) -> None:
                 project.stat(BUCKET, f"k{turn}")
         else:
             assert project.download(BUCKET, f"k{turn}").read() == body
-    assert any_world.store.endpoint.waiting_pieces() == []
+    assert any_world.store.endpoint.list_waiting_pieces() == []

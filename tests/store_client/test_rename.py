@@ -13,7 +13,7 @@ from calque.errors import ConditionNotMatch, IsSameFile, NotFound, PermissionDen
 from calque.operator import Operator
 from calque.operator.service import Renaming
 from calque.store.embedded import EmbeddedStore
-from calque.store.fsck import check_store
+from calque.store.maintenance.fsck import check_store
 from calque.store.open_project import open_project
 from calque.values import Metadata
 from tests.store_client.test_store_commands import calque

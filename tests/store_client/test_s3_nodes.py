@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,16 +14,20 @@ from typing import Any
 import boto3
 import pytest
 
-from calque.errors import IntegrityError, Unavailable
+from calque.errors import IntegrityError, TimedOut, Unavailable
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.fsck import check_store
+from calque.store.embedded.description import write_json
+from calque.store.embedded.store import STORE_FILE
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
+from calque.store.nodes import liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import EXPIRIES, PIECES
 from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
-from calque.store.sweep import sweep_store
+from tests.servers.proxy import Exchange, Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server, seaweedfs
 from tests.store_client.conftest import ONE, TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, Clock, World
@@ -134,7 +140,7 @@ def test_a_missing_node(make: Make, s3: Any, nodes: Buckets) -> None:
     findings = check_store(world.store, young=True)
     assert [each.kind for each in findings] == ["node that does not answer"]
     project.delete_object(BUCKET, "k")
-    assert len(world.store.endpoint.waiting_pieces()) == 2
+    assert len(world.store.endpoint.list_waiting_pieces()) == 2
     s3.create_bucket(Bucket=nodes[1])
     for key, body in kept.items():
         s3.put_object(Bucket=nodes[1], Key=key, Body=body)
@@ -150,11 +156,11 @@ def test_three_missing_nodes(make: Make, s3: Any, nodes: Buckets) -> None:
     with pytest.raises(Unavailable, match="3 are needed"):
         world.project.upload(BUCKET, "k", os.urandom(SEGMENT))
     assert world.keys() == []
-    for name, node in zip(nodes[:3], world.store.nodes.direct(), strict=False):
+    for name, each in zip(nodes[:3], world.store.nodes.direct(), strict=False):
         s3.create_bucket(Bucket=name)
         with pytest.raises(Unavailable, match="calque-node"):
-            node.delete(bytes(32))
-        node.identity.write()
+            each.delete(bytes(32))
+        each.identity.write()
 
 
 @pytest.mark.parametrize("redundancy", [ONE, TWO_OF_FOUR], ids=["1/1", "2/4"])
@@ -204,3 +210,85 @@ def test_through_a_satellite(make: Make, s3: Any, nodes: Buckets) -> None:
             assert project.download(OTHER, "copy").read() == content
             project.delete_object(OTHER, "copy")
     assert [keys_in(s3, name) for name in nodes] == [[]] * 4
+
+
+BRISK = replace(SMALL, upload_patience=Patience(least=0.05, share=0, silence=1), download_silence=1)
+
+
+Stall = Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def stall(server: S3Server, nodes: Buckets, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stall]:
+    """Within its block the second bucket takes requests and answers none."""
+    for module in (liveness, node, upload):
+        monkeypatch.setattr(module, "ANSWER_WITHIN", 1.0)
+    with FaultProxy(server.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
+
+        @contextmanager
+        def stall() -> Iterator[None]:
+            over, before = threading.Event(), set(threading.enumerate())
+
+            def hold(_: Exchange) -> None:
+                over.wait()
+
+            proxy.add(Fault(contains=f"/{nodes[1]}", times=None, hook=hold))
+            try:
+                yield
+            finally:
+                over.set()
+                proxy.reset()
+                for thread in set(threading.enumerate()) - before:
+                    if thread.name.startswith(("piece-", "node-")):
+                        thread.join()
+
+        yield stall
+
+
+def test_a_silent_bucket_is_passed_over(stall: Stall, make: Make) -> None:
+    """Uploads, downloads, deletes and sweeps do without it, and do not wait for S3's timeouts."""
+    world, content = make(TWO_OF_FOUR), os.urandom(2 * SEGMENT)
+    world.project.upload(BUCKET, "before", content)
+    with stall():
+        project = world.through(world.store.grant(), BRISK)
+        project.upload(BUCKET, "during", content)
+        for key in ("before", "during"):
+            assert project.download(BUCKET, key).read() == content
+        project.delete_object(BUCKET, "before")
+        assert len(world.store.endpoint.list_waiting_pieces()) == 2
+        sweep_store(world.store)
+        silent = [each for each in check_store(world.store, young=True) if "answer" in each.kind]
+        assert ["has not answered" in each.where for each in silent] == [True]
+    assert sweep_store(world.store).deleted_pieces == 2
+
+
+def test_a_store_on_a_silent_bucket_is_not_made(
+    stall: Stall, nodes: Buckets, tmp_path: Path
+) -> None:
+    """It is said by our own deadline, and no store is there."""
+    options = StoreOptions(redundancy=ONE, nodes=[f"s3://{nodes[1]}/store"])
+    with stall(), pytest.raises(TimedOut, match="has not answered for 1 seconds"):
+        EmbeddedStore.create(tmp_path / "new", options)
+    assert not EmbeddedStore.exists(tmp_path / "new")
+
+
+def test_a_store_opens_beside_a_silent_bucket(
+    stall: Stall, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also one whose nodes have no identity yet: that is put off, and reading works."""
+    world, content = make(TWO_OF_FOUR), os.urandom(SEGMENT)
+    world.project.upload(BUCKET, "k", content)
+    described = replace(world.store.description, identified=False)
+    write_json(world.store.folder / STORE_FILE, described.to_json())
+    with stall():
+        store = EmbeddedStore.open(world.store.folder)
+        try:
+            assert not store.description.identified
+            with pytest.raises(TimedOut, match="an earlier request"):
+                store.nodes.direct()[1].liveness.require()  # it was given up, not waited for
+            project = World._open(store, store.grant(), BRISK)
+            assert project.download(BUCKET, "k").read() == content
+        finally:
+            store.close()
+    assert "does it answer?" in caplog.text

@@ -23,9 +23,9 @@ from calque.errors import (
     Unavailable,
 )
 from calque.operator import Operator
-from calque.store.nodes.remote import RelayedNode
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.relay.client import RelayedNode
 from calque.store.uplink.access import Prefix
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.grant import AccessGrant

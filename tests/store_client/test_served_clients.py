@@ -14,15 +14,15 @@ import pytest
 from calque.errors import Unavailable
 from calque.store import serve
 from calque.store.embedded import EmbeddedStore
+from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.model.records import now_us
 from calque.store.metabase.objects.delete_batch import BATCH
-from calque.store.metainfo import liveness
-from calque.store.metainfo.server import DEFAULT_THREADS
-from calque.store.nodes.relay import PieceRelay
+from calque.store.metainfo import keepalive
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.relay.server import PieceRelay
+from calque.store.satellite.server import DEFAULT_THREADS
 from calque.store.serve import serve_store
-from calque.store.sweep import sweep_store
 from tests.servers.cutting import CuttingProxy
 
 
@@ -83,8 +83,8 @@ def test_a_peer_that_is_gone_without_a_word_is_noticed(
     store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client is told, and the server keeps no thread for an upload that cannot end."""
-    monkeypatch.setattr(liveness, "ASK_EVERY_MS", 600)
-    monkeypatch.setattr(liveness, "ANSWER_WITHIN_MS", 300)
+    monkeypatch.setattr(keepalive, "ASK_EVERY_MS", 600)
+    monkeypatch.setattr(keepalive, "ANSWER_WITHIN_MS", 300)
     arrived, ended = threading.Event(), threading.Event()
     put = PieceRelay._put
 

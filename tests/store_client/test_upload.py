@@ -22,8 +22,8 @@ from calque.errors import (
     InvalidInput,
     NotFound,
 )
-from calque.store.nodes.expire import collect_expired
-from calque.store.sweep import Swept, sweep_store
+from calque.store.maintenance.sweep import SweepReport, sweep_store
+from calque.store.nodes.expire import delete_expired_pieces
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.cipher import CipherSuite
 from calque.store.uplink.session import UplinkSettings
@@ -215,7 +215,7 @@ def test_expired_objects_are_gone(world: World) -> None:
     upload = project.begin_multipart(BUCKET, "abandoned")
     upload.upload_part(1, os.urandom(SEGMENT))
     world.clock.ahead += timedelta(minutes=59)
-    assert sweep_store(world.store) == Swept(0, 0, 0, 0, 0)
+    assert sweep_store(world.store) == SweepReport(0, 0, 0, 0, 0)
     world.clock.ahead += timedelta(minutes=2)
     assert world.keys() == ["stays"]
     for key in ("k", "copy"):
@@ -250,7 +250,7 @@ def test_an_expiry_without_a_zone(world: World, zone: str, monkeypatch: pytest.M
         assert [e.path.split("/")[1] for e in node.root.list("expiries/")] == [
             soon.strftime("%Y%m%d%H")
         ]
-        assert collect_expired(node, world.clock.now()) == 0
+        assert delete_expired_pieces(node, world.clock.now()) == 0
     assert len(world.project.download(BUCKET, "k").read()) == SEGMENT
 
 
@@ -260,7 +260,7 @@ def test_a_node_forgets_before_the_satellite(plain_world: World) -> None:
     project.upload(BUCKET, "k", os.urandom(2 * SEGMENT), expires=soon)
     (node,) = plain_world.store.nodes.direct()
     plain_world.clock.ahead += timedelta(hours=5)
-    assert collect_expired(node, plain_world.clock.now()) == 2
+    assert delete_expired_pieces(node, plain_world.clock.now()) == 2
     assert plain_world.piece_count() == 0
     plain_world.check()
     assert sweep_store(plain_world.store).expired_objects == 1

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from calque.errors import AlreadyExists, CalqueError, Unavailable
-from calque.store.description import Description, read_json, write_json
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.fsck import check_store
+from calque.store.embedded.description import Description, read_json, write_json
+from calque.store.maintenance.fsck import check_store
+from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes.erasure import Redundancy
 from calque.store.open_project import open_project
-from calque.store.sweep import sweep_store
 from tests.store_client.conftest import ONE, TWO_OF_FOUR
 from tests.store_client.world import BUCKET, SEGMENT, World
 
@@ -70,11 +70,11 @@ def test_one_of_four_disks_may_be_away(make_world: Callable[..., World]) -> None
         world.project.delete_object(BUCKET, "doomed")
         sweep_store(world.store)
         # The pieces on the missing disk wait; they are not taken for deleted.
-        assert world.store.endpoint.waiting_pieces()
+        assert world.store.endpoint.list_waiting_pieces()
         kinds = {finding.kind for finding in check_store(world.store, young=True)}
         assert kinds == {"node that does not answer"}
     sweep_store(world.store)
-    assert not world.store.endpoint.waiting_pieces()
+    assert not world.store.endpoint.list_waiting_pieces()
 
 
 def test_two_disks_that_were_swapped_are_both_refused(make_world: Callable[..., World]) -> None:

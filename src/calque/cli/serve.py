@@ -75,7 +75,7 @@ def serve(
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             if tls is None and not _is_loopback(host):
                 say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
-            signals = _caught_signals()
+            signals = _catch_signals()
             _announce(served.address, grant, metrics, json)
             while not signals:
                 time.sleep(_LOOK_EVERY)
@@ -113,7 +113,7 @@ def _announce(address: str, grant: str | None, metrics: str | None, json: bool) 
         print(grant, flush=True)
 
 
-def _caught_signals() -> list[int]:
+def _catch_signals() -> list[int]:
     """SIGINT and SIGTERM, as they come from now on: both let what runs end and leave cleanly.
 
     A list, because the handler may run while this thread holds the lock of anything better; and

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, record
-from calque.store.backup import StoreCopied, copy_store
 from calque.store.embedded import EmbeddedStore
+from calque.store.maintenance.backup import StoreCopyReport, copy_store
 
 StoreFolder = Annotated[
     Path,
@@ -37,7 +37,7 @@ def backup(
         store.close()
 
 
-def show(copied: StoreCopied, json: bool) -> None:
+def show(copied: StoreCopyReport, json: bool) -> None:
     """What was copied; exit code 1 when something is lost."""
     told = asdict(copied)
     if json:

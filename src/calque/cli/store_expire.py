@@ -10,7 +10,7 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, record
 from calque.store.embedded import EmbeddedStore
-from calque.store.sweep import Orphans, sweep_store
+from calque.store.maintenance.sweep import Orphans, sweep_store
 
 
 def expire(

@@ -9,8 +9,8 @@ import typer
 
 from calque.cli.output import JsonFlag
 from calque.cli.store_backup import StoreFolder, show
-from calque.store.backup import copy_store
 from calque.store.embedded import EmbeddedStore
+from calque.store.maintenance.backup import copy_store
 
 
 def restore(

@@ -45,7 +45,7 @@ class ChunkReader:
         if first.nbytes >= size:
             self._put_back(first[size:])
             return first[:size]
-        return self._joined(first, size)
+        return self._join(first, size)
 
     def skip(self, count: int) -> None:
         """Pass over ``count`` bytes."""
@@ -69,7 +69,7 @@ class ChunkReader:
         if close is not None:
             close()
 
-    def _joined(self, first: memoryview, size: int) -> bytes:
+    def _join(self, first: memoryview, size: int) -> bytes:
         parts, missing = [first], size - first.nbytes
         while missing:
             part = self._buffered.popleft()

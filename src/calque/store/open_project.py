@@ -11,8 +11,8 @@ from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metainfo import MetainfoClient
 from calque.store.metainfo.tls import channel_credentials
-from calque.store.nodes.remote import RelayedNodes
 from calque.store.project import Project
+from calque.store.relay.client import RelayedNodes
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.session import Session, UplinkSettings
 
@@ -43,21 +43,21 @@ def open_project(
     if passphrase == "":
         raise InvalidInput("a passphrase cannot be empty", hint="Leave it out for none.")
     if isinstance(where, str) and where.startswith("@"):
-        named = _named(where[1:])
+        named = _find_named_store(where[1:])
         where, ca = named.location, ca or named.ca
         access = access or (named.access.reveal() if named.access else None)
     grant = AccessGrant.parse(access) if isinstance(access, str) else access
     if isinstance(where, str) and where.startswith((_GRPC, _TLS)):
-        return _remote(where, grant or _grant_of_environment(where), settings, ca)
-    store = _opened(Path(where), passphrase, options, create)
+        return _make_remote_project(where, grant or _grant_of_environment(where), settings, ca)
+    store = _open_store(Path(where), passphrase, options, create)
     try:
-        return _embedded(store, grant or _default_grant(store, passphrase), settings)
+        return _make_embedded_project(store, grant or _default_grant(store, passphrase), settings)
     except BaseException:
         store.close()
         raise
 
 
-def _named(name: str) -> StoreSettings:
+def _find_named_store(name: str) -> StoreSettings:
     """A store by its name in calque.toml; what a caller gives wins over the file."""
     stores = load_settings().stores
     if name not in stores:
@@ -69,7 +69,9 @@ def _named(name: str) -> StoreSettings:
     return stores[name]
 
 
-def _embedded(store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings | None) -> Project:
+def _make_embedded_project(
+    store: EmbeddedStore, grant: AccessGrant, settings: UplinkSettings | None
+) -> Project:
     session = Session(
         store.endpoint,
         bytes(grant.api_key),
@@ -87,7 +89,7 @@ def _default_grant(store: EmbeddedStore, passphrase: str | None) -> AccessGrant:
     return store.grant(passphrase)
 
 
-def _opened(
+def _open_store(
     folder: Path, passphrase: str | None, options: StoreOptions | None, create: bool
 ) -> EmbeddedStore:
     if create and not EmbeddedStore.exists(folder):
@@ -101,7 +103,7 @@ def _opened(
     return EmbeddedStore.open(folder)
 
 
-def _remote(
+def _make_remote_project(
     where: str,
     grant: AccessGrant,
     settings: UplinkSettings | None,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from calque.errors import CalqueError, ConfigInvalid
 from calque.store.embedded import EmbeddedStore
-from calque.store.metainfo import serve_metainfo
+from calque.store.maintenance.sweep import Orphans, sweep_store
 from calque.store.metainfo.tls import ServerCertificate
-from calque.store.nodes.relay import PieceRelay
-from calque.store.sweep import Orphans, sweep_store
+from calque.store.relay.server import PieceRelay
+from calque.store.satellite import serve_metainfo
 
 SWEEP_EVERY = 3600.0
 """Seconds between two sweeps."""
@@ -44,7 +44,9 @@ def serve_store(
 
     What expires or is abandoned is swept now and then. With ``tls`` it speaks TLS alone.
     """
-    relay = PieceRelay(store.nodes.direct(), store.endpoint.admit_piece)
+    relay = PieceRelay(
+        store.nodes.direct(), store.endpoint.admit_piece, store.endpoint.open_pieces.put_piece
+    )
     credentials = None if tls is None else tls.credentials()
     server = serve_metainfo(
         store.endpoint, listen, more=(relay.handler(),), credentials=credentials

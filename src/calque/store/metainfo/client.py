@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from calque.errors import InvalidInput, RateLimited, TimedOut, Unavailable, Unexpected
-from calque.store.metainfo.liveness import liveness
+from calque.store.metainfo.keepalive import keepalive_options
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.metainfo.status import error_of
 from calque.values import Backoff
@@ -23,9 +23,10 @@ _BACKOFF = Backoff(first=0.05, factor=4.0)
 def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
     """A connection to ``host:port``, encrypted when there are credentials."""
     options = [
+        # The satellite bounds its answers; a limit here could only refuse a good one.
         ("grpc.max_receive_message_length", -1),
         ("grpc.max_send_message_length", -1),
-        *liveness(),
+        *keepalive_options(),
     ]
     if credentials is None:
         return grpc.insecure_channel(address, options=options)
@@ -69,6 +70,7 @@ class MetainfoClient(Metainfo):
             try:
                 return self._once(name, request)
             except (RateLimited, TimedOut):
+                # Both are Unavailable too; asking again would make an overload worse.
                 raise
             except Unavailable:
                 time.sleep(wait)

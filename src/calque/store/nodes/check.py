@@ -65,6 +65,7 @@ def check_pieces(
         expected |= dict.fromkeys(places, size)
         if segment.expires is not None and segment.expires <= now:
             expired.update(places)
+    # Pieces whose deletion waits are named by no row, and are no orphans either.
     known = {_Expected(*each) for each in waiting}
     reachable = {node.id for node in nodes}
     silent: set[bytes] = set()
@@ -81,16 +82,16 @@ def check_pieces(
             if wanted is not None:
                 if wanted != stored.size:
                     yield PieceFinding("piece of the wrong size", _sizes(place, stored, wanted))
-            elif place not in known and not _young(stored, now, window):
+            elif place not in known and not _is_young(stored, now, window):
                 yield PieceFinding("orphaned piece", _where(place))
     for place in expected.keys() - expired:
         if place.node in silent:
-            continue
+            continue  # said already, once for all its pieces
         kind = "missing piece" if place.node in reachable else "piece on an unknown node"
         yield PieceFinding(kind, _where(place))
 
 
-def _young(stored: StoredPiece, now: datetime, window: timedelta) -> bool:
+def _is_young(stored: StoredPiece, now: datetime, window: timedelta) -> bool:
     return stored.written is not None and now - stored.written < window
 
 

@@ -106,6 +106,7 @@ class _Reader(threading.Thread):
 
     def _hand_over(self, stripe: int, share: Buffer) -> bool:
         with self._changed:
+            # While it waits for us the node owes nothing, and is not taken for silent.
             self._idle = True
             self._changed.wait_for(lambda: len(self.shares) < _AHEAD or self.stopped)
             self._idle, self.moved = False, time.monotonic()
@@ -154,10 +155,12 @@ class _Download:
                 ready = self._ready(stripe)
                 if len(ready) >= self._required:
                     chosen = dict(list(ready.items())[: self._required])
+                    # Looking for the share dropped earlier ones: their readers have room again.
                     self._changed.notify_all()
                     return chosen
                 self._drop_silent()
                 self._keep_enough_readers(stripe)
+                # Hedged: past the patience one more piece is asked for, and the slow one goes on.
                 if not self._changed.wait(self._patience) and self._spare:
                     self._start(stripe)
 
@@ -170,7 +173,7 @@ class _Download:
                     f"node {node.name} has not answered for {self._silence:g} seconds"
                 )
                 reader.stopped = True
-                node.pulse.missed(reader)
+                node.liveness.note_silence(reader)
 
     def _ready(self, stripe: int) -> dict[int, Buffer]:
         found = {reader.source.number: reader.at(stripe) for reader in self._readers}
@@ -178,17 +181,17 @@ class _Download:
 
     def _keep_enough_readers(self, stripe: int) -> None:
         """A failed reader may still hold checked shares of this stripe, but not of later ones."""
-        while self._living(stripe) < self._required:
+        while self._count_usable(stripe) < self._required:
             if not self._spare:
-                raise self._hopeless()
+                raise self._failure()
             self._start(stripe)
 
-    def _living(self, stripe: int) -> int:
+    def _count_usable(self, stripe: int) -> int:
         return sum(1 for each in self._readers if each.error is None or each.at(stripe) is not None)
 
     def _start(self, stripe: int) -> None:
         source = self._spare.popleft()
-        reader = _Reader(source, self._stripes.starting_at(stripe), self._root, self._changed)
+        reader = _Reader(source, self._stripes.from_stripe(stripe), self._root, self._changed)
         self._readers.append(reader)
         reader.start()
 
@@ -199,7 +202,7 @@ class _Download:
                 reader.shares.clear()
             self._changed.notify_all()
 
-    def _hopeless(self) -> CalqueError:
+    def _failure(self) -> CalqueError:
         failed = [reader for reader in self._readers if reader.error is not None]
         usable = len(self._readers) - len(failed)
         if self._stripes.coder.redundancy.plain and failed:

@@ -15,7 +15,7 @@ GRACE = timedelta(hours=1)
 _log = logging.getLogger(__name__)
 
 
-def collect_expired(node: Node, now: datetime, *, grace: timedelta = GRACE) -> int:
+def delete_expired_pieces(node: Node, now: datetime, *, grace: timedelta = GRACE) -> int:
     """Delete the pieces that expired before ``now`` less the grace; how many markers were done.
 
     Markers are listed in the order of their hours, and listing ends at the first that is not over.
@@ -32,11 +32,11 @@ def collect_expired(node: Node, now: datetime, *, grace: timedelta = GRACE) -> i
             continue
         if hour > over:
             break
-        collected += _collected(node, piece, entry.path)
+        collected += _delete_expired(node, piece, entry.path)
     return collected
 
 
-def _collected(node: Node, piece: bytes, marker: str) -> bool:
+def _delete_expired(node: Node, piece: bytes, marker: str) -> bool:
     try:
         node.delete(piece)
         node.root.delete(marker)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import Operator
 from calque.store.nodes.identity import Identity
+from calque.store.nodes.liveness import ANSWER_WITHIN, Liveness
 from calque.store.nodes.pieces import PIECES, expiry_path, piece_of_path, piece_path
-from calque.store.nodes.pulse import ANSWER_WITHIN, Pulse
+
+T = TypeVar("T")
 
 NODE_ID_SIZE = 32
 
@@ -40,7 +42,7 @@ class PieceHolder(Protocol):
         """How messages call the node."""
 
     @property
-    def pulse(self) -> Pulse:
+    def liveness(self) -> Liveness:
         """Whether it answers."""
 
     def write(
@@ -67,13 +69,13 @@ class Node:
     root: Operator
     placement: int = 0
     identity: Identity = field(init=False, repr=False, compare=False)
-    pulse: Pulse = field(init=False, repr=False, compare=False)
+    liveness: Liveness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.id) != NODE_ID_SIZE:
             raise InvalidInput(f"a node id has {NODE_ID_SIZE} bytes, not {len(self.id)}")
         object.__setattr__(self, "identity", Identity(self.id, self.root))
-        object.__setattr__(self, "pulse", Pulse(self.name))
+        object.__setattr__(self, "liveness", Liveness(self.name))
 
     @property
     def name(self) -> str:
@@ -94,24 +96,26 @@ class Node:
         Without ``replace`` a piece that is there stays, and ConditionNotMatch says so; nor is an
         expiry noted for it, which would be a way to have it deleted.
         """
-        self.pulse.require()
+        self.liveness.require()
         self.identity.require()
         try:
             if not replace and self.root.exists(piece_path(piece)):
                 raise ConditionNotMatch(f"node {self.name} has piece {piece.hex()} already")
+            # The other way round, a crash in between would leave a piece that never expires.
             if expires is not None:
                 self.root.write(expiry_path(piece, expires), b"")
             self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
         except CalqueError:
             self.identity.doubt()
             raise
+        # A disk that was unmounted meanwhile took the piece onto the bare mount point.
         self.identity.require_after_write()
 
     def read(
         self, piece: bytes, offset: int, length: int, *, token: bytes = b""
     ) -> Iterator[bytes]:
         """``length`` bytes of a piece; NotFound when the node does not have it."""
-        self.pulse.require()
+        self.liveness.require()
         try:
             yield from self.root.read_stream(piece_path(piece), offset=offset, length=length)
         except NotFound as error:
@@ -129,9 +133,16 @@ class Node:
         except CalqueError as error:
             _log.warning("node %s keeps piece %s: %s", self.name, piece.hex(), error)
 
+    def ask(self, request: Callable[[], T]) -> T:
+        """What a small request gives; TimedOut when the root does not answer it in time.
+
+        A stalled server would otherwise cost its own timeout, once for each try: minutes.
+        """
+        return self.liveness.run_within(ANSWER_WITHIN, request)
+
     def require_answer(self) -> None:
         """Unavailable unless the root answers in time, and is this node's."""
-        self.pulse.within(ANSWER_WITHIN, self.identity.require)
+        self.ask(self.identity.require)
 
     def pieces(self) -> Iterator[StoredPiece]:
         """Every piece on the node, in the order of piece ids; other files are passed over."""

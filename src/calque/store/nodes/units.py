@@ -21,13 +21,13 @@ class Stripes:
     count: int
 
     @classmethod
-    def holding(cls, coder: Coder, encrypted_size: int, offset: int, length: int) -> Stripes:
+    def of_range(cls, coder: Coder, encrypted_size: int, offset: int, length: int) -> Stripes:
         """The stripes that hold ``length`` (at least 1) encrypted bytes from ``offset``."""
         size = coder.redundancy.stripe_size
         first = offset // size
         return cls(coder, encrypted_size, first, (offset + length - 1) // size - first + 1)
 
-    def starting_at(self, stripe: int) -> Stripes:
+    def from_stripe(self, stripe: int) -> Stripes:
         """The rest of the run from a stripe on."""
         return Stripes(self.coder, self.encrypted_size, stripe, self.last - stripe)
 
@@ -65,7 +65,7 @@ def shares_of(piece: bytes, chunks: Iterable[bytes], stripes: Stripes) -> Iterat
         source.close()
 
 
-def sealed_units(piece: bytes, shares: Iterable[Buffer]) -> Iterator[bytes]:
+def seal_units(piece: bytes, shares: Iterable[Buffer]) -> Iterator[bytes]:
     """The bytes of a piece: each share with its hash, gathered into writes of about 1 MiB."""
     gathered: list[Buffer] = []
     size = 0

@@ -21,10 +21,10 @@ from functools import partial
 from calque.errors import Aborted, CalqueError, InvalidInput, TimedOut, Unavailable
 from calque.store.chunks import Buffer
 from calque.store.nodes.erasure import Coder
+from calque.store.nodes.liveness import ANSWER_WITHIN
 from calque.store.nodes.node import PieceHolder
 from calque.store.nodes.pieces import piece_id
-from calque.store.nodes.pulse import ANSWER_WITHIN
-from calque.store.nodes.units import sealed_units, stripes_of
+from calque.store.nodes.units import seal_units, stripes_of
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ def discard_pieces(held: Sequence[Target], root_piece_id: bytes) -> None:
 
 def _discard(node: PieceHolder, piece: bytes) -> None:
     try:
-        node.pulse.within(ANSWER_WITHIN, partial(node.discard, piece))
+        node.liveness.run_within(ANSWER_WITHIN, partial(node.discard, piece))
     except TimedOut as error:
         _log.warning("node %s keeps piece %s: %s", node.name, piece.hex(), error)
 
@@ -126,7 +126,7 @@ class _Writer(threading.Thread):
         try:
             self.target.node.write(
                 self.piece,
-                sealed_units(self.piece, self._shares()),
+                seal_units(self.piece, self._shares()),
                 self._expires,
                 token=self.target.token,
             )
@@ -135,12 +135,13 @@ class _Writer(threading.Thread):
         except Exception as failure:
             error = Unavailable(f"node {self.target.node.name} failed: {failure}")
         with self._changed:
+            # Decided under the lock: either the upload counts this piece, or it is removed below.
             if not self.stopped:
                 self.error, self.done = error, error is None
             late = error is None and self.stopped
             self.queue.clear()
             self._changed.notify_all()
-        if late:  # nobody counts on it any more
+        if late:  # written after it was given up: no row will ever name it
             self.target.node.discard(self.piece)
 
     def silent_since(self, moment: float) -> bool:
@@ -154,6 +155,7 @@ class _Writer(threading.Thread):
                 self._changed.wait_for(lambda: self.queue or self.stopped)
                 self._idle, self.moved = False, time.monotonic()
                 if self.stopped:
+                    # An error, not an end: the node must not keep a piece that is cut short.
                     raise Aborted("the upload of this piece was stopped")
                 share = self.queue.popleft()
                 self._changed.notify_all()
@@ -203,7 +205,7 @@ class _Upload:
     def _offer(self, shares: list[Buffer] | None) -> None:
         """One stripe (None: the end) to every living writer, once enough of them keep up."""
         with self._changed:
-            self._wait(lambda: self._keeping_up() >= self._success)
+            self._wait(lambda: self._count_ready() >= self._success)
             for writer in self._writers:
                 if writer.alive:
                     writer.queue.append(shares[writer.target.number] if shares else None)
@@ -212,12 +214,15 @@ class _Upload:
     def _settle(self, started: float) -> list[Target]:
         patience = self._patience
         with self._changed:
-            self._wait(lambda: self._done() >= self._success, time.monotonic() + patience.whole)
+            self._wait(
+                lambda: self._count_done() >= self._success, time.monotonic() + patience.whole
+            )
             grace = patience.after(time.monotonic() - started)
-            self._changed.wait_for(lambda: not self._running(), timeout=grace)
+            self._changed.wait_for(lambda: not self._has_running(), timeout=grace)
             for writer in self._writers:
                 if writer.alive and not writer.done:
-                    writer.target.node.pulse.left_behind(writer, patience.silence)
+                    # It may still be slow and well, so it only counts as silent after a while.
+                    writer.target.node.liveness.leave_behind(writer, patience.silence)
             held = [writer.target for writer in self._writers if writer.done]
             self._stop()
         return held
@@ -232,6 +237,7 @@ class _Upload:
                 if late or writer.silent_since(now - silence):
                     self._drop(writer)
             self._refuse_if_hopeless()
+            # Nobody notifies when a node goes silent, so the clock is looked at now and then.
             self._changed.wait(min(silence / 4, max(deadline - now, 0)))
 
     def _drop(self, writer: _Writer) -> None:
@@ -240,7 +246,7 @@ class _Upload:
             f"node {writer.target.node.name} has not answered for {seconds:.0f} seconds"
         )
         writer.stopped = True
-        writer.target.node.pulse.missed(writer)
+        writer.target.node.liveness.note_silence(writer)
         self._changed.notify_all()
 
     def _undo(self) -> None:
@@ -250,6 +256,7 @@ class _Upload:
             written = [writer for writer in self._writers if writer.done]
         for writer in written:
             _discard(writer.target.node, writer.piece)
+        # Not for ever: a frozen node's writer never ends, and its piece is swept as an orphan.
         until = time.monotonic() + _CLEANING_UP
         for writer in self._writers:
             if writer.error is None:
@@ -262,7 +269,7 @@ class _Upload:
         self._changed.notify_all()
 
     def _refuse_if_hopeless(self) -> None:
-        if not self._hopeless():
+        if not self._is_hopeless():
             return
         failed = [writer for writer in self._writers if writer.error is not None]
         if len(self._writers) == 1:
@@ -276,14 +283,14 @@ class _Upload:
             error.add_note(f"node {writer.target.node.name}: {writer.error}")
         raise error
 
-    def _hopeless(self) -> bool:
+    def _is_hopeless(self) -> bool:
         return sum(1 for writer in self._writers if writer.alive) < self._success
 
-    def _keeping_up(self) -> int:
+    def _count_ready(self) -> int:
         return sum(1 for w in self._writers if w.alive and len(w.queue) < _AHEAD)
 
-    def _done(self) -> int:
+    def _count_done(self) -> int:
         return sum(1 for writer in self._writers if writer.done)
 
-    def _running(self) -> bool:
+    def _has_running(self) -> bool:
         return any(writer.alive and not writer.done for writer in self._writers)

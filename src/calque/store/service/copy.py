@@ -7,7 +7,7 @@ from typing import Any
 
 from calque.errors import CheckpointInvalid, InvalidInput
 from calque.operator.layers.chain import Call, Chain
-from calque.store.service.errors import as_operator_errors
+from calque.store.service.errors import map_errors
 from calque.store.service.metadata import to_metadata
 from calque.store.uplink.copy_object import Copy
 from calque.values import Metadata
@@ -38,13 +38,13 @@ class StoreCopyDriver:
     def step(self) -> int | None:
         if self._result is not None:
             return None
-        if self._copy.operation is None and not self._copy.finished:
+        if self._copy.operation is None and not self._copy.is_finished:
             # A step of its own: a checkpoint then names the operation before anything is committed.
             self._chain.run(Call("copy_begin", self._target), lambda _: self._copy.begin())
             return 0
-        with as_operator_errors(self._location):
+        with map_errors(self._location):
             self._chain.run(Call("copy", self._target), lambda _: self._copy.step())
-        if self._copy.finished:
+        if self._copy.is_finished:
             self._result = to_metadata(self._copy.result(), self._target)
             return self._report(self.total) or None
         return self._report(int(self.total * self._copy.fraction))

@@ -9,7 +9,7 @@ from calque.errors import AlreadyExists, ConditionNotMatch
 
 
 @contextmanager
-def as_operator_errors(location: str) -> Iterator[None]:
+def map_errors(location: str) -> Iterator[None]:
     """The Operator calls a target that must not exist a condition; the store names the fact."""
     try:
         yield

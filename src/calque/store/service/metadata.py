@@ -40,7 +40,7 @@ def to_map(given: WriteOptions | Metadata) -> dict[str, str]:
     return stored
 
 
-def copied_map(source: Metadata, options: CopyOptions) -> Mapping[str, str] | None:
+def map_of_copy(source: Metadata, options: CopyOptions) -> Mapping[str, str] | None:
     """What a copy stores: None where everything is carried over and nothing need be said."""
     if options.carry_metadata and (options.carry_tags or not source.tags):
         return None

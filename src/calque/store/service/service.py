@@ -15,8 +15,8 @@ from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, Wri
 from calque.operator.service import CopyDriver, Leftover, Service
 from calque.store.project import Project
 from calque.store.service.copy import StoreCopyDriver
-from calque.store.service.errors import as_operator_errors
-from calque.store.service.metadata import copied_map, to_map, to_metadata
+from calque.store.service.errors import map_errors
+from calque.store.service.metadata import map_of_copy, to_map, to_metadata
 from calque.store.uplink.copy_object import Copy
 from calque.store.uplink.delete_object import Deletion
 from calque.store.uplink.move_object import move
@@ -197,7 +197,7 @@ class StoreService:
             source_if_match=source.etag,
         )
         there, transfer = self._transfer(
-            source, target, copied_map(source, options), conditions, into
+            source, target, map_of_copy(source, options), conditions, into
         )
         copy = Copy(self._project.session, transfer)
         return StoreCopyDriver(copy, source, target, there.location(target), there._chain)
@@ -218,7 +218,7 @@ class StoreService:
             )
         old = self._project.session.locate(self._bucket, self._key(source.path))
         new = into._project.session.locate(into._bucket, into._key(target))
-        return into, Transfer(old, new, metadata, conditions)
+        return into, Transfer(old, new, conditions, metadata)
 
     @property
     def _project_id(self) -> bytes:
@@ -234,7 +234,7 @@ class StoreService:
         return to_metadata(entry, path)
 
     def _run(self, call: Call, request: Callable[[], T]) -> T:
-        with as_operator_errors(self.location(call.path)):
+        with map_errors(self.location(call.path)):
             return self._chain.run(call, lambda _: request())
 
 

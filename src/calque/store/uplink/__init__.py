@@ -10,9 +10,9 @@ What holds:
 4. A copy and a move touch wrapped keys only.
 5. Nothing is visible before a commit; what failed is given up, what was killed is swept.
 
-Keys and names: ``keys`` → ``cipher`` → ``paths`` → ``access`` → ``grant``; ``text``.
+Keys and names: ``keys`` → ``cipher`` → ``paths`` → ``access`` → ``grant``; ``utf8``.
 Bytes: ``blocks``, ``segment_keys``, ``metadata``, ``part_etag``; ``write_segments`` with
-``in_flight``, ``read_segment``.
+``segments_in_flight``, ``read_segment``.
 Verbs, one a file, over a ``session``: ``upload``, ``multipart``, ``download``, ``stat_object``,
 ``list_objects``, ``copy_object`` and ``move_object`` (both by ``rewrap``), ``delete_object``,
 ``buckets``.

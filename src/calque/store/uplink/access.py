@@ -93,7 +93,7 @@ class EncryptionAccess:
         path = encrypt_prefix(base.key, prefix[len(base.prefix.prefix) :])
         return EncryptedPath(base.encrypted + path.encrypted, path.key)
 
-    def restricted(self, prefixes: Sequence[Prefix]) -> EncryptionAccess:
+    def restrict(self, prefixes: Sequence[Prefix]) -> EncryptionAccess:
         """An access to these prefixes alone: their keys, from which no other key can be had."""
         return EncryptionAccess(
             prefixes=tuple(

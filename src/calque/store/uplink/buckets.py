@@ -8,9 +8,9 @@ from datetime import datetime
 
 from calque.errors import AlreadyExists, InvalidInput
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.uplink.objects import as_datetime
+from calque.store.metainfo.timestamps import as_datetime
 from calque.store.uplink.session import Session
-from calque.store.uplink.text import utf8
+from calque.store.uplink.utf8 import encode_utf8
 
 _LARGEST_PLACEMENT = 2**15 - 1
 
@@ -26,7 +26,7 @@ def create_bucket(
     session: Session, name: str, *, placement: int = 0, exist_ok: bool = False
 ) -> BucketInfo:
     """Make a bucket; AlreadyExists when there is one, unless ``exist_ok``."""
-    utf8(name, "the name of a bucket")
+    encode_utf8(name, "the name of a bucket")
     if not 0 <= placement <= _LARGEST_PLACEMENT:
         raise InvalidInput(f"a placement is a number from 0 to {_LARGEST_PLACEMENT}")
     try:
@@ -42,14 +42,14 @@ def create_bucket(
 
 def stat_bucket(session: Session, name: str) -> BucketInfo:
     """One bucket; NotFound when there is none."""
-    utf8(name, "the name of a bucket")
+    encode_utf8(name, "the name of a bucket")
     found = session.metainfo.get_bucket(pb.BucketGetRequest(header=session.header, name=name))
     return _info(found.bucket)
 
 
 def delete_bucket(session: Session, name: str, *, with_objects: bool = False) -> int:
     """Delete a bucket, empty or ``with_objects``; how many objects went with it."""
-    utf8(name, "the name of a bucket")
+    encode_utf8(name, "the name of a bucket")
     answer = session.metainfo.delete_bucket(
         pb.BucketDeleteRequest(header=session.header, name=name, delete_all=with_objects)
     )

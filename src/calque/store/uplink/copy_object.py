@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.uplink.objects import ObjectInfo, object_info
-from calque.store.uplink.rewrap import Conditions, FinishPage, Rewrap, Transfer, Verbs
+from calque.store.uplink.objects import ObjectInfo
+from calque.store.uplink.rewrap import Conditions, FinishPage, Rewrap, Transfer, TransferCalls
 from calque.store.uplink.session import Session
 
 
-class CopyVerbs(Verbs):
+class CopyCalls(TransferCalls):
     """The messages of a copy."""
 
     def send_begin(self, fields: dict[str, Any]) -> pb.ObjectBeginCopyResponse:
@@ -34,41 +34,11 @@ class CopyVerbs(Verbs):
         return self.transfer.metadata is not None
 
 
-class Copy:
+class Copy(Rewrap):
     """A copy that the caller drives: ``step`` until None; ``operation`` resumes it elsewhere."""
 
     def __init__(self, session: Session, transfer: Transfer) -> None:
-        self._new = transfer.new
-        self._rewrap = Rewrap(session, CopyVerbs(session, transfer))
-
-    @property
-    def operation(self) -> bytes | None:
-        return self._rewrap.operation
-
-    @property
-    def finished(self) -> bool:
-        """Whether the copy is committed."""
-        return self._rewrap.finished
-
-    @property
-    def fraction(self) -> float:
-        """The share of the segments whose keys were sent, from 0 to 1."""
-        return self._rewrap.fraction
-
-    def resume(self, operation: bytes) -> None:
-        """Go on with a copy that another process began, with the same access and arguments."""
-        self._rewrap.resume(operation)
-
-    def begin(self) -> None:
-        """Ask for the first page of keys; from now on there is an ``operation``."""
-        self._rewrap.begin()
-
-    def step(self) -> int | None:
-        """Send one page of keys; how many, or None once the copy is committed."""
-        return self._rewrap.step()
-
-    def result(self) -> ObjectInfo:
-        return object_info(self._rewrap.result(), self._new)
+        super().__init__(session, CopyCalls(session, transfer))
 
 
 def copy_object(
@@ -104,9 +74,7 @@ def copy_object(
             source_if_unmodified_since=source_if_unmodified_since,
         ),
     )
-    while copy.step() is not None:
-        pass
-    return copy.result()
+    return copy.run()
 
 
 def prepare_copy(
@@ -116,14 +84,12 @@ def prepare_copy(
     new_bucket: str,
     new_key: str,
     *,
-    metadata: Mapping[str, str] | None,
-    conditions: Conditions,
+    metadata: Mapping[str, str] | None = None,
+    conditions: Conditions | None = None,
 ) -> Copy:
-    """A copy to be driven; nothing is sent yet."""
-    transfer = Transfer(
-        session.locate(old_bucket, old_key),
-        session.locate(new_bucket, new_key),
-        metadata,
-        conditions,
-    )
-    return Copy(session, transfer)
+    """A copy that the caller drives page by page and may resume in another process.
+
+    Nothing is sent yet.
+    """
+    old, new = session.locate(old_bucket, old_key), session.locate(new_bucket, new_key)
+    return Copy(session, Transfer(old, new, conditions or Conditions(), metadata))

@@ -33,19 +33,19 @@ class Deletion:
     def run(self) -> bool:
         """Delete it; whether there was one. After a lost answer what is gone was there."""
         if self._was_sent:
-            return self._again()
+            return self._repeat()
         self._was_sent = True
         try:
             return self._send(self._stream)
         except (RateLimited, TimedOut):
             raise
         except Unavailable:
-            return self._again()
+            return self._repeat()
 
-    def _again(self) -> bool:
-        found = self._found()
+    def _repeat(self) -> bool:
+        found = self._find_stream()
         if found is None:
-            return True
+            return True  # by our own first try, or by somebody else: it is gone either way
         if self._stream and found != self._stream:
             raise ConditionNotMatch("the object is not the one that if_match names")
         try:
@@ -53,7 +53,7 @@ class Deletion:
         except ConditionNotMatch:
             return True  # the one that was meant has gone in between
 
-    def _found(self) -> bytes | None:
+    def _find_stream(self) -> bytes | None:
         request = pb.ObjectGetRequest(
             header=self._session.header,
             bucket=self._bucket,

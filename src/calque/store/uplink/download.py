@@ -16,8 +16,8 @@ from calque.store.chunks import ChunkReader
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
-from calque.store.uplink.naming import about
 from calque.store.uplink.objects import ObjectInfo, object_info, parameters_of
+from calque.store.uplink.plain_names import name_missing_object
 from calque.store.uplink.read_segment import read_segment
 from calque.store.uplink.session import Session
 
@@ -45,7 +45,7 @@ class Download:
         self._located = located
         self._start = min(offset, _BEYOND)
         self._limit = None if length is None else min(offset + length, _BEYOND)
-        with about(located):
+        with name_missing_object(located):
             page = self._page(None, stream)
         if stream and page.object.stream_id != stream:
             raise ConditionNotMatch(f"{located.bucket}/{located.key} has changed")
@@ -98,7 +98,8 @@ class Download:
                     yield chunk
                 return
             except (NotFound, Unavailable, IntegrityError) as error:
-                page = self._listing(page.object.stream_id, None, first, last, 1)
+                page = self._list_segments(page.object.stream_id, None, first, last, 1)
+                # The same places again mean that nothing was moved: the failure is real.
                 listings += 1
                 if listings > _LISTINGS or page.segments[0].pieces == segment.pieces:
                     raise
@@ -106,11 +107,11 @@ class Download:
                 segment = page.segments[0]
 
     def _page(self, cursor: pb.SegmentPosition | None, stream: bytes) -> pb.SegmentListResponse:
-        return self._listing(
+        return self._list_segments(
             stream, cursor, self._start, self._limit, self._session.settings.segment_page
         )
 
-    def _listing(
+    def _list_segments(
         self,
         stream: bytes,
         cursor: pb.SegmentPosition | None,

@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 from calque.errors import CalqueError, InvalidInput
 from calque.store.metainfo import Action, AllowedPath, ApiKey
+from calque.store.metainfo.timestamps import as_utc
 from calque.store.uplink.access import EncryptionAccess, Prefix, PrefixKey
 from calque.store.uplink.keys import SecretKey
-from calque.store.uplink.objects import as_utc
 
 _MARK = "calque1-"
 _CHECKSUM = 8
@@ -47,7 +47,7 @@ class AccessGrant:
         if not text.startswith(_MARK):
             raise InvalidInput(f"an access grant begins with {_MARK!r}, this text does not")
         try:
-            body = base64.b64decode(_padded(text[len(_MARK) :]), altchars=b"-_", validate=True)
+            body = base64.b64decode(_pad_base64(text[len(_MARK) :]), altchars=b"-_", validate=True)
             payload, checksum = body[:-_CHECKSUM], body[-_CHECKSUM:]
             if _checksum(payload) != checksum:
                 raise InvalidInput("the checksum is wrong")
@@ -72,7 +72,7 @@ class AccessGrant:
 
         Nothing is sent; the satellite checks the narrowed key at every call. It cannot be undone.
         """
-        encryption = self.encryption.restricted(prefixes) if prefixes else self.encryption
+        encryption = self.encryption.restrict(prefixes) if prefixes else self.encryption
         allowed = {
             Action.READ: read,
             Action.WRITE: write,
@@ -136,5 +136,5 @@ def _bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _padded(text: str) -> bytes:
+def _pad_base64(text: str) -> bytes:
     return text.encode() + b"=" * (-len(text) % 4)

@@ -17,7 +17,7 @@ from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo, bare_info, object_info
 from calque.store.uplink.paths import child_key, decrypt_component
 from calque.store.uplink.session import Session
-from calque.store.uplink.text import utf8
+from calque.store.uplink.utf8 import encode_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def list_objects(
     parent = prefix[: prefix.rfind("/") + 1]
     path = session.access.below(bucket, parent)
     level = _Level(parent, path.encrypted, path.key)
-    walk = _Walk(session, bucket, utf8(start_after, "a key"), recursive, with_metadata)
+    walk = _Walk(session, bucket, encode_utf8(start_after, "a key"), recursive, with_metadata)
     return walk.below(level, prefix)
 
 
@@ -79,7 +79,7 @@ class _Walk:
     def below(self, level: _Level, prefix: str) -> Iterator[ObjectInfo | PrefixInfo]:
         """The entries of a level that start with a prefix, and what lies below them."""
         # A key may have a thousand components: more levels than Python may have calls.
-        way = [(level, self._sorted(level, prefix))]
+        way = [(level, self._sort_entries(level, prefix))]
         while way:
             level, entries = way[-1]
             entry = next(entries, None)
@@ -88,11 +88,11 @@ class _Walk:
             elif entry.item.is_prefix and self._recursive:
                 if self._may_hold_later(entry.key):
                     deeper = self._descend(entry, level)
-                    way.append((deeper, self._sorted(deeper, entry.key)))
+                    way.append((deeper, self._sort_entries(deeper, entry.key)))
             elif entry.key.encode() > self._start_after:
-                yield self._shown(entry, level)
+                yield self._info_of(entry, level)
 
-    def _sorted(self, level: _Level, prefix: str) -> Iterator[_Entry]:
+    def _sort_entries(self, level: _Level, prefix: str) -> Iterator[_Entry]:
         entries = [entry for entry in self._entries(level) if entry.key.startswith(prefix)]
         return iter(sorted(entries, key=lambda entry: entry.key.encode()))
 
@@ -101,7 +101,7 @@ class _Walk:
         return start > self._start_after or self._start_after.startswith(start)
 
     def _entries(self, level: _Level) -> Iterator[_Entry]:
-        for item in _pages(self._session, self._bucket, level.encrypted):
+        for item in _list_items(self._session, self._bucket, level.encrypted):
             name = decrypt_component(level.key, item.encrypted_object_key.rstrip(b"/"))
             suffix = "/" if item.is_prefix else ""
             yield _Entry(level.plain + name + suffix, item, child_key(level.key, name))
@@ -110,7 +110,7 @@ class _Walk:
         encrypted = level.encrypted + entry.item.encrypted_object_key.rstrip(b"/") + b"/"
         return _Level(entry.key, encrypted, entry.path_key)
 
-    def _shown(self, entry: _Entry, level: _Level) -> ObjectInfo | PrefixInfo:
+    def _info_of(self, entry: _Entry, level: _Level) -> ObjectInfo | PrefixInfo:
         if entry.item.is_prefix:
             return PrefixInfo(self._bucket, entry.key)
         if not self._with_metadata:
@@ -120,7 +120,9 @@ class _Walk:
         return object_info(entry.item.object, located)
 
 
-def _pages(session: Session, bucket: str, encrypted_prefix: bytes) -> Iterator[pb.ObjectListItem]:
+def _list_items(
+    session: Session, bucket: str, encrypted_prefix: bytes
+) -> Iterator[pb.ObjectListItem]:
     cursor = b""
     while True:
         page = session.metainfo.list_objects(

@@ -15,7 +15,7 @@ from calque.errors import IntegrityError, InvalidInput
 from calque.store.uplink.access import Located
 from calque.store.uplink.cipher import NONCE_SIZE, Sealed, aead, unseal, unwrap, wrap
 from calque.store.uplink.keys import KEY_SIZE, SecretKey
-from calque.store.uplink.text import utf8
+from calque.store.uplink.utf8 import encode_utf8
 
 LARGEST = 2048
 """Plain bytes of the map: its JSON in UTF-8."""
@@ -76,7 +76,9 @@ def _encode(metadata: Mapping[str, str]) -> bytes:
     for name, value in metadata.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidInput(f"metadata maps text to text, and {name!r} does not")
-    plain = utf8(json.dumps(dict(metadata), ensure_ascii=False, separators=(",", ":")), "metadata")
+    plain = encode_utf8(
+        json.dumps(dict(metadata), ensure_ascii=False, separators=(",", ":")), "metadata"
+    )
     if len(plain) > LARGEST:
         raise InvalidInput(f"metadata takes at most {LARGEST} bytes, this map takes {len(plain)}")
     return plain

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.uplink.objects import ObjectInfo, object_info
-from calque.store.uplink.rewrap import Conditions, FinishPage, Rewrap, Transfer, Verbs
+from calque.store.uplink.objects import ObjectInfo
+from calque.store.uplink.rewrap import Conditions, FinishPage, Rewrap, Transfer, TransferCalls
 from calque.store.uplink.session import Session
 
 
-class MoveVerbs(Verbs):
+class MoveCalls(TransferCalls):
     """The messages of a move."""
 
     def send_begin(self, fields: dict[str, Any]) -> pb.ObjectBeginMoveResponse:
@@ -36,16 +36,13 @@ def move_object(
     Contents, creation time, etag and copies of it stay as they are. What stood at the new name
     is replaced, unless ``if_not_exists``.
     """
-    transfer = Transfer(
-        session.locate(old_bucket, old_key),
-        session.locate(new_bucket, new_key),
-        None,
-        Conditions(if_not_exists=if_not_exists, if_match=if_match, source_if_match=source_if_match),
+    old, new = session.locate(old_bucket, old_key), session.locate(new_bucket, new_key)
+    conditions = Conditions(
+        if_not_exists=if_not_exists, if_match=if_match, source_if_match=source_if_match
     )
-    return move(session, transfer)
+    return move(session, Transfer(old, new, conditions))
 
 
 def move(session: Session, transfer: Transfer) -> ObjectInfo:
     """Carry a move out; the target may have been located by another access to the project."""
-    moved = Rewrap(session, MoveVerbs(session, transfer)).run()
-    return object_info(moved, transfer.new)
+    return Rewrap(session, MoveCalls(session, transfer)).run()

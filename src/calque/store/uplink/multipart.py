@@ -10,10 +10,11 @@ from datetime import datetime
 from calque.errors import InvalidInput
 from calque.store.chunks import ChunkReader, Data
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.timestamps import as_datetime
 from calque.store.uplink.cipher import Sealed
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import seal_metadata
-from calque.store.uplink.objects import ObjectInfo, as_datetime, parameters_of
+from calque.store.uplink.objects import ObjectInfo, parameters_of
 from calque.store.uplink.part_etag import open_etag
 from calque.store.uplink.paths import decrypt_path
 from calque.store.uplink.segment_keys import Position, unwrap_segment_key
@@ -21,7 +22,7 @@ from calque.store.uplink.session import Session
 from calque.store.uplink.upload import begin_upload, commit_upload
 from calque.store.uplink.write_segments import (
     Upload,
-    blank_segment,
+    empty_segment,
     position_message,
     write_segments,
 )
@@ -138,7 +139,7 @@ class MultipartUpload:
             if position.part != last.part:
                 return
             if segment.plain_size:
-                blank_segment(self._session, self._upload, position)
+                empty_segment(self._session, self._upload, position)
 
     def _segments(self, cursor: pb.SegmentPosition | None = None) -> Iterator[pb.Segment]:
         while True:

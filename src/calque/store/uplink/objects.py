@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-
-from google.protobuf.timestamp_pb2 import Timestamp
+from datetime import datetime
 
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.timestamps import as_datetime
 from calque.store.uplink.access import Located
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.metadata import SealedMetadata, open_metadata
@@ -42,7 +41,7 @@ class PrefixInfo:
 def object_info(message: pb.Object, located: Located) -> ObjectInfo:
     """An object with its metadata decrypted."""
     metadata = open_metadata(
-        message.encryption_parameters.cipher_suite, located, sealed_metadata(message)
+        message.encryption_parameters.cipher_suite, located, sealed_metadata_of(message)
     )
     return bare_info(message, located.bucket, located.key, metadata)
 
@@ -65,7 +64,7 @@ def bare_info(
     )
 
 
-def sealed_metadata(message: pb.Object) -> SealedMetadata:
+def sealed_metadata_of(message: pb.Object) -> SealedMetadata:
     return SealedMetadata(
         message.encrypted_metadata_nonce,
         message.encrypted_metadata,
@@ -76,21 +75,3 @@ def sealed_metadata(message: pb.Object) -> SealedMetadata:
 def parameters_of(message: pb.EncryptionParameters) -> EncryptionParameters:
     """The cipher of the object, whatever this client would choose for a new one."""
     return EncryptionParameters(message.cipher_suite, message.block_size)
-
-
-def as_datetime(stamp: Timestamp) -> datetime:
-    return stamp.ToDatetime(tzinfo=UTC)
-
-
-def as_utc(moment: datetime) -> datetime:
-    """The moment with its zone; one without is taken as UTC, wherever this machine stands."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def as_timestamp(moment: datetime | None) -> Timestamp | None:
-    """A time for a message."""
-    if moment is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(as_utc(moment))
-    return stamp

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from calque.store.uplink.cipher import NONCE_SIZE, Sealed, aead, unseal
 from calque.store.uplink.keys import SecretKey
-from calque.store.uplink.text import utf8
+from calque.store.uplink.utf8 import encode_utf8
 
 _NONCE = bytes(NONCE_SIZE)
 
@@ -16,7 +16,7 @@ def seal_etag(suite: int, segment_key: SecretKey, etag: str) -> bytes:
     """An etag for the satellite to keep; empty for none."""
     if not etag:
         return b""
-    return aead(suite, _key(segment_key)).encrypt(_NONCE, utf8(etag, "an etag"), None)
+    return aead(suite, _key(segment_key)).encrypt(_NONCE, encode_utf8(etag, "an etag"), None)
 
 
 def open_etag(suite: int, segment_key: SecretKey, encrypted: bytes) -> str:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from calque.errors import IntegrityError, InvalidInput
 from calque.store.uplink.keys import SecretKey
-from calque.store.uplink.text import utf8
+from calque.store.uplink.utf8 import encode_utf8
 
 SEPARATOR = "/"
 _SIV_KEY_SIZE = 64
@@ -37,14 +37,14 @@ def check_key(key: str) -> None:
     """InvalidInput unless the key can name an object."""
     if not key:
         raise InvalidInput("an object key cannot be empty")
-    size = len(utf8(key, "a key"))
+    size = len(encode_utf8(key, "a key"))
     if size > LARGEST_KEY:
         raise InvalidInput(f"an object key has at most {LARGEST_KEY} bytes, this one has {size}")
 
 
 def bucket_key(root: SecretKey, bucket: str) -> SecretKey:
     """The key of everything in a bucket."""
-    return root.derive(b"bucket\x00" + utf8(bucket, "the name of a bucket"))
+    return root.derive(b"bucket\x00" + encode_utf8(bucket, "the name of a bucket"))
 
 
 def encrypt_path(base: SecretKey, path: str) -> EncryptedPath:
@@ -78,7 +78,7 @@ def decrypt_path(base: SecretKey, encrypted: bytes) -> str:
 
 def child_key(parent: SecretKey, component: str) -> SecretKey:
     """The key of what lies below one more component."""
-    return parent.derive(b"component\x00" + utf8(component, "a key"))
+    return parent.derive(b"component\x00" + encode_utf8(component, "a key"))
 
 
 def decrypt_component(parent: SecretKey, encrypted: bytes) -> str:
@@ -93,7 +93,7 @@ def decrypt_component(parent: SecretKey, encrypted: bytes) -> str:
 
 
 def _encrypt_component(parent: SecretKey, component: str) -> bytes:
-    encrypted = _cipher(parent).encrypt(utf8(component, "a key"), None)
+    encrypted = _cipher(parent).encrypt(encode_utf8(component, "a key"), None)
     return base64.urlsafe_b64encode(encrypted).rstrip(b"=")
 
 

@@ -35,10 +35,10 @@ def read_segment(
         plain = cipher.decrypt(0, segment.inline_data, last=True)
         yield plain[offset : offset + length]
         return
-    yield from _remote(session, cipher, parameters, segment, nodes, offset, length)
+    yield from _read_remote(session, cipher, parameters, segment, nodes, offset, length)
 
 
-def _remote(
+def _read_remote(
     session: Session,
     cipher: BlockCipher,
     parameters: EncryptionParameters,
@@ -62,7 +62,9 @@ def _remote(
     end, failure = offset + length, None
     for chosen in _choices(sources, coder):
         try:
-            for plain in _attempt(session, cipher, parameters, segment, coder, chosen, offset, end):
+            for plain in _try_sources(
+                session, cipher, parameters, segment, coder, chosen, offset, end
+            ):
                 offset += len(plain)
                 yield plain
         except IntegrityError as error:
@@ -80,7 +82,7 @@ def _choices(sources: Sequence[Source], coder: Coder) -> Iterator[Sequence[Sourc
             yield [source for source in sources if source is not left_out]
 
 
-def _attempt(
+def _try_sources(
     session: Session,
     cipher: BlockCipher,
     parameters: EncryptionParameters,
@@ -93,7 +95,7 @@ def _attempt(
     span = span_of(parameters, offset, end - offset)
     first = span.first * parameters.block_size
     last = min((span.first + span.count) * parameters.block_size, segment.encrypted_size)
-    stripes = Stripes.holding(coder, segment.encrypted_size, first, last - first)
+    stripes = Stripes.of_range(coder, segment.encrypted_size, first, last - first)
     shares = download_stripes(
         sources,
         stripes,
@@ -104,12 +106,12 @@ def _attempt(
     source = ChunkReader(shares)
     try:
         source.skip(first - stripes.offset)
-        yield from _decrypted(cipher, parameters, segment.plain_size, source, offset, end - offset)
+        yield from _decrypt(cipher, parameters, segment.plain_size, source, offset, end - offset)
     finally:
         source.close()
 
 
-def _decrypted(
+def _decrypt(
     cipher: BlockCipher,
     parameters: EncryptionParameters,
     plain_size: int,

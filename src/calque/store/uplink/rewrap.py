@@ -15,12 +15,13 @@ from typing import Any
 
 from calque.errors import InvalidInput
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.timestamps import as_timestamp
 from calque.store.uplink.access import Located
 from calque.store.uplink.cipher import Sealed
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import SealedMetadata, rewrap_metadata_key, seal_metadata
-from calque.store.uplink.naming import about
-from calque.store.uplink.objects import as_timestamp
+from calque.store.uplink.objects import ObjectInfo, object_info
+from calque.store.uplink.plain_names import name_missing_object
 from calque.store.uplink.segment_keys import Position, rewrap_segment_key
 from calque.store.uplink.session import Session
 
@@ -53,8 +54,8 @@ class Transfer:
 
     old: Located
     new: Located
-    metadata: Mapping[str, str] | None
     conditions: Conditions
+    metadata: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ BeginAnswer = pb.ObjectBeginCopyResponse | pb.ObjectBeginMoveResponse
 FinishAnswer = pb.ObjectFinishCopyResponse | pb.ObjectFinishMoveResponse
 
 
-class Verbs(ABC):
+class TransferCalls(ABC):
     """Begin and Finish of one transfer; a copy and a move differ in the messages they send."""
 
     def __init__(self, session: Session, transfer: Transfer) -> None:
@@ -150,7 +151,7 @@ class Verbs(ABC):
 class Rewrap:
     """One copy or move as a state machine: ``step`` until it returns None, then ``result``."""
 
-    def __init__(self, session: Session, verbs: Verbs) -> None:
+    def __init__(self, session: Session, verbs: TransferCalls) -> None:
         self._session = session
         self._transfer = verbs.transfer
         self._verbs = verbs
@@ -159,7 +160,7 @@ class Rewrap:
         self._sent = 0
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the transfer is committed."""
         return self._result is not None
 
@@ -167,7 +168,7 @@ class Rewrap:
     def fraction(self) -> float:
         """The share of the segments whose keys were sent, from 0 to 1."""
         total = self._page.total if self._page else 0
-        return min(1.0, self._sent / total) if total else float(self.finished)
+        return min(1.0, self._sent / total) if total else float(self.is_finished)
 
     @property
     def operation(self) -> bytes | None:
@@ -180,6 +181,7 @@ class Rewrap:
             pb.OperationGetRequest(header=self._session.header, operation_id=operation)
         )
         if found.finished:
+            # A repeated Finish gives the object that the first one committed.
             repeat = FinishPage(operation, b"", [], SealedMetadata(), partial=False)
             self._result = self._verbs.finish(repeat)
             return
@@ -190,7 +192,7 @@ class Rewrap:
     def begin(self) -> BeginPage:
         """The first page of keys; nothing is written but the operation itself."""
         if self._page is None:
-            with about(self._transfer.old):
+            with name_missing_object(self._transfer.old):
                 self._page = self._verbs.begin(b"", None)
         return self._page
 
@@ -202,7 +204,7 @@ class Rewrap:
         finish = FinishPage(
             operation=page.operation,
             stream=page.stream,
-            keys=_rewrapped(page.suite, self._transfer, page.keys),
+            keys=_rewrap_keys(page.suite, self._transfer, page.keys),
             metadata=self._metadata(page),
             partial=page.more,
         )
@@ -212,22 +214,22 @@ class Rewrap:
             self._page = self._verbs.begin(page.operation, page.keys[-1].position)
         return len(page.keys)
 
-    def run(self) -> pb.Object:
+    def run(self) -> ObjectInfo:
         """Every step; the committed object."""
         while self.step() is not None:
             pass
         return self.result()
 
-    def result(self) -> pb.Object:
+    def result(self) -> ObjectInfo:
         """The committed object; valid after ``step`` returned None."""
         if self._result is None:
             raise InvalidInput("the transfer is not finished")
-        return self._result
+        return object_info(self._result, self._transfer.new)
 
     def _metadata(self, page: BeginPage) -> SealedMetadata:
         transfer = self._transfer
         if page.more:
-            return SealedMetadata()
+            return SealedMetadata()  # only the last page commits, and metadata goes with it
         if transfer.metadata is not None:
             return seal_metadata(page.suite, transfer.new, transfer.metadata)
         key = rewrap_metadata_key(
@@ -238,13 +240,13 @@ class Rewrap:
         return SealedMetadata(nonce=key.nonce, wrapped_key=key.ciphertext)
 
 
-def _rewrapped(
+def _rewrap_keys(
     suite: int, transfer: Transfer, keys: Iterable[pb.EncryptedKeyAndNonce]
 ) -> list[pb.EncryptedKeyAndNonce]:
-    return [_rewrap(suite, transfer, key) for key in keys]
+    return [_rewrap_key(suite, transfer, key) for key in keys]
 
 
-def _rewrap(
+def _rewrap_key(
     suite: int, transfer: Transfer, key: pb.EncryptedKeyAndNonce
 ) -> pb.EncryptedKeyAndNonce:
     sealed = rewrap_segment_key(

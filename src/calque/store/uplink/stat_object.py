@@ -8,15 +8,15 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import seal_metadata
-from calque.store.uplink.naming import about
 from calque.store.uplink.objects import ObjectInfo, object_info
+from calque.store.uplink.plain_names import name_missing_object
 from calque.store.uplink.session import Session
 
 
 def stat_object(session: Session, bucket: str, key: str) -> ObjectInfo:
     """The committed object with its metadata; NotFound when there is none."""
     located = session.locate(bucket, key)
-    return object_info(_found(session, located), located)
+    return object_info(_get_object(session, located), located)
 
 
 def update_metadata(
@@ -33,7 +33,7 @@ def update_metadata(
     the transaction makes it fail.
     """
     located = session.locate(bucket, key)
-    found = _found(session, located)
+    found = _get_object(session, located)
     sealed = seal_metadata(found.encryption_parameters.cipher_suite, located, metadata)
     updated = session.metainfo.update_object_metadata(
         pb.ObjectUpdateMetadataRequest(
@@ -49,9 +49,9 @@ def update_metadata(
     return object_info(updated.object, located)
 
 
-def _found(session: Session, located: Located) -> pb.Object:
+def _get_object(session: Session, located: Located) -> pb.Object:
     request = pb.ObjectGetRequest(
         header=session.header, bucket=located.bucket, encrypted_object_key=located.encrypted
     )
-    with about(located):
+    with name_missing_object(located):
         return session.metainfo.get_object(request).object

@@ -9,10 +9,11 @@ from datetime import datetime
 from calque.errors import CalqueError
 from calque.store.chunks import ChunkReader, Data
 from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.timestamps import as_timestamp, as_utc
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import SealedMetadata, seal_metadata
-from calque.store.uplink.objects import ObjectInfo, as_timestamp, as_utc, object_info
+from calque.store.uplink.objects import ObjectInfo, object_info
 from calque.store.uplink.session import Session
 from calque.store.uplink.write_segments import Upload, write_segments
 from calque.values.metadata import EMPTY
@@ -43,7 +44,7 @@ def upload_object(
     try:
         write_segments(session, upload, source)
         return commit_upload(session, upload, if_not_exists=if_not_exists, if_match=expected)
-    except BaseException:
+    except BaseException:  # Ctrl-C too, or it would stay pending for a day
         give_up(session, upload)
         raise
     finally:

@@ -20,10 +20,10 @@ from calque.store.nodes.upload import Target, discard_pieces, upload_pieces
 from calque.store.uplink.access import Located
 from calque.store.uplink.blocks import BlockCipher, EncryptionParameters, SegmentEncryption
 from calque.store.uplink.cipher import Sealed
-from calque.store.uplink.in_flight import InFlight
 from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.part_etag import seal_etag
 from calque.store.uplink.segment_keys import Position, new_segment_key, wrap_segment_key
+from calque.store.uplink.segments_in_flight import SegmentsInFlight
 from calque.store.uplink.session import Session, redundancy_of
 
 _REFUSED = (InvalidInput, NotFound, PermissionDenied, FailedPrecondition, ResourceExhausted)
@@ -49,7 +49,7 @@ class _Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSize:
     """How much a source has become."""
 
     plain_size: int
@@ -58,33 +58,33 @@ class Written:
 
 def write_segments(
     session: Session, upload: Upload, source: ChunkReader, *, part: int = 0, etag: str = ""
-) -> Written:
+) -> WrittenSize:
     """Read a source to its end into the segments of one part.
 
     Memory is bounded: some MiB for each segment in flight on one node, its coded bytes at most
     on several. The ``etag`` is kept, encrypted, with every segment of the part. A part of no
     bytes has one empty segment, an object of no bytes (part 0) none.
     """
-    flight = InFlight(session.settings.segments_in_flight)
+    flight = SegmentsInFlight(session.settings.segments_in_flight)
     written, index = 0, 0
     try:
         while source.fill(1) or (part > 0 and index == 0):
             segment = _new_segment(upload, Position(part, index), etag)
             if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
-                written += _inline(session, upload, segment, source)
+                written += _write_inline(session, upload, segment, source)
             else:
-                written += _remote(session, upload, segment, source, flight)
+                written += _write_remote(session, upload, segment, source, flight)
             index += 1
         flight.finish()
     except BaseException:
         flight.stop()
         raise
-    return Written(written, index)
+    return WrittenSize(written, index)
 
 
-def blank_segment(session: Session, upload: Upload, position: Position) -> None:
+def empty_segment(session: Session, upload: Upload, position: Position) -> None:
     """Put an empty segment in the place of one whose part was uploaded again and is shorter."""
-    _inline(session, upload, _new_segment(upload, position, ""), ChunkReader(b""))
+    _write_inline(session, upload, _new_segment(upload, position, ""), ChunkReader(b""))
 
 
 def _new_segment(upload: Upload, position: Position, etag: str) -> _Segment:
@@ -97,7 +97,7 @@ def _new_segment(upload: Upload, position: Position, etag: str) -> _Segment:
     )
 
 
-def _inline(session: Session, upload: Upload, segment: _Segment, source: ChunkReader) -> int:
+def _write_inline(session: Session, upload: Upload, segment: _Segment, source: ChunkReader) -> int:
     plain = source.read(session.limits.inline_size) if session.limits.inline_size else b""
     data = BlockCipher(segment.key, upload.parameters).encrypt(0, plain, last=True)
     session.metainfo.make_inline_segment(
@@ -115,8 +115,12 @@ def _inline(session: Session, upload: Upload, segment: _Segment, source: ChunkRe
     return len(plain)
 
 
-def _remote(
-    session: Session, upload: Upload, segment: _Segment, source: ChunkReader, flight: InFlight
+def _write_remote(
+    session: Session,
+    upload: Upload,
+    segment: _Segment,
+    source: ChunkReader,
+    flight: SegmentsInFlight,
 ) -> int:
     begun = session.metainfo.begin_segment(
         pb.SegmentBeginRequest(
@@ -133,13 +137,13 @@ def _remote(
     )
 
     def store(encrypted: Iterator[bytes]) -> None:
-        _store(session, upload, segment, begun, blocks, encrypted)
+        _store_pieces(session, upload, segment, begun, blocks, encrypted)
 
     flight.store(store, blocks)
     return blocks.plain_size
 
 
-def _store(
+def _store_pieces(
     session: Session,
     upload: Upload,
     segment: _Segment,
@@ -157,14 +161,14 @@ def _store(
         patience=session.settings.upload_patience,
     )
     try:
-        _commit(session, upload, segment, begun, blocks.plain_size, held)
+        _commit_segment(session, upload, segment, begun, blocks.plain_size, held)
     except _REFUSED:
         # Only then: after a lost answer the satellite may well hold the segment.
         discard_pieces(held, begun.root_piece_id)
         raise
 
 
-def _commit(
+def _commit_segment(
     session: Session,
     upload: Upload,
     segment: _Segment,

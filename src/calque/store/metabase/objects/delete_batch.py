@@ -7,13 +7,14 @@ families, and deletes those that are still what they were. Every object goes thr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, literal_column, select
 
-from calque.errors import FailedPrecondition, InvalidInput
+from calque.errors import FailedPrecondition, InvalidInput, Unavailable
 from calque.store.metabase.accounts import quota
 from calque.store.metabase.accounts.create_bucket import BucketRecord
 from calque.store.metabase.copies.promotion import FreedSegment, remove_all
@@ -31,6 +32,8 @@ from calque.store.metabase.objects.lookup import (
     found,
     missing_bucket,
 )
+
+_log = logging.getLogger(__name__)
 
 BATCH = 100
 MAX_BATCH = 1000
@@ -98,6 +101,9 @@ class BatchResult(NamedTuple):
 
 
 Candidates = Callable[[Transaction], Sequence[ObjectRecord]]
+Page = Callable[[Transaction, int], Sequence[ObjectRecord]]
+"""Candidates, at most so many."""
+
 StillTrue = Callable[[Transaction, ObjectRecord], bool]
 
 
@@ -150,15 +156,14 @@ def delete_expired(database: Database, *, batch: int = BATCH) -> Iterator[BatchR
     """Delete objects, copies and uploads past their end; yields each committed batch."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction) -> list[ObjectRecord]:
-        rows = transaction.rows(EXPIRED_OBJECTS, {"before": transaction.now, "page": batch})
+    def candidates(transaction: Transaction, page: int) -> list[ObjectRecord]:
+        rows = transaction.rows(EXPIRED_OBJECTS, {"before": transaction.now, "page": page})
         return [ObjectRecord(*row) for row in rows]
 
     def still_expired(transaction: Transaction, record: ObjectRecord) -> bool:
         return record.expired(transaction.now)
 
-    while (result := _delete_batch(database, candidates, still_expired)).deleted:
-        yield result
+    yield from _delete_batches(database, candidates, still_expired, batch)
 
 
 def delete_zombies(
@@ -167,16 +172,63 @@ def delete_zombies(
     """Delete uploads past their deadline with no segment newer than ``idle_us``."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+    def candidates(transaction: Transaction, page: int) -> list[ObjectRecord]:
         now = transaction.now
-        limits = {"before": now, "idle_since": now - idle_us, "page": batch}
+        limits = {"before": now, "idle_since": now - idle_us, "page": page}
         return [ObjectRecord(*row) for row in transaction.rows(ZOMBIE_OBJECTS, limits)]
 
     def still_pending(_transaction: Transaction, record: ObjectRecord) -> bool:
         return record.status == PENDING
 
-    while (result := _delete_batch(database, candidates, still_pending)).deleted:
+    yield from _delete_batches(database, candidates, still_pending, batch)
+
+
+def _delete_batches(
+    database: Database, candidates: Page, still_true: StillTrue, batch: int
+) -> Iterator[BatchResult]:
+    """Batch after batch until nothing is left, but for rows that cannot be deleted.
+
+    A damaged row fails its whole batch, and would fail every sweep to come. So the objects of such
+    a batch are deleted one by one, and those that fail are passed over from then on.
+    """
+    left: set[bytes] = set()
+
+    def chosen(transaction: Transaction) -> list[ObjectRecord]:
+        page = candidates(transaction, batch + len(left))
+        return [record for record in page if record.stream_id not in left]
+
+    while len(left) <= MAX_BATCH:
+        try:
+            result = _delete_batch(database, chosen, still_true)
+        except Unavailable:
+            raise  # that is the database, and no row of it
+        except Exception:
+            for record in database.read(chosen):
+                one = _delete_one(database, record, still_true)
+                if one is None:
+                    left.add(record.stream_id)
+                else:
+                    yield one
+            continue
+        if not result.deleted:
+            return
         yield result
+
+
+def _delete_one(
+    database: Database, record: ObjectRecord, still_true: StillTrue
+) -> BatchResult | None:
+    """None where it cannot be deleted, which is logged."""
+    try:
+        return _delete_batch(database, lambda _transaction: [record], still_true)
+    except Unavailable:
+        raise
+    except Exception as error:
+        _log.warning(
+            "an object in bucket %r cannot be deleted (is its row damaged? see `calque store "
+            "fsck`): %s", record.bucket_name, error,
+        )  # fmt: skip
+        return None
 
 
 def _delete_batch(database: Database, candidates: Candidates, still_true: StillTrue) -> BatchResult:

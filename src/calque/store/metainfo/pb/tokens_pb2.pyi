@@ -26,7 +26,7 @@ class UploadToken(_message.Message):
     def __init__(self, project_id: _Optional[bytes] = ..., bucket: _Optional[str] = ..., key: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., placement: _Optional[int] = ..., encryption: _Optional[int] = ..., expires_at: _Optional[int] = ...) -> None: ...
 
 class PieceToken(_message.Message):
-    __slots__ = ("action", "caller", "node_id", "piece_id", "size", "valid_until", "expires_at")
+    __slots__ = ("action", "caller", "node_id", "piece_id", "size", "valid_until", "expires_at", "project_id", "most_open")
     class Action(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         UNKNOWN: _ClassVar[PieceToken.Action]
@@ -42,6 +42,8 @@ class PieceToken(_message.Message):
     SIZE_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    MOST_OPEN_FIELD_NUMBER: _ClassVar[int]
     action: PieceToken.Action
     caller: bytes
     node_id: bytes
@@ -49,7 +51,9 @@ class PieceToken(_message.Message):
     size: int
     valid_until: int
     expires_at: int
-    def __init__(self, action: _Optional[_Union[PieceToken.Action, str]] = ..., caller: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., piece_id: _Optional[bytes] = ..., size: _Optional[int] = ..., valid_until: _Optional[int] = ..., expires_at: _Optional[int] = ...) -> None: ...
+    project_id: bytes
+    most_open: int
+    def __init__(self, action: _Optional[_Union[PieceToken.Action, str]] = ..., caller: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., piece_id: _Optional[bytes] = ..., size: _Optional[int] = ..., valid_until: _Optional[int] = ..., expires_at: _Optional[int] = ..., project_id: _Optional[bytes] = ..., most_open: _Optional[int] = ...) -> None: ...
 
 class SegmentToken(_message.Message):
     __slots__ = ("upload", "position", "root_piece_id", "redundancy", "node_ids", "begun_at", "most_encrypted")

@@ -1,0 +1,1 @@
+"""What the owner of a store does now and then: ``sweep``, ``orphans``, ``fsck``, ``backup``."""

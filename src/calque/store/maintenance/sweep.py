@@ -1,0 +1,109 @@
+"""What time takes away: expired objects, abandoned uploads and copies, deletions that waited."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from calque.store.embedded import EmbeddedStore
+from calque.store.maintenance.orphans import remove_orphans
+from calque.store.metabase.copies.operations import sweep_operations
+from calque.store.metabase.model.records import moment
+from calque.store.metabase.objects.delete_batch import delete_expired, delete_zombies
+from calque.store.nodes.expire import delete_expired_pieces
+from calque.store.nodes.node import Node
+from calque.store.satellite.freed_pieces import never
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What one sweep removed."""
+
+    expired_objects: int
+    abandoned_uploads: int
+    abandoned_operations: int
+    expired_pieces: int
+    deleted_pieces: int
+    orphaned_pieces: int = 0
+
+
+class Orphans(Enum):
+    """Whether a sweep looks for pieces that no row names, which means to list every node."""
+
+    LEAVE = "leave"
+    REMOVE = "remove"
+    REMOVE_MANY = "remove many"
+
+
+def sweep_store(
+    store: EmbeddedStore,
+    over: Callable[[], bool] = never,
+    *,
+    orphans: Orphans = Orphans.LEAVE,
+) -> SweepReport:
+    """Remove what is over. Safe at any time, by any number of processes, and to be repeated.
+
+    Never touches a committed object that has not expired. A promoted copy keeps its bytes.
+    A node that does not answer is left for the next time, and so is whatever remains when ``over``
+    says that there is no more time. What fails is logged, and the rest goes on.
+    """
+    database = store.endpoint.database
+    now = moment(database.clock())
+    idle = int(store.endpoint.settings.zombie_after_s * 1_000_000)
+    return SweepReport(
+        expired_objects=_count(
+            "expired objects", over, (each.deleted for each in delete_expired(database))
+        ),
+        abandoned_uploads=_count(
+            "abandoned uploads",
+            over,
+            (each.deleted for each in delete_zombies(database, idle_us=idle)),
+        ),
+        abandoned_operations=_count("abandoned operations", over, sweep_operations(database)),
+        expired_pieces=_count("expired pieces", over, _delete_expired_pieces(store, now)),
+        # What the first two let go is in the same queue as what waited.
+        deleted_pieces=_count("freed pieces", over, _delete_freed_pieces(store, over)),
+        orphaned_pieces=_count("orphaned pieces", over, _delete_orphans(store, orphans)),
+    )
+
+
+def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
+    """The sum of the steps, as far as they come: a failure here must not stop what follows."""
+    done = 0
+    try:
+        for step in steps:
+            done += step
+            if over():
+                break
+    except Exception:
+        _log.exception("the sweep of %s failed; it goes on with the rest", what)
+    return done
+
+
+def _delete_expired_pieces(store: EmbeddedStore, now: datetime) -> Iterator[int]:
+    for node in store.nodes.direct():
+        if not store.endpoint.are_pieces_on_hold:
+            yield _delete_expired_on(node, now)
+
+
+def _delete_expired_on(node: Node, now: datetime) -> int:
+    try:
+        return delete_expired_pieces(node, now)
+    except Exception as error:
+        _log.warning("the expired pieces of node %s wait: %s", node.name, error)
+        return 0
+
+
+def _delete_orphans(store: EmbeddedStore, orphans: Orphans) -> Iterable[int]:
+    if orphans is Orphans.LEAVE:
+        return ()
+    return remove_orphans(store, many=orphans is Orphans.REMOVE_MANY)
+
+
+def _delete_freed_pieces(store: EmbeddedStore, over: Callable[[], bool]) -> Iterator[int]:
+    yield store.endpoint.free_waiting(over=over)

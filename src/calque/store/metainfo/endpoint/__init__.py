@@ -1,1 +1,0 @@
-"""The calls of the service, one module a noun, and the endpoint that dispatches them."""

@@ -1,0 +1,1 @@
+"""The calls, one function each: a message in, a message out; ``messages`` turns rows into them."""

@@ -1,0 +1,224 @@
+"""The calls on segments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from calque.errors import (
+    FailedPrecondition,
+    InvalidInput,
+    PermissionDenied,
+    ResourceExhausted,
+)
+from calque.store.metabase.accounts.projects import get_project
+from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, Position, Redundancy
+from calque.store.metabase.objects import list_segments as listing
+from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
+from calque.store.metainfo.api_key import Action
+from calque.store.metainfo.pb import metainfo_pb2 as pb
+from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.nodes.pieces import piece_id
+from calque.store.satellite.caller import Caller
+from calque.store.satellite.calls import messages
+from calque.store.satellite.piece_tokens import (
+    LIFETIME_US,
+    max_encrypted_size,
+    max_open_size,
+    max_piece_size,
+    sign_get_token,
+    sign_put_token,
+)
+from calque.store.satellite.satellite import Satellite, page_limit
+
+ENCRYPTION_OVERHEAD = 1024
+"""What a cipher may add to an inline segment: tags of its blocks."""
+
+
+def begin(
+    satellite: Satellite, caller: Caller, request: pb.SegmentBeginRequest
+) -> pb.SegmentBeginResponse:
+    """BeginSegment: nothing is written; the answer binds nodes and root piece id."""
+    upload = satellite.open_upload(caller, request.upload_id)
+    caller.require(Action.WRITE, upload.bucket, upload.key)
+    position = messages.to_position(request.position)
+    scheme = satellite.settings.redundancy
+    chosen = satellite.choose_nodes(upload.placement, scheme)
+    root_piece_id = os.urandom(ROOT_PIECE_ID_SIZE)
+    limit = get_project(satellite.database, upload.project_id).limit_bytes
+    most = max_encrypted_size(satellite, upload, limit)
+    open_size = max_open_size(limit, most, scheme)
+    size = max_piece_size(most, scheme)
+    token = tokens.SegmentToken(
+        upload=upload,
+        position=position.encode(),
+        root_piece_id=root_piece_id,
+        redundancy=scheme.encode(),
+        node_ids=[node.node_id for node in chosen],
+        begun_at=satellite.database.clock(),
+        most_encrypted=most,
+    )
+    return pb.SegmentBeginResponse(
+        segment_id=satellite.signer.sign(token),
+        root_piece_id=root_piece_id,
+        redundancy=messages.redundancy(scheme),
+        pieces=[
+            pb.PieceLimit(
+                number=number,
+                node=messages.node(node),
+                token=sign_put_token(
+                    satellite,
+                    caller,
+                    root_piece_id,
+                    number,
+                    node.node_id,
+                    size,
+                    upload.expires_at,
+                    open_size,
+                ),
+            )
+            for number, node in enumerate(chosen)
+        ],
+        placement=upload.placement,
+    )
+
+
+def commit(
+    satellite: Satellite, caller: Caller, request: pb.SegmentCommitRequest
+) -> pb.SegmentCommitResponse:
+    """CommitSegment: only pieces that were offered, and enough of them."""
+    token = satellite.signer.open(tokens.SegmentToken, request.segment_id, "segment id")
+    upload = token.upload
+    if upload.project_id != caller.project_id:
+        raise PermissionDenied("the segment belongs to another project")
+    caller.require(Action.WRITE, upload.bucket, upload.key)
+    if satellite.database.clock() - token.begun_at > LIFETIME_US:
+        # Its pieces may be taken for orphans from now on.
+        raise FailedPrecondition("the segment was begun too long ago: begin it again")
+    _check_size(request.plain_size, satellite.settings.max_segment_size)
+    _check_encrypted_size(request.encrypted_size, token.most_encrypted)
+    scheme = Redundancy.decode(token.redundancy)
+    _check_pieces(request.pieces, token.node_ids, scheme)
+    asked = CommitSegment(
+        stream_id=upload.stream_id,
+        position=Position.decode(token.position),
+        encrypted_key_nonce=request.encrypted_key_nonce,
+        encrypted_key=request.encrypted_key,
+        encrypted_size=request.encrypted_size,
+        plain_size=request.plain_size,
+        encrypted_etag=request.encrypted_etag or None,
+        placement=upload.placement,
+        begun_at=token.begun_at,
+        root_piece_id=token.root_piece_id,
+        redundancy=scheme,
+        alias_pieces=satellite.nodes.pack(
+            (piece.number, piece.node_id) for piece in request.pieces
+        ),
+    )
+    satellite.free(commit_segment(satellite.database, asked))
+    root = token.root_piece_id
+    satellite.open_pieces.commit_segment(
+        upload.project_id,
+        upload.stream_id,
+        (piece_id(root, each.node_id, each.number) for each in request.pieces),
+        (piece_id(root, node_id, number) for number, node_id in enumerate(token.node_ids)),
+    )
+    return pb.SegmentCommitResponse()
+
+
+def make_inline(
+    satellite: Satellite, caller: Caller, request: pb.SegmentMakeInlineRequest
+) -> pb.SegmentMakeInlineResponse:
+    """MakeInlineSegment."""
+    upload = satellite.open_upload(caller, request.upload_id)
+    caller.require(Action.WRITE, upload.bucket, upload.key)
+    limit = satellite.settings.max_inline_size
+    _check_size(request.plain_size, limit)
+    if len(request.inline_data) > limit + ENCRYPTION_OVERHEAD:
+        raise InvalidInput(f"inline data has {len(request.inline_data)} bytes, too many")
+    asked = CommitSegment(
+        stream_id=upload.stream_id,
+        position=messages.to_position(request.position),
+        encrypted_key_nonce=request.encrypted_key_nonce,
+        encrypted_key=request.encrypted_key,
+        encrypted_size=len(request.inline_data),
+        plain_size=request.plain_size,
+        encrypted_etag=request.encrypted_etag or None,
+        placement=upload.placement,
+        inline_data=request.inline_data,
+    )
+    satellite.free(commit_segment(satellite.database, asked))
+    return pb.SegmentMakeInlineResponse()
+
+
+def list_(
+    satellite: Satellite, caller: Caller, request: pb.SegmentListRequest
+) -> pb.SegmentListResponse:
+    """ListSegments: of an object with the right to read, of an upload with that to write."""
+    if request.upload_id:
+        upload = satellite.open_upload(caller, request.upload_id)
+        bucket, key, stream_id = upload.bucket, upload.key, upload.stream_id
+        caller.require_any((Action.WRITE, Action.READ), bucket, key)
+    else:
+        bucket, key, stream_id = (
+            request.bucket,
+            request.encrypted_object_key,
+            request.stream_id,
+        )
+        caller.require(Action.READ, bucket, key)
+    asked = listing.ListSegments(
+        caller.location(bucket, key),
+        stream_id or None,
+        pending=bool(request.upload_id),
+        cursor=messages.to_position(request.cursor) if request.HasField("cursor") else None,
+        limit=page_limit(request.limit, listing.MAX_PAGE),
+        range_start=request.range_start if request.HasField("range_start") else None,
+        range_limit=request.range_limit if request.HasField("range_limit") else None,
+    )
+    page = listing.list_segments(satellite.database, asked)
+    segments, nodes = messages.segments(page.segments, satellite.nodes)
+    if caller.may(Action.READ, bucket, key):
+        for segment in segments:
+            segment.piece_tokens.extend(_sign_get_tokens(satellite, caller, segment))
+    return pb.SegmentListResponse(
+        object=messages.object_(page.object), segments=segments, nodes=nodes, more=page.more
+    )
+
+
+def _sign_get_tokens(satellite: Satellite, caller: Caller, segment: pb.Segment) -> Iterator[bytes]:
+    scheme = messages.to_redundancy(segment.redundancy)
+    for piece in segment.pieces:
+        yield sign_get_token(
+            satellite,
+            caller,
+            segment.root_piece_id,
+            piece.number,
+            piece.node_id,
+            max_piece_size(segment.encrypted_size, scheme),
+        )
+
+
+def _check_encrypted_size(encrypted_size: int, most: int) -> None:
+    if encrypted_size < 0:
+        raise InvalidInput(f"a segment of {encrypted_size} encrypted bytes")
+    if encrypted_size > most:
+        raise ResourceExhausted(
+            f"a segment of {encrypted_size} encrypted bytes, the limit is {most}",
+            hint="Use smaller segments, or raise the project's limit.",
+        )
+
+
+def _check_size(plain_size: int, limit: int) -> None:
+    if not 0 <= plain_size <= limit:
+        raise InvalidInput(f"a segment of {plain_size} bytes, the limit is {limit}")
+
+
+def _check_pieces(pieces: Sequence[pb.Piece], offered: Sequence[bytes], scheme: Redundancy) -> None:
+    numbers = {piece.number for piece in pieces}
+    if len(numbers) != len(pieces):
+        raise InvalidInput("a piece number comes twice")
+    for piece in pieces:
+        if not 0 <= piece.number < len(offered) or offered[piece.number] != piece.node_id:
+            raise InvalidInput(f"piece {piece.number} was not offered to that node")
+    if len(pieces) < min(scheme.success, len(offered)):
+        raise InvalidInput(f"{len(pieces)} pieces were stored, a segment needs {scheme.success}")

@@ -1,0 +1,69 @@
+"""What the calls share: the database, nodes, settings, signer, metrics and clean-up."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+
+from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
+from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
+from calque.store.metabase.accounts.projects import keep_setting
+from calque.store.metabase.copies.promotion import FreedSegment
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.model.records import Redundancy
+from calque.store.metainfo.pb import tokens_pb2 as tokens
+from calque.store.satellite.caller import Caller, Gatekeeper
+from calque.store.satellite.freed_pieces import DeletePieces, FreedPieces
+from calque.store.satellite.metrics import Metrics
+from calque.store.satellite.open_pieces import OpenPieces
+from calque.store.satellite.settings import SatelliteSettings
+from calque.store.satellite.signer import Signer
+
+
+class Satellite:
+    """One satellite's parts; the functions of the calls get it as their first argument."""
+
+    def __init__(
+        self, database: Database, settings: SatelliteSettings, delete_pieces: DeletePieces
+    ) -> None:
+        self.database = database
+        self.settings = settings
+        self.nodes = Nodes(database)
+        self.signer = Signer(keep_setting(database, "signing_secret", os.urandom(32)))
+        self.gatekeeper = Gatekeeper(database)
+        self.metrics = Metrics()
+        self.open_pieces = OpenPieces(database.clock)
+        self.freed_pieces = FreedPieces(database, self.nodes, delete_pieces)
+
+    def free(self, freed: Sequence[FreedSegment]) -> None:
+        """Have the pieces of committed deletes removed; called after the transaction."""
+        self.freed_pieces.free(freed)
+
+    def open_upload(self, caller: Caller, upload_id: bytes) -> tokens.UploadToken:
+        """The upload behind a signed id, if it is the caller's project's."""
+        upload = self.signer.open(tokens.UploadToken, upload_id, "upload id")
+        if upload.project_id != caller.project_id:
+            raise PermissionDenied("the upload belongs to another project")
+        return upload
+
+    def choose_nodes(self, placement: int, scheme: Redundancy) -> list[NodeRecord]:
+        """Nodes for a new segment, a different one for each piece, in random order."""
+        there = self.nodes.at(placement)
+        if len(there) < scheme.success:
+            # Another process may have registered nodes since they were read.
+            self.nodes.refresh()
+            there = self.nodes.at(placement)
+        if len(there) < scheme.success:
+            raise FailedPrecondition(
+                f"a segment needs {scheme.success} nodes, placement {placement} has {len(there)}",
+                hint="Register more storage nodes or lower the redundancy.",
+            )
+        return random.sample(there, min(scheme.total, len(there)))
+
+
+def page_limit(asked: int, most: int) -> int:
+    """A page size: zero means the most there is; negative is refused."""
+    if asked < 0:
+        raise InvalidInput(f"limit {asked} is negative")
+    return min(asked or most, most)
