@@ -18,6 +18,7 @@ import pytest
 from sqlalchemy import event
 
 from calque.errors import NotFound, ResourceExhausted
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS
 from calque.store.metabase.accounts.create_bucket import INSERT_BUCKET
 from calque.store.metabase.engine import group_commit as shared_commits
 from calque.store.metabase.engine.database import Database
@@ -25,7 +26,6 @@ from calque.store.metabase.engine.errors import Disturbed
 from calque.store.metabase.engine.group_commit import MAX_SHARED, SharedCommits
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.engine.transaction import Transaction
-from calque.store.metabase.objects.lookup import BUCKET_EXISTS
 
 PROJECT = b"p" * 16
 Work = Callable[[Transaction], Any]

@@ -9,13 +9,12 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, func, insert, select, update
 
 from calque.errors import IntegrityError, InvalidInput
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model import packed_pieces as pieces
-from calque.store.metabase.model.records import NODE_ID_SIZE, DeletedPieces
+from calque.store.metabase.model.records import NODE_ID_SIZE, DeletedPieces, FreedSegment
 from calque.store.metabase.model.schema import nodes
 
 ALL_NODES = Statement(

@@ -17,7 +17,7 @@ from calque.store.metabase.engine.transaction import Parameters
 from calque.store.metabase.model.object_keys import key_is, key_parameter
 from calque.store.metabase.model.records import ObjectLocation, ObjectRecord
 from calque.store.metabase.model.schema import buckets, objects, operations, segment_copies
-from calque.store.metabase.objects.lookup import AT_KEY, Found
+from calque.store.metabase.streams.lookup import AT_KEY, Found
 
 _source = objects.alias("source")
 _source_copy = segment_copies.alias("source_copy")

@@ -35,6 +35,7 @@ from sqlalchemy import (
 )
 
 from calque.store.metabase.accounts import quota
+from calque.store.metabase.accounts.buckets import BUCKET_PLACEMENT
 from calque.store.metabase.copies.operations import FINISH_OPERATION, finishing
 from calque.store.metabase.copies.store_copy import INSERT_COPY, copied_segments, copying
 from calque.store.metabase.engine.database import Database
@@ -55,7 +56,7 @@ from calque.store.metabase.model.schema import (
     segments,
 )
 from calque.store.metabase.objects.begin_object import INSERT_OBJECT
-from calque.store.metabase.objects.lookup import AT_KEY, BUCKET_PLACEMENT, at
+from calque.store.metabase.streams.lookup import AT_KEY, at
 
 if TYPE_CHECKING:
     from calque.store.metabase.copies.finish_copy import FinishCopy

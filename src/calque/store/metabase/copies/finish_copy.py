@@ -9,6 +9,7 @@ from sqlalchemy import and_, bindparam, func, select
 
 from calque.errors import FailedPrecondition, InvalidInput, ResourceExhausted
 from calque.store.metabase.accounts import quota
+from calque.store.metabase.accounts.buckets import require_placement_of
 from calque.store.metabase.copies.both_ends import Scene, looking, scene
 from calque.store.metabase.copies.copy_at_once import copy_at_once, copy_in
 from calque.store.metabase.copies.operations import (
@@ -18,7 +19,6 @@ from calque.store.metabase.copies.operations import (
     finishing,
     stored_keys,
 )
-from calque.store.metabase.copies.promotion import FreedSegment, remove
 from calque.store.metabase.copies.store_copy import store_copy
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import ancestor_of, copy_locks, lock_families
@@ -28,6 +28,7 @@ from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
 from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import (
+    FreedSegment,
     ObjectLocation,
     ObjectRecord,
     WrappedMetadata,
@@ -35,13 +36,9 @@ from calque.store.metabase.model.records import (
 )
 from calque.store.metabase.model.schema import COMMITTED, segment_copies, segments
 from calque.store.metabase.objects.commit_object import Committed
-from calque.store.metabase.objects.lookup import (
-    Found,
-    live,
-    record_by_stream,
-    require_placement_of,
-)
 from calque.store.metabase.objects.update_metadata import SET_METADATA, metadata_parameters
+from calque.store.metabase.streams.lookup import Found, live, record_by_stream
+from calque.store.metabase.streams.promotion import remove
 
 _remote = and_(segments.c.inline_data.is_(None), segments.c.encrypted_size > 0)
 

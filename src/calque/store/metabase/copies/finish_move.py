@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, update
 
 from calque.errors import InvalidInput
 from calque.store.metabase.accounts import quota
+from calque.store.metabase.accounts.buckets import require_placement_of
 from calque.store.metabase.copies.both_ends import looking, scene
 from calque.store.metabase.copies.finish_copy import (
     SOURCE_SEGMENTS,
@@ -22,7 +23,6 @@ from calque.store.metabase.copies.operations import (
     finishing,
     stored_keys,
 )
-from calque.store.metabase.copies.promotion import FreedSegment, remove
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
 from calque.store.metabase.engine.statement import Statement, rewriting
@@ -30,10 +30,16 @@ from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
 from calque.store.metabase.model.packed_keys import PackedKeys, key_of_row, nonce_of_row
-from calque.store.metabase.model.records import ObjectLocation, ObjectRecord, WrappedMetadata
+from calque.store.metabase.model.records import (
+    FreedSegment,
+    ObjectLocation,
+    ObjectRecord,
+    WrappedMetadata,
+)
 from calque.store.metabase.model.schema import objects, segments
 from calque.store.metabase.objects.commit_object import Committed
-from calque.store.metabase.objects.lookup import Found, live, require_placement_of
+from calque.store.metabase.streams.lookup import Found, live
+from calque.store.metabase.streams.promotion import remove
 
 MOVE_OBJECT = Statement(
     "move an object row",

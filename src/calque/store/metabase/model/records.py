@@ -209,3 +209,10 @@ class DeletedPieces:
     root_piece_id: bytes
     pieces: tuple[tuple[int, bytes, str], ...]
     """Of each piece: its number, the node's id, the node's address."""
+
+
+class FreedSegment(NamedTuple):
+    """A physical segment that nobody holds any more, its pieces still packed."""
+
+    root_piece_id: bytes
+    alias_pieces: bytes

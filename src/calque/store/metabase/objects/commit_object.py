@@ -10,24 +10,28 @@ from sqlalchemy import bindparam, func, select, update
 
 from calque.errors import NotFound
 from calque.store.metabase.accounts import quota
-from calque.store.metabase.copies.promotion import FreedSegment, remove
+from calque.store.metabase.accounts.buckets import BUCKET_PLACEMENT, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
 from calque.store.metabase.engine.statement import Statement, rewriting
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
-from calque.store.metabase.model.records import ObjectLocation, ObjectRecord, WrappedMetadata
+from calque.store.metabase.model.records import (
+    FreedSegment,
+    ObjectLocation,
+    ObjectRecord,
+    WrappedMetadata,
+)
 from calque.store.metabase.model.schema import COMMITTED, PENDING, objects, segments
-from calque.store.metabase.objects.lookup import (
-    BUCKET_PLACEMENT,
+from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
     at,
     found,
     live,
-    require_bucket,
 )
+from calque.store.metabase.streams.promotion import remove
 
 VARYING_SEGMENT_SIZE = -1
 

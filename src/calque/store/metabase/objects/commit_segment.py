@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, literal_column, select
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -17,6 +16,7 @@ from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.records import (
     NO_REDUNDANCY,
     ROOT_PIECE_ID_SIZE,
+    FreedSegment,
     Position,
     Redundancy,
     SegmentRecord,

@@ -15,22 +15,17 @@ from sqlalchemy import bindparam, delete, literal_column, select
 
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase.accounts import quota
-from calque.store.metabase.accounts.create_bucket import BucketRecord
-from calque.store.metabase.copies.promotion import FreedSegment, remove_all
+from calque.store.metabase.accounts.buckets import BucketRecord, missing_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import lock_families, lock_keys
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.object_keys import in_index_order
-from calque.store.metabase.model.records import ObjectRecord
+from calque.store.metabase.model.records import FreedSegment, ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING, buckets, objects, segments
-from calque.store.metabase.objects.lookup import (
-    OBJECT_BY_STREAM,
-    Found,
-    found,
-    missing_bucket,
-)
+from calque.store.metabase.streams.lookup import OBJECT_BY_STREAM, Found, found
+from calque.store.metabase.streams.promotion import remove_all
 
 BATCH = 100
 MAX_BATCH = 1000

@@ -7,22 +7,21 @@ from typing import NamedTuple
 
 from calque.errors import ConditionNotMatch
 from calque.store.metabase.accounts import quota
-from calque.store.metabase.copies.promotion import FreedSegment, remove
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
-from calque.store.metabase.model.records import ObjectLocation, ObjectRecord
+from calque.store.metabase.model.records import FreedSegment, ObjectLocation, ObjectRecord
 from calque.store.metabase.model.schema import PENDING
-from calque.store.metabase.objects.lookup import (
-    BUCKET_EXISTS,
+from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
     at,
     found,
     live,
-    require_bucket,
 )
+from calque.store.metabase.streams.promotion import remove
 
 
 class Deleted(NamedTuple):

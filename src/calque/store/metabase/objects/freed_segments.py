@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import bindparam, delete, select, update
 
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model.records import FreedSegment
 from calque.store.metabase.model.schema import freed_segments
 
 PAGE = 1000

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
-from calque.store.metabase.copies.ancestors import resolve
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -21,7 +20,8 @@ from calque.store.metabase.model.records import (
 )
 from calque.store.metabase.model.schema import PENDING, segments
 from calque.store.metabase.objects.get_object import require_object
-from calque.store.metabase.objects.lookup import record_by_stream
+from calque.store.metabase.streams.ancestors import resolve
+from calque.store.metabase.streams.lookup import record_by_stream
 
 MAX_PAGE = 1000
 BEFORE_ALL = -1

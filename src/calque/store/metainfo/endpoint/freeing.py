@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 
 from calque.errors import CalqueError, IntegrityError
 from calque.store.metabase.accounts.nodes import Nodes
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.callers import calling
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.model.records import DeletedPieces
+from calque.store.metabase.model.records import DeletedPieces, FreedSegment
 from calque.store.metabase.objects.freed_segments import freed_pages, settle_freed
 from calque.store.metabase.objects.hold_pieces import HeldPieces
 

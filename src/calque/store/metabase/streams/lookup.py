@@ -1,4 +1,4 @@
-"""Finding objects and buckets inside a transaction: the statements every operation shares."""
+"""Finding objects inside a transaction: the statements that every operation shares."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, literal_column, select
 
-from calque.errors import NotFound
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.object_keys import key_is, key_parameter
 from calque.store.metabase.model.records import ObjectLocation, ObjectRecord
-from calque.store.metabase.model.schema import buckets, objects, segment_copies
+from calque.store.metabase.model.schema import objects, segment_copies
 
 # A literal, so that both planners see that the partial index serves.
 IS_COMMITTED = objects.c.status == literal_column("3")
@@ -38,18 +37,6 @@ OBJECT_BY_STREAM = Statement(
 NEXT_VERSION = Statement(
     "next version at a key",
     select(func.coalesce(func.max(objects.c.version), 0) + 1).where(*AT_KEY),
-)
-BUCKET_PLACEMENT = Statement(
-    "placement of a bucket",
-    select(buckets.c.placement)
-    .where(buckets.c.project_id == bindparam("project_id"), buckets.c.name == bindparam("bucket"))
-    .with_for_update(read=True, key_share=True),
-)
-BUCKET_EXISTS = Statement(
-    "bucket exists",
-    select(buckets.c.placement).where(
-        buckets.c.project_id == bindparam("project_id"), buckets.c.name == bindparam("bucket")
-    ),
 )
 
 
@@ -82,23 +69,3 @@ def record_by_stream(transaction: Transaction, stream_id: bytes) -> ObjectRecord
     """The object whose contents are ``stream_id``, whatever its state."""
     rows = transaction.rows(RECORD_BY_STREAM, {"stream_id": stream_id})
     return ObjectRecord(*rows[0]) if rows else None
-
-
-def require_bucket(rows: list[Any], name: str, which: str = "") -> int:
-    """The placement in the rows of a bucket statement, or ``NotFound`` naming the bucket."""
-    return require_placement_of(rows[0][0] if rows else None, name, which)
-
-
-def require_placement_of(placement: int | None, name: str, which: str = "") -> int:
-    """``placement``, or ``NotFound`` naming the bucket that has none because it is not there."""
-    if placement is None:
-        raise missing_bucket(name, which)
-    return placement
-
-
-def missing_bucket(name: str, which: str = "") -> NotFound:
-    """The error that says which bucket is not there, and how to make it."""
-    lead = f"{which} " if which else ""
-    return NotFound(
-        f"{lead}bucket {name!r} does not exist", hint=f"Make it with: calque store mkbucket {name}"
-    )

@@ -14,7 +14,6 @@ The caller holds the locks of ``engine/locks.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sqlalchemy import (
     ARRAY,
@@ -31,13 +30,14 @@ from sqlalchemy import (
 from calque.store.metabase.engine.statement import POSTGRES, Statement, rewriting
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.object_keys import key_is, key_parameter
+from calque.store.metabase.model.records import FreedSegment
 from calque.store.metabase.model.schema import (
     freed_segments,
     objects,
     segment_copies,
     segments,
 )
-from calque.store.metabase.objects.lookup import Found
+from calque.store.metabase.streams.lookup import Found
 
 _copies = segment_copies.c
 
@@ -111,13 +111,6 @@ DELETE_OBJECT_ROW = Statement(
         objects.c.version == bindparam("of_version"),
     ),
 )
-
-
-class FreedSegment(NamedTuple):
-    """A physical segment that nobody holds any more, its pieces still packed."""
-
-    root_piece_id: bytes
-    alias_pieces: bytes
 
 
 def remove(transaction: Transaction, going: Found) -> list[FreedSegment]:
