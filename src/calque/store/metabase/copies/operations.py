@@ -16,15 +16,17 @@ from sqlalchemy.dialects import postgresql, sqlite
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
-from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import ObjectLocation, ObjectRecord
 from calque.store.metabase.model.schema import (
     COLLECTING,
     FINISHED,
     operation_keys,
     operations,
 )
+from calque.store.metabase.streams.lookup import record_by_stream
 
 OPERATION_ID_SIZE = 16
 
@@ -104,7 +106,7 @@ class OperationRecord(NamedTuple):
     expires_at: int
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the operation was committed."""
         return self.state == FINISHED
 
@@ -128,9 +130,13 @@ class Operation:
     def __post_init__(self) -> None:
         verify.exactly(self.operation_id, OPERATION_ID_SIZE, "operation id")
 
+    def is_over(self, now: int) -> bool:
+        """Whether the time between Begin and Finish has run out."""
+        return now >= self.expires_at
+
     def check_time(self, now: int) -> None:
         """Refuse an operation whose time is over."""
-        if now >= self.expires_at:
+        if self.is_over(now):
             raise FailedPrecondition(
                 "the time of this operation is over", hint="Begin the copy or move again."
             )
@@ -152,7 +158,7 @@ def store_keys(database: Database, operation: Operation, keys: PackedKeys) -> Op
         locked = operation_record(
             transaction.rows(LOCK_OPERATION, {"operation_id": operation.operation_id})
         )
-        if locked is not None and locked.finished:
+        if locked is not None and locked.is_finished:
             return OperationProgress(True, 0, None)
         where = {"of_operation": operation.operation_id, "at_position": keys.positions[0]}
         transaction.run(DROP_CHUNK, where)
@@ -177,13 +183,25 @@ def operation_progress(database: Database, operation: Operation) -> OperationPro
         )
         record = operation_record(rows)
         return OperationProgress(
-            record is not None and record.finished, int(sums[0][0]), sums[0][1]
+            record is not None and record.is_finished, int(sums[0][0]), sums[0][1]
         )
 
     return database.read(work)
 
 
-def stored_keys(
+def find_result(
+    transaction: Transaction, done: OperationRecord, target: ObjectLocation
+) -> ObjectRecord:
+    """The object that a finished operation made, if it is still there."""
+    result = record_by_stream(transaction, done.result_stream_id or b"")
+    if result is None or result.location != target:
+        raise FailedPrecondition(
+            "this operation was finished before, and its object was deleted or replaced since"
+        )
+    return result
+
+
+def keys_of_operation(
     transaction: Transaction, record: OperationRecord | None, last: PackedKeys
 ) -> PackedKeys:
     """All keys of an operation: the stored parts and those of its last call."""
@@ -201,7 +219,7 @@ def stored_keys(
     return PackedKeys.joined(sorted(chunks, key=lambda chunk: chunk.positions))
 
 
-def finishing(operation: Operation, stream_id: bytes) -> tuple[Statement, dict[str, Any]]:
+def finish_step(operation: Operation, stream_id: bytes) -> Step:
     """The statement that records the result of an operation."""
     return FINISH_OPERATION, _row(operation, FINISHED, stream_id)
 

@@ -73,7 +73,7 @@ class Statement:
         text, names = self._text(POSTGRES)
         return text, [parameters[name] for name in names]
 
-    def woven(self, expressions: Mapping[str, str]) -> str:
+    def inline(self, expressions: Mapping[str, str]) -> str:
         """The text for PostgreSQL with ``expressions`` of a procedure in place of parameters."""
         text = _PARAMETER.sub(lambda found: expressions[found[1]], self._with_constants(POSTGRES))
         return text.replace("%%", "%")
