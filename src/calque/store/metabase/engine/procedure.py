@@ -1,8 +1,8 @@
 """Procedures: several statements that PostgreSQL runs in one trip, each seeing what the last left.
 
-A procedure is made of the same :class:`Statement` objects that are executed one by one elsewhere,
-so that no rule is written twice. It lives in the temporary schema of a connection: it comes and
-goes with the release that wrote it, and no migration has to keep it in step.
+A procedure is made of :class:`Statement` objects like those that are executed one by one elsewhere,
+so what they have in common is written once. It lives in the temporary schema of a connection: it
+comes and goes with the release that wrote it, and no migration has to keep it in step.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Procedure:
 
     def call(self, connection: Any, parameters: Mapping[str, Any]) -> Any | None:
         """The row that it returns; ``None`` if the server leaves every column of it NULL."""
+        # Temporary things go with their connection: a new one has to be told again.
         if connection not in self._known:
             connection.execute(self._definition)
             self._known.add(connection)
