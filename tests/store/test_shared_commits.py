@@ -52,7 +52,7 @@ def _insert(name: str) -> Work:
 
 
 def _has(database: Database, name: str) -> bool:
-    return bool(database.look(BUCKET_EXISTS, {"project_id": PROJECT, "bucket": name}))
+    return bool(database.read_rows(BUCKET_EXISTS, {"project_id": PROJECT, "bucket": name}))
 
 
 def _line(database: Database) -> SharedCommits:
@@ -62,7 +62,7 @@ def _line(database: Database) -> SharedCommits:
 
 def _waiting(database: Database) -> int:
     """How many stand behind the leader."""
-    return len(_line(database)._line) - 1
+    return len(_line(database)._queue) - 1
 
 
 def _until(true: Callable[[], bool]) -> None:
@@ -300,7 +300,7 @@ def test_a_leader_interrupted_anywhere_stops_nobody(database: Database) -> None:
             behind.append(pool.submit(database.write, _insert(f"after{at}")))
             for each in behind:
                 each.result(30)
-            assert not _line(database)._line
+            assert not _line(database)._queue
     assert at > 20
 
 
@@ -328,7 +328,7 @@ def test_a_waiter_interrupted_anywhere_stops_nobody(database: Database) -> None:
                 done.set()
             coming.result(30).result(30)
             pool.submit(database.write, _insert(f"after{at}")).result(30)
-            assert not _line(database)._line
+            assert not _line(database)._queue
     assert at > 15
 
 

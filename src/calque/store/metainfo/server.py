@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
-from calque.store.metabase.engine.callers import calling, require_caller
+from calque.store.metabase.engine.callers import act_for_caller, require_caller
 from calque.store.metainfo.liveness import liveness
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
 from calque.store.metainfo.status import abort_with
@@ -80,7 +80,7 @@ def _handler(satellite: Metainfo, call: Call) -> grpc.RpcMethodHandler[bytes, by
 def _answer(satellite: Metainfo, call: Call) -> Callable[[bytes, grpc.ServicerContext], bytes]:
     def answer(data: bytes, context: grpc.ServicerContext) -> bytes:
         try:
-            with calling(context.is_active):
+            with act_for_caller(context.is_active):
                 require_caller()
                 return satellite.call(call.name, _parse(call, data)).SerializeToString()
         except CalqueError as error:

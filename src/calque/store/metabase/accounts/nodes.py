@@ -105,13 +105,15 @@ class Nodes:
 
     def pack(self, placed: Iterable[tuple[int, bytes]]) -> bytes:
         """Packed pieces from pairs of piece number and node id; unknown nodes are refused."""
-        return pieces.pack([(number, self._known(node_id).alias) for number, node_id in placed])
+        return pieces.pack(
+            [(number, self._node_with_id(node_id).alias) for number, node_id in placed]
+        )
 
     def unpack(self, packed: bytes) -> list[tuple[int, NodeRecord]]:
         """The pieces and their nodes."""
-        return [(number, self._node(alias)) for number, alias in pieces.unpack(packed)]
+        return [(number, self._node_with_alias(alias)) for number, alias in pieces.unpack(packed)]
 
-    def freed(self, segments: Iterable[FreedSegment]) -> list[DeletedPieces]:
+    def pieces_to_delete(self, segments: Iterable[FreedSegment]) -> list[DeletedPieces]:
         """What to remove from which node."""
         return [
             DeletedPieces(
@@ -124,8 +126,8 @@ class Nodes:
             for segment in segments
         ]
 
-    def packed(self, deleted: Iterable[DeletedPieces]) -> list[FreedSegment]:
-        """The reverse of :meth:`freed`."""
+    def pack_deleted(self, deleted: Iterable[DeletedPieces]) -> list[FreedSegment]:
+        """The reverse of :meth:`pieces_to_delete`."""
         return [
             FreedSegment(
                 each.root_piece_id,
@@ -134,7 +136,7 @@ class Nodes:
             for each in deleted
         ]
 
-    def _known(self, node_id: bytes) -> NodeRecord:
+    def _node_with_id(self, node_id: bytes) -> NodeRecord:
         if node_id not in self._by_id:
             self.refresh()
         try:
@@ -142,7 +144,7 @@ class Nodes:
         except KeyError:
             raise InvalidInput(f"node {node_id.hex()[:16]}… is not known here") from None
 
-    def _node(self, alias: int) -> NodeRecord:
+    def _node_with_alias(self, alias: int) -> NodeRecord:
         if alias not in self._by_alias:
             self.refresh()
         try:

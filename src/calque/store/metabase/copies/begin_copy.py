@@ -99,12 +99,12 @@ def begin_copy(database: Database, request: BeginCopy) -> CopyPage:
 def _small(database: Database, request: BeginCopy) -> CopyPage | None:
     """The page of a live object with one segment, in one trip; ``None`` for all else."""
     parameters = {**at(request.source), "to_bucket": request.target.bucket}
-    rows = database.look(SMALL_SOURCE, parameters)
+    rows = database.read_rows(SMALL_SOURCE, parameters)
     if len(rows) != 1 or request.source.project_id != request.target.project_id:
         return None
     placement, position, nonce, key, *fields = rows[0]
     source = ObjectRecord(*fields)
-    if placement is None or source.expired(database.clock()):
+    if placement is None or source.is_expired(database.clock()):
         return None
     if request.stream_id not in (None, source.stream_id):
         return None

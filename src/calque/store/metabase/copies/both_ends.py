@@ -34,7 +34,7 @@ from calque.store.metabase.model.schema import (
     segment_copies,
     segments,
 )
-from calque.store.metabase.streams.lookup import AT_KEY, Found
+from calque.store.metabase.streams.lookup import AT_KEY, FoundObject
 
 _source_copy = segment_copies.alias("source_copy")
 _existing = objects.alias("existing")
@@ -108,17 +108,17 @@ class BothEnds(NamedTuple):
     source_answers: tuple[Any, ...]
     fit_answers: tuple[Any, ...]
     operation: OperationRecord | None
-    source: Found | None
-    existing: Found | None
+    source: FoundObject | None
+    existing: FoundObject | None
 
     def require_bucket(self, name: str) -> None:
         """``NotFound`` unless the destination's bucket is there."""
         require_placement_of(self.placement, name, "destination")
 
-    def require_source(self) -> Found:
+    def require_source(self) -> FoundObject:
         """The source as it was at Begin, or ``FailedPrecondition``."""
         require(SOURCE_RULES, self.source_answers)
-        return cast(Found, self.source)
+        return cast(FoundObject, self.source)
 
     def require_fit(self) -> None:
         """The metadata's key is the right one, and the pieces may serve the bucket."""
@@ -155,8 +155,8 @@ def read_copy(rows: list[Any]) -> ObjectRecord:
     return ObjectRecord(*rows[0][-len(ObjectRecord._fields) :])
 
 
-def _object_in(fields: tuple[Any, ...]) -> Found | None:
+def _object_in(fields: tuple[Any, ...]) -> FoundObject | None:
     if fields[0] is None:
         return None
     *columns, ancestor = fields
-    return Found(ObjectRecord(*columns), ancestor)
+    return FoundObject(ObjectRecord(*columns), ancestor)

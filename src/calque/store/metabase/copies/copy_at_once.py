@@ -228,7 +228,7 @@ def copy_at_once(database: Database, request: FinishCopy) -> ObjectRecord | None
     return ObjectRecord(*row) if row else None
 
 
-def copy_in(transaction: Transaction, request: FinishCopy) -> ObjectRecord | None:
+def copy_in_transaction(transaction: Transaction, request: FinishCopy) -> ObjectRecord | None:
     """A usual copy within a transaction of SQLite; ``None`` when nothing was done."""
     if transaction.dialect == POSTGRES or not _may_be_usual(request, transaction.now):
         return None

@@ -12,7 +12,7 @@ from calque.store.metabase.copies.both_ends import (
     read_copy,
     read_ends,
 )
-from calque.store.metabase.copies.copy_at_once import copy_at_once, copy_in
+from calque.store.metabase.copies.copy_at_once import copy_at_once, copy_in_transaction
 from calque.store.metabase.copies.copy_request import FinishCopy
 from calque.store.metabase.copies.operations import (
     DROP_CHUNKS,
@@ -34,7 +34,7 @@ from calque.store.metabase.objects.update_metadata import (
     metadata_parameters,
     with_metadata,
 )
-from calque.store.metabase.streams.lookup import Found, live
+from calque.store.metabase.streams.lookup import FoundObject, live
 from calque.store.metabase.streams.promotion import remove
 
 __all__ = ["FinishCopy", "finish_copy"]
@@ -56,7 +56,7 @@ def finish_copy(database: Database, request: FinishCopy) -> Committed:
 
 
 def _finish(transaction: Transaction, request: FinishCopy) -> Committed:
-    copied = copy_in(transaction, request)
+    copied = copy_in_transaction(transaction, request)
     if copied is not None:
         return Committed(copied, [])
     ends, copy, positions = _look(transaction, request)
@@ -99,7 +99,7 @@ def _store(
     transaction: Transaction,
     request: FinishCopy,
     ends: BothEnds,
-    source: Found,
+    source: FoundObject,
     copy: ObjectRecord,
     keys: PackedKeys,
 ) -> Committed:
@@ -118,8 +118,8 @@ def _store(
 
 
 def _make_room(
-    transaction: Transaction, ends: BothEnds, source: Found
-) -> tuple[Found, quota.Usage, list[FreedSegment]]:
+    transaction: Transaction, ends: BothEnds, source: FoundObject
+) -> tuple[FoundObject, quota.Usage, list[FreedSegment]]:
     """Lock the families, remove what is at the destination, see that one more copy may be."""
     touched = [source] if ends.is_remote else []
     touched += [ends.existing] if ends.existing else []
@@ -133,17 +133,17 @@ def _make_room(
     freed = remove(transaction, ends.existing)
     # The removal may have promoted the source, or the ancestor it had; and where a copy of the
     # source was at the destination, one place is free again. So only now there is an answer.
-    source = Found(source.object, ancestor_of(transaction, source.object.stream_id))
+    source = FoundObject(source.object, ancestor_of(transaction, source.object.stream_id))
     if ends.is_remote:
         require([_ROOM], transaction.rows(*_room_step(source))[0])
     return source, quota.Usage().minus(ends.existing.object), freed
 
 
-def _room_step(source: Found) -> Step:
+def _room_step(source: FoundObject) -> Step:
     return HAS_ROOM, {"ancestor": _lender(source)}
 
 
-def _lender(source: Found) -> bytes:
+def _lender(source: FoundObject) -> bytes:
     """The stream that lends a copy of ``source`` its pieces: references do not chain."""
     return source.ancestor or source.object.stream_id
 

@@ -18,7 +18,7 @@ from calque.store.metabase.copies.operations import (
 )
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
-from calque.store.metabase.engine.statement import Statement, rewriting
+from calque.store.metabase.engine.statement import Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
@@ -26,7 +26,7 @@ from calque.store.metabase.model.packed_keys import PackedKeys, key_of_row, nonc
 from calque.store.metabase.model.records import FreedSegment, ObjectLocation, ObjectRecord
 from calque.store.metabase.model.schema import objects, segments
 from calque.store.metabase.objects.commit_object import Committed
-from calque.store.metabase.streams.lookup import Found, at, live
+from calque.store.metabase.streams.lookup import FoundObject, at, live
 from calque.store.metabase.streams.promotion import remove
 
 MOVE_OBJECT = Statement(
@@ -41,7 +41,7 @@ MOVE_OBJECT = Statement(
         encrypted_metadata_encrypted_key=bindparam("new_key"),
     ),
 )
-REKEY_SEGMENTS = rewriting(
+REKEY_SEGMENTS = rewrite_statement(
     "re-key the segments of a stream",
     segments,
     {"encrypted_key_nonce": nonce_of_row, "encrypted_key": key_of_row},
@@ -126,7 +126,7 @@ def _finish(transaction: Transaction, request: FinishMove) -> Committed:
 
 
 def _clear_target(
-    transaction: Transaction, request: FinishMove, source: Found, existing: Found | None
+    transaction: Transaction, request: FinishMove, source: FoundObject, existing: FoundObject | None
 ) -> list[FreedSegment]:
     touched = [source, *([existing] if existing else [])]
     lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])

@@ -209,14 +209,14 @@ def keys_of_operation(
         return last
     rows = transaction.rows(CHUNKS, {"of_operation": record.operation_id})
     chunks = [
-        PackedKeys(PackedKeys.unpacked_positions(positions), nonces, keys)
+        PackedKeys(PackedKeys.unpack_positions(positions), nonces, keys)
         for positions, nonces, keys in rows
     ]
     if len(last):
         # A repeated last part may be stored already; what comes with the call counts.
         chunks = [chunk for chunk in chunks if chunk.positions[0] != last.positions[0]]
         chunks.append(last)
-    return PackedKeys.joined(sorted(chunks, key=lambda chunk: chunk.positions))
+    return PackedKeys.join(sorted(chunks, key=lambda chunk: chunk.positions))
 
 
 def finish_step(operation: Operation, stream_id: bytes) -> Step:
@@ -255,7 +255,7 @@ def _chunk(operation: Operation, keys: PackedKeys) -> dict[str, Any]:
         "first_position": keys.positions[0],
         "last_position": keys.positions[-1],
         "key_count": len(keys),
-        "positions": keys.packed_positions(),
+        "positions": keys.pack_positions(),
         "nonces": keys.nonces,
         "keys": keys.keys,
     }

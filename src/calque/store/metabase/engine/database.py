@@ -25,7 +25,7 @@ from sqlalchemy import PoolProxiedConnection, inspect
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import FailedPrecondition, Unavailable
-from calque.store.metabase.engine.callers import require_caller, while_called
+from calque.store.metabase.engine.callers import require_caller, require_caller_around
 from calque.store.metabase.engine.connections import Connections
 from calque.store.metabase.engine.errors import (
     Disturbed,
@@ -35,7 +35,7 @@ from calque.store.metabase.engine.errors import (
     meaning,
 )
 from calque.store.metabase.engine.group_commit import SharedCommits
-from calque.store.metabase.engine.libpq import one_trip, roll_back
+from calque.store.metabase.engine.libpq import execute_prepared, roll_back
 from calque.store.metabase.engine.pools import (
     POOL_SIZE,
     Engines,
@@ -81,7 +81,7 @@ class Database:
         """
         file = sqlite_file(url)
         if file is not None and not create and not file.exists():
-            raise missing(f"{file} is not there")
+            raise missing_database(f"{file} is not there")
         if file is not None:
             make_file(file)
         database = cls(open_engines(url), clock=clock)
@@ -97,7 +97,7 @@ class Database:
             self.close()
             raise database_error(error.orig or error) from error
         self.close()
-        raise missing("it is empty")
+        raise missing_database("it is empty")
 
     def close(self) -> None:
         """Close every connection that nobody uses."""
@@ -107,11 +107,11 @@ class Database:
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` in one read-only snapshot."""
-        return _tries(lambda: self._transact(work, BEGIN_READING[self.dialect]))
+        return _retry(lambda: self._transact(work, BEGIN_READING[self.dialect]))
 
-    def look(self, statement: Statement, parameters: Parameters) -> list[Any]:
+    def read_rows(self, statement: Statement, parameters: Parameters) -> list[Any]:
         """The rows of one reading statement: a snapshot by itself, in a single trip."""
-        return _tries(lambda: self._looked(statement, parameters))
+        return _retry(lambda: self._read_rows_once(statement, parameters))
 
     def call(self, procedure: Procedure, parameters: Parameters) -> Any | None:
         """The row that ``procedure`` gives, its transaction committed, all in a single trip.
@@ -121,7 +121,7 @@ class Database:
         """
         if not self._has_calls:
             return None
-        return _tries(lambda: self._called(procedure, parameters))
+        return _retry(lambda: self._call_once(procedure, parameters))
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit; on any error nothing of it remains.
@@ -129,11 +129,11 @@ class Database:
         ``work`` may run several times, and in the thread of another writer, so it must not
         have effects of its own. Nothing is begun or committed for a caller that is gone.
         """
-        work = while_called(work)
+        work = require_caller_around(work)
         if self._shared is not None:
             shared = self._shared
-            return _tries(lambda: shared.write(work))
-        return _tries(lambda: self._transact(work, "BEGIN"))
+            return _retry(lambda: shared.write(work))
+        return _retry(lambda: self._transact(work, "BEGIN"))
 
     def _transact(self, work: Callable[[Transaction], T], opening: str) -> T:
         with self._connection() as connection:
@@ -141,14 +141,14 @@ class Database:
             _commit(connection)
             return result
 
-    def _looked(self, statement: Statement, parameters: Parameters) -> list[Any]:
+    def _read_rows_once(self, statement: Statement, parameters: Parameters) -> list[Any]:
         with self._connection() as connection:
             if self.dialect == POSTGRES:
-                return one_trip(connection, *statement.numbered(parameters))
+                return execute_prepared(connection, *statement.for_postgres(parameters))
             found: list[Any] = connection.execute(statement.sql(SQLITE), parameters).fetchall()
             return found
 
-    def _called(self, procedure: Procedure, parameters: Parameters) -> Any | None:
+    def _call_once(self, procedure: Procedure, parameters: Parameters) -> Any | None:
         with self._connection() as connection:
             require_caller()
             try:
@@ -193,7 +193,7 @@ class Database:
         return lost
 
 
-def missing(why: str) -> FailedPrecondition:
+def missing_database(why: str) -> FailedPrecondition:
     """A metabase that was there once and is not now: an empty one must not take its place."""
     return FailedPrecondition(
         f"the database of this store is missing: {why}",
@@ -213,7 +213,7 @@ def _commit(connection: Any) -> None:
         raise
 
 
-def _tries(action: Callable[[], T]) -> T:
+def _retry(action: Callable[[], T]) -> T:
     for attempt in range(1, MAX_TRIES + 1):
         try:
             return action()

@@ -37,8 +37,8 @@ class SharedCommits:
     ) -> None:
         self._connect = connect
         self._clock = clock
-        self._door = threading.Lock()
-        self._line: deque[_Turn[Any]] = deque()
+        self._lock = threading.Lock()
+        self._queue: deque[_Turn[Any]] = deque()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit it; raises what it raised, or what the commit did."""
@@ -46,7 +46,7 @@ class SharedCommits:
         try:
             try:
                 if not self._is_first(turn):
-                    turn.gate.acquire()
+                    turn.ready.acquire()
                 if not turn.over:
                     self._lead(turn)
             finally:
@@ -57,29 +57,29 @@ class SharedCommits:
 
     def _is_first(self, turn: _Turn[Any]) -> bool:
         """Line up; whether nobody is before ``turn``, so that it leads."""
-        with self._door:
-            self._line.append(turn)
-            return self._line[0] is turn
+        with self._lock:
+            self._queue.append(turn)
+            return self._queue[0] is turn
 
     def _lead(self, own: _Turn[Any]) -> None:
         """Bring ``own`` to its end, and with it whoever waits."""
-        with self._door:
-            own.along = list(islice(self._line, MAX_SHARED))
+        with self._lock:
+            own.along = list(islice(self._queue, MAX_SHARED))
         self._settle(own.along)
 
     def _leave(self, turn: _Turn[Any]) -> None:
         """Out of the line, with all whom ``turn`` took along; the next one leads."""
         if turn.over and not turn.along:
             return
-        with self._door:
+        with self._lock:
             for each in (*turn.along, turn):
                 if not each.over:
                     each.fail(Disturbed("the writer that led this commit was interrupted"))
-                if each in self._line:
-                    self._line.remove(each)
+                if each in self._queue:
+                    self._queue.remove(each)
                 each.wake()
-            if self._line:
-                self._line[0].wake()
+            if self._queue:
+                self._queue[0].wake()
             turn.along = []
 
     def _settle(self, turns: list[_Turn[Any]]) -> None:
@@ -121,12 +121,12 @@ class SharedCommits:
 class _Turn(Generic[T]):
     """One work in the line, and what became of it."""
 
-    __slots__ = ("along", "error", "gate", "over", "result", "work")
+    __slots__ = ("along", "error", "over", "ready", "result", "work")
 
     def __init__(self, work: Callable[[Transaction], T]) -> None:
         self.work = work
-        self.gate = threading.Lock()
-        self.gate.acquire()
+        self.ready = threading.Lock()
+        self.ready.acquire()
         self.along: list[_Turn[Any]] = []
         """Whom it leads, itself among them."""
         self.over = False
@@ -135,8 +135,8 @@ class _Turn(Generic[T]):
 
     def wake(self) -> None:
         """Let its thread go on: it is over, or leads."""
-        if self.gate.locked():
-            self.gate.release()
+        if self.ready.locked():
+            self.ready.release()
 
     def fail(self, error: Exception) -> None:
         self.error = error

@@ -41,7 +41,7 @@ class _Encoder:
 _encoders: WeakKeyDictionary[Any, _Encoder] = WeakKeyDictionary()
 
 
-def one_trip(connection: Any, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def execute_prepared(connection: Any, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Execute on a connection without an open transaction; gives every row.
 
     An answer that was not waited for would be taken for the next one's, so whoever is
@@ -56,7 +56,7 @@ def one_trip(connection: Any, text: str, values: Sequence[Any]) -> list[tuple[An
     try:
         name = encoder.prepared.get((text, kinds))
         if name is None:
-            name = b"trip_%d" % len(encoder.prepared)
+            name = b"calque_%d" % len(encoder.prepared)
             libpq.send_prepare(name, text.encode(), param_types=kinds)
             _answer(libpq)
             encoder.prepared[text, kinds] = name

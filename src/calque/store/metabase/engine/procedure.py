@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakSet
 
-from calque.store.metabase.engine.libpq import one_trip
+from calque.store.metabase.engine.libpq import execute_prepared
 
 
 class Procedure:
@@ -34,7 +34,9 @@ class Procedure:
         if connection not in self._known:
             connection.execute(self._definition)
             self._known.add(connection)
-        (row,) = one_trip(connection, self._call, [parameters[name] for name in self._names])
+        (row,) = execute_prepared(
+            connection, self._call, [parameters[name] for name in self._names]
+        )
         return None if row[0] is None else row
 
 

@@ -62,5 +62,5 @@ class Transaction:
             self._opening = ""
         if self.dialect == SQLITE:
             return self._connection.execute(statement.sql(SQLITE), parameters)
-        text, values = statement.numbered(parameters)
+        text, values = statement.for_postgres(parameters)
         return self._connection.execute(text, values, binary=True)

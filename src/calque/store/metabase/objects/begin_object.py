@@ -59,14 +59,14 @@ def begin_object(database: Database, request: BeginObject) -> ObjectRecord:
             ]
         )
         require_bucket(bucket, request.location.bucket)
-        record = _pending(request, version[0][0], transaction.now)
+        record = _pending_record(request, version[0][0], transaction.now)
         transaction.run(INSERT_OBJECT, record._asdict())
         return record
 
     return database.write(work)
 
 
-def _pending(request: BeginObject, version: int, now: int) -> ObjectRecord:
+def _pending_record(request: BeginObject, version: int, now: int) -> ObjectRecord:
     return ObjectRecord(
         project_id=request.location.project_id,
         bucket_name=request.location.bucket,

@@ -13,7 +13,7 @@ from calque.store.metabase.accounts import quota
 from calque.store.metabase.accounts.buckets import BUCKET_PLACEMENT, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
-from calque.store.metabase.engine.statement import Statement, rewriting
+from calque.store.metabase.engine.statement import Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
@@ -28,8 +28,8 @@ from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
     at,
-    found,
     live,
+    object_in,
 )
 from calque.store.metabase.streams.promotion import remove
 
@@ -43,7 +43,7 @@ STREAM_SIZES = Statement(
 )
 
 _up_to_its_end = func.sum(segments.c.plain_size).over(order_by=segments.c.position)
-SET_OFFSETS = rewriting(
+SET_OFFSETS = rewrite_statement(
     "set the plain offsets of a stream",
     segments,
     {"plain_offset": _up_to_its_end - segments.c.plain_size},
@@ -113,7 +113,7 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
         ]
     )[-3:]
     require_bucket(answers[0], location.bucket)
-    pending, existing = found(answers[1]), found(answers[2])
+    pending, existing = object_in(answers[1]), object_in(answers[2])
     if pending is None or pending.object.location != location:
         raise NotFound("the upload is not there any more: it was aborted or replaced")
     if pending.object.status != PENDING:

@@ -161,7 +161,7 @@ def _refuse_late(request: CommitSegment, replaced: Sequence[Any]) -> None:
 
 def _is_there(database: Database, request: CommitSegment) -> bool:
     where = {"of_stream": request.stream_id, "at_position": request.position.encode()}
-    return database.look(ROOT_AT, where) == [(request.root_piece_id,)]
+    return database.read_rows(ROOT_AT, where) == [(request.root_piece_id,)]
 
 
 def _segment(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:

@@ -24,7 +24,7 @@ from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.object_keys import in_index_order
 from calque.store.metabase.model.records import FreedSegment, ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING, buckets, objects, segments
-from calque.store.metabase.streams.lookup import OBJECT_BY_STREAM, Found, found
+from calque.store.metabase.streams.lookup import OBJECT_BY_STREAM, FoundObject, object_in
 from calque.store.metabase.streams.promotion import remove_all
 
 BATCH = 100
@@ -150,7 +150,7 @@ def delete_expired(database: Database, *, batch: int = BATCH) -> Iterator[BatchR
         return [ObjectRecord(*row) for row in rows]
 
     def still_expired(transaction: Transaction, record: ObjectRecord) -> bool:
-        return record.expired(transaction.now)
+        return record.is_expired(transaction.now)
 
     while (result := _delete_batch(database, candidates, still_expired)).deleted:
         yield result
@@ -179,7 +179,9 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
         chosen = candidates(transaction)
         lock_keys(transaction, [record.location for record in chosen])
         present = [
-            each for each in _again(transaction, chosen) if still_true(transaction, each.object)
+            each
+            for each in _read_again(transaction, chosen)
+            if still_true(transaction, each.object)
         ]
         lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in present])
         return _remove_all(transaction, present)
@@ -187,16 +189,16 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
     return database.write(work)
 
 
-def _again(transaction: Transaction, chosen: Sequence[ObjectRecord]) -> list[Found]:
+def _read_again(transaction: Transaction, chosen: Sequence[ObjectRecord]) -> list[FoundObject]:
     """The same rows under the lock; a move may have taken one to another key meanwhile."""
     answers = transaction.batch(
         [(OBJECT_BY_STREAM, {"stream_id": record.stream_id}) for record in chosen]
     )
-    pairs = zip(chosen, map(found, answers), strict=True)
+    pairs = zip(chosen, map(object_in, answers), strict=True)
     return [there for record, there in pairs if there and there.object.location == record.location]
 
 
-def _remove_all(transaction: Transaction, present: Sequence[Found]) -> BatchResult:
+def _remove_all(transaction: Transaction, present: Sequence[FoundObject]) -> BatchResult:
     freed = remove_all(transaction, present)
     usage: dict[bytes, quota.Usage] = {}
     for each in present:

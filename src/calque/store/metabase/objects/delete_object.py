@@ -18,8 +18,8 @@ from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
     at,
-    found,
     live,
+    object_in,
 )
 from calque.store.metabase.streams.promotion import remove
 
@@ -75,7 +75,7 @@ def _delete(transaction: Transaction, request: DeleteObject) -> Deleted:
         ]
     )[-2:]
     require_bucket(bucket, request.location.bucket)
-    going = live(found(rows), transaction.now)
+    going = live(object_in(rows), transaction.now)
     if going is None:
         if request.if_match is not None:
             raise ConditionNotMatch("there is no object for if_match to match")
@@ -95,7 +95,7 @@ def _abort(transaction: Transaction, request: AbortObject) -> Deleted:
             (OBJECT_BY_STREAM, {"stream_id": request.stream_id}),
         ]
     )[-1]
-    going = found(rows)
+    going = object_in(rows)
     if going is None or going.object.status != PENDING or going.object.location != request.location:
         return Deleted(None, [])
     lock_families(transaction, [(going.object.stream_id, None)])

@@ -42,11 +42,11 @@ SHORTEN_FREED = Statement(
 )
 
 
-def freed_pages(database: Database, *, page: int = PAGE) -> Iterator[list[FreedSegment]]:
+def list_freed(database: Database, *, page: int = PAGE) -> Iterator[list[FreedSegment]]:
     """The whole queue in pages, each row once: what stays is passed over, not met again."""
     after = b""
     while True:
-        rows = database.look(SOME_FREED, {"after": after, "page": page})
+        rows = database.read_rows(SOME_FREED, {"after": after, "page": page})
         if rows:
             yield [FreedSegment(*row) for row in rows]
         if len(rows) < page:

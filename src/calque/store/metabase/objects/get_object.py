@@ -29,7 +29,7 @@ def require_record(
 ) -> ObjectRecord:
     """The live object in rows of ``RECORD_AT``, or ``NotFound``."""
     record = ObjectRecord(*rows[0]) if rows else None
-    if record is None or record.expired(transaction.now):
+    if record is None or record.is_expired(transaction.now):
         if not transaction.rows(BUCKET_EXISTS, at(location)):
             raise missing_bucket(location.bucket, which)
         lead = f"{which} " if which else ""

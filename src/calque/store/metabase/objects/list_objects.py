@@ -90,7 +90,7 @@ def _first_key(first: ColumnElement[bytes]) -> ColumnElement[Any]:
     )
 
 
-def _joined(left: ColumnElement[bytes], right: ColumnElement[bytes]) -> ColumnElement[bytes]:
+def _concatenate(left: ColumnElement[bytes], right: ColumnElement[bytes]) -> ColumnElement[bytes]:
     return cast(left.op("||")(right), LargeBinary)  # SQLite joins bytes to text
 
 
@@ -107,9 +107,9 @@ def _next_start(key: ColumnElement[bytes]) -> ColumnElement[Any]:
     return case(
         (
             type_coerce(cut, Integer) > literal_column("0"),
-            _joined(folder, bindparam("behind", type_=LargeBinary)),
+            _concatenate(folder, bindparam("behind", type_=LargeBinary)),
         ),
-        else_=_joined(key, bindparam("zero", type_=LargeBinary)),
+        else_=_concatenate(key, bindparam("zero", type_=LargeBinary)),
     )
 
 

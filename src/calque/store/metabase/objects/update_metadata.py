@@ -57,7 +57,7 @@ def update_metadata(database: Database, request: UpdateMetadata) -> ObjectRecord
         )[-2:]
         require_bucket(bucket, request.location.bucket)
         current = ObjectRecord(*rows[0]) if rows else None
-        if current is None or current.expired(transaction.now):
+        if current is None or current.is_expired(transaction.now):
             raise NotFound(f"object does not exist in bucket {request.location.bucket!r}")
         if current.stream_id != request.stream_id:
             raise FailedPrecondition("the object was replaced since it was read")

@@ -40,7 +40,7 @@ NEXT_VERSION = Statement(
 )
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """An object and the ancestor of its stream, when it is a copy."""
 
     object: ObjectRecord
@@ -52,17 +52,17 @@ def at(location: ObjectLocation) -> Parameters:
     return {"project_id": location.project_id, "bucket": location.bucket, "key": location.key}
 
 
-def found(rows: list[Any]) -> Found | None:
+def object_in(rows: list[Any]) -> FoundObject | None:
     """The object in the rows of ``COMMITTED_AT`` or ``OBJECT_BY_STREAM``."""
     if not rows:
         return None
     *fields, ancestor = rows[0]
-    return Found(ObjectRecord(*fields), ancestor)
+    return FoundObject(ObjectRecord(*fields), ancestor)
 
 
-def live(candidate: Found | None, now: int) -> Found | None:
+def live(candidate: FoundObject | None, now: int) -> FoundObject | None:
     """``candidate`` unless it has expired: an expired object is not there any more."""
-    return None if candidate is None or candidate.object.expired(now) else candidate
+    return None if candidate is None or candidate.object.is_expired(now) else candidate
 
 
 def record_by_stream(transaction: Transaction, stream_id: bytes) -> ObjectRecord | None:
