@@ -60,6 +60,7 @@ class Nodes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        # Only while both are replaced, so that they agree; reading one of them needs no lock.
         self._lock = threading.Lock()
         self._by_alias: dict[int, NodeRecord] = {}
         self._by_id: dict[bytes, NodeRecord] = {}

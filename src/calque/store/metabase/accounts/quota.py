@@ -21,6 +21,7 @@ from calque.store.metabase.model.records import ObjectRecord
 from calque.store.metabase.model.schema import project_usage, projects
 
 POSTGRES_SHARDS = 16
+"""Threads beyond so many share shards. A spread writes all of them, so there are not more."""
 
 CLOSED = -(2**62)
 """An allowance below anything: the first charge of such a shard spreads the limit."""
@@ -159,6 +160,8 @@ def my_shard(dialect: str) -> int:
 
 def _spread_usage(transaction: Transaction, project_id: bytes, more: Usage) -> None:
     """Charge under a lock on all shards and spread the rest of the limits evenly."""
+    # All rows by number, in one statement: whoever else spreads waits at shard 0, and those who
+    # charge hold one shard only and wait for none, so there is no circle.
     shards = transaction.rows(LOCK_SHARDS, {"project": project_id})
     limits = transaction.row(PROJECT_LIMITS, {"project": project_id})
     if not shards or limits is None:

@@ -166,6 +166,10 @@ _ARGUMENTS = {
 }
 _given = {name: argument(name) for name in _ARGUMENTS}
 _of_copy = {column.name: f"new_copy.{column.name}" for column in objects.c}
+# Each statement of a procedure sees what was committed before it began: so what is asked after a
+# lock was waited for is true while it is held. The order is that of ``engine/locks.py``: keys by
+# rising hash, the bucket, the family. A procedure that returns early is committed all the same, so
+# nothing is written before the last question: that is the charge, which writes only if it may.
 COPY_AT_ONCE = Procedure(
     "calque_copy_at_once",
     _ARGUMENTS,
@@ -220,6 +224,7 @@ def copy_at_once(database: Database, request: FinishCopy) -> ObjectRecord | None
     now = database.clock()
     if database.dialect != POSTGRES or not _may_be_usual(request, now):
         return None
+    # The procedure locks two keys; where both have one hash the long way locks it once.
     weak, strong = key_hash(request.source), key_hash(request.target)
     if weak == strong:
         return None

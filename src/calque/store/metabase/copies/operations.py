@@ -154,6 +154,8 @@ def store_keys(database: Database, operation: Operation, keys: PackedKeys) -> Op
 
     def work(transaction: Transaction) -> OperationProgress:
         operation.check_time(transaction.now)
+        # Opened first and locked then: parts that arrive at once count each other's keys, and
+        # a Finish that commits meanwhile is seen.
         transaction.run(OPEN_OPERATION, _row(operation, COLLECTING, None))
         locked = operation_record(
             transaction.rows(LOCK_OPERATION, {"operation_id": operation.operation_id})

@@ -2,7 +2,7 @@
 
 The engine's own way of lending costs a tenth of a small copy, so what it opens stays here, and
 the one last used goes out first: its caches are warm. Whoever comes when all are lent waits in a
-line, and what is given back goes to the first in it: a thread that gives back and takes again at
+queue, and what is given back goes to the first in it: a thread that gives back and takes again at
 once would otherwise always be quicker than those who wait.
 """
 
@@ -18,7 +18,7 @@ from calque.errors import Unavailable
 from calque.store.metabase.engine.errors import database_error
 
 MAX_WAIT_SECONDS = 60.0
-"""Seconds to wait for a connection when all are lent."""
+"""When all are lent for so long, something hangs, and an error tells more than a longer wait."""
 
 
 class Connections:
@@ -99,7 +99,7 @@ class Connections:
                 waiter.ready.release()
 
     def _leave_queue(self, waiter: _Waiter) -> bool:
-        """Take ``waiter`` out of the line; False when it was served already."""
+        """Take ``waiter`` out of the queue; False when it was served already."""
         with self._lock:
             if waiter not in self._queue:
                 return False
@@ -136,7 +136,7 @@ class Connections:
 
 
 class _Waiter:
-    """One waiter in the line: ``lent`` is what it got, ``None`` for leave to open one."""
+    """A thread in the queue: ``lent`` is what it got, ``None`` for leave to open one."""
 
     __slots__ = ("lent", "ready")
 

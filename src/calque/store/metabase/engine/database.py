@@ -52,6 +52,7 @@ from calque.store.metabase.model.schema import projects
 T = TypeVar("T")
 
 MAX_TRIES = 12
+"""Clashes are over in milliseconds; all the pauses together are half a second or so."""
 BEGIN_READING = {
     SQLITE: "BEGIN",
     POSTGRES: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -156,6 +157,7 @@ class Database:
             except Exception as error:
                 if not is_forbidden(error):
                     raise
+        # The user will not be allowed next time either: every later call goes the long way.
         self._has_calls = False
         return None
 
@@ -205,6 +207,8 @@ def _commit(connection: Any) -> None:
     try:
         connection.commit()
     except Exception as error:
+        # The one moment when a broken connection is not tried again: the server may have
+        # committed before it broke, and doing the work twice is for the caller to decide.
         if is_cut(error, connection):
             raise Unavailable(
                 "the connection to the metabase broke during a commit: it may be done or not",
@@ -222,5 +226,6 @@ def _retry(action: Callable[[], T]) -> T:
                 raise Unavailable(
                     f"the metabase is too busy: gave up after {attempt} tries ({clash})"
                 ) from clash
+            # A random pause: two that clashed would else meet again at the same place.
             time.sleep(random.uniform(0, min(0.001 * 2**attempt, 0.1)))
     raise AssertionError("unreachable")

@@ -1,13 +1,13 @@
 """SQLite has one writer at a time and waits for the disk at each commit; so commits are shared.
 
-Writers of one process line up. Whoever is first takes all who wait by then into one
+Writers of one process queue. Whoever is first leads: it takes all who wait by then into one
 transaction, each in a savepoint of its own, and commits once for all. Nobody is answered
 before that commit is on the disk. To each of them it is as if they had come one after the
 other: a work that fails takes back its own rows and no others, and sees what those before
 it did. Works run in the order in which they came, in the thread of whoever is first.
 
-Ctrl-C may strike a thread at any call, also between two steps of lining up or leaving. So there
-is no state but the line itself, its head leads, and leaving may be done twice.
+Ctrl-C may strike a thread at any call, also between two steps of joining the queue or leaving it.
+So there is no state but the queue itself, its head leads, and leaving may be done twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_SHARED = 32
 
 
 class SharedCommits:
-    """The line of writers of one database file; other processes queue in SQLite itself."""
+    """The queue of writers of one database file; other processes queue in SQLite itself."""
 
     def __init__(
         self, connect: Callable[[], AbstractContextManager[Any]], clock: Callable[[], int]
@@ -47,6 +47,7 @@ class SharedCommits:
             try:
                 if not self._is_first(turn):
                     turn.ready.acquire()
+                # Woken either because a leader took it along, or because it leads now.
                 if not turn.over:
                     self._lead(turn)
             finally:
@@ -56,19 +57,21 @@ class SharedCommits:
         return turn.outcome()
 
     def _is_first(self, turn: _Turn[Any]) -> bool:
-        """Line up; whether nobody is before ``turn``, so that it leads."""
+        """Join the queue; whether nobody is before ``turn``, so that it leads."""
         with self._lock:
             self._queue.append(turn)
             return self._queue[0] is turn
 
     def _lead(self, own: _Turn[Any]) -> None:
         """Bring ``own`` to its end, and with it whoever waits."""
+        # They stay in the queue until all is over: so nobody else leads meanwhile, and whoever
+        # joins while the disk writes waits for the next commit.
         with self._lock:
             own.along = list(islice(self._queue, MAX_SHARED))
         self._settle(own.along)
 
     def _leave(self, turn: _Turn[Any]) -> None:
-        """Out of the line, with all whom ``turn`` took along; the next one leads."""
+        """Out of the queue, with all whom ``turn`` took along; the next one leads."""
         if turn.over and not turn.along:
             return
         with self._lock:
@@ -99,6 +102,8 @@ class SharedCommits:
     def _commit(self, turns: list[_Turn[Any]]) -> None:
         """One transaction with all of ``turns``; if it raises, nothing of them remains."""
         with self._connect() as connection:
+            # The write lock at once: a transaction that has read first and wants it then is
+            # refused where another process wrote in between, and no waiting helps.
             connection.execute("BEGIN IMMEDIATE")
             for turn in turns:
                 turn.error = None
@@ -119,7 +124,7 @@ class SharedCommits:
 
 
 class _Turn(Generic[T]):
-    """One work in the line, and what became of it."""
+    """One work in the queue, and what became of it."""
 
     __slots__ = ("along", "error", "over", "ready", "result", "work")
 

@@ -122,6 +122,8 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite
     )
+    # The upload's own row too: a segment that is committed at this moment holds it, and must be
+    # counted or refused.
     touched = [pending, *([existing] if existing else [])]
     lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
     committed = _with_totals(transaction, pending.object, request.metadata)

@@ -124,6 +124,7 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         )
         if not pending:
             raise NotFound("the upload is not there any more: it was committed or aborted")
+        # Two clients may upload one part at once: whoever commits first has it, the other is told.
         _refuse_late(request, replaced)
         # A repeat of this very call is as old as the first.
         same = [at for root, _, at in replaced if root and root == request.root_piece_id]

@@ -28,6 +28,7 @@ from calque.store.metabase.streams.lookup import OBJECT_BY_STREAM, FoundObject, 
 from calque.store.metabase.streams.promotion import remove_all
 
 BATCH = 100
+"""Others wait while a batch holds its locks, on SQLite every other writer: so batches are short."""
 MAX_BATCH = 1000
 
 _in_bucket = (
@@ -129,6 +130,7 @@ def delete_bucket(
         rows = transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": request.batch})
         return [ObjectRecord(*row) for row in rows]
 
+    # Uploads may go on meanwhile: again and again, until the bucket is empty under its lock.
     while True:
         bucket = database.write(lambda transaction: _drop_if_empty(transaction, request))
         if bucket is not None:
@@ -176,6 +178,8 @@ def delete_zombies(
 
 def _delete_batch(database: Database, candidates: Candidates, still_true: StillTrue) -> BatchResult:
     def work(transaction: Transaction) -> BatchResult:
+        # Chosen without a lock, since their keys are not known before. So each is read again
+        # once its key is locked, and only goes if it is still what it was chosen for.
         chosen = candidates(transaction)
         lock_keys(transaction, [record.location for record in chosen])
         present = [
@@ -205,6 +209,7 @@ def _remove_all(transaction: Transaction, present: Sequence[FoundObject]) -> Bat
         if each.object.status == COMMITTED:
             project = each.object.project_id
             usage[project] = usage.get(project, quota.Usage()).minus(each.object)
+    # By id: two sweeps that meet the same projects charge them in the same order.
     for project in sorted(usage):
         quota.charge(transaction, project, usage[project])
     return BatchResult(len(present), freed)

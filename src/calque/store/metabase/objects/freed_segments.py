@@ -63,7 +63,7 @@ def settle_freed(
         (SHORTEN_FREED, {"of_root": each.root_piece_id, "pieces_left": waiting[each.root_piece_id]})
         if each.root_piece_id in waiting
         else (FORGET_FREED, {"of_root": each.root_piece_id})
-        for each in sorted(freed)
+        for each in sorted(freed)  # two processes that settle the same rows lock them in one order
         if waiting.get(each.root_piece_id) != each.alias_pieces
     ]
 

@@ -124,6 +124,7 @@ def remove_all(transaction: Transaction, going: Sequence[FoundObject]) -> list[F
     Copies go first. What an original leaves is then for a copy that stays, and as families are
     disjoint, none of the rest has to look at what another left.
     """
+    # The other way round an original could be inherited by a copy that goes in the same batch.
     copies = [each for each in going if each.ancestor is not None]
     originals = [each for each in going if each.ancestor is None]
     transaction.batch([step for each in copies for step in _steps_for_copy(each)])
@@ -159,6 +160,8 @@ def _steps_for_original(going: FoundObject, heir: bytes | None, now: int) -> lis
     stream_id = going.object.stream_id
     if heir is None:
         return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": now}), *_steps_for_rows(going)]
+    # The heir takes the pieces before the original's rows go with theirs, and loses its own
+    # reference before the others are pointed at it, or it would be pointed at itself.
     return [
         (INHERIT, {"heir": heir, "ancestor": stream_id}),
         (FORGET_COPY, {"stream_id": heir}),
