@@ -237,7 +237,7 @@ def sweep_operations(database: Database, *, batch: int = 100) -> Iterator[int]:
             transaction.run(DROP_OPERATION, {"of_operation": operation_id})
         return len(ids)
 
-    while swept := database.write(work):
+    while swept := database.write(work, makes_room=True):
         yield swept
 
 

@@ -18,13 +18,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import PoolProxiedConnection, inspect
 from sqlalchemy.exc import DBAPIError
 
-from calque.errors import FailedPrecondition, Unavailable
+from calque.errors import FailedPrecondition, ResourceExhausted, Unavailable
 from calque.store.metabase.engine.callers import require_caller, require_caller_around
 from calque.store.metabase.engine.connections import Connections
 from calque.store.metabase.engine.errors import (
@@ -44,6 +45,7 @@ from calque.store.metabase.engine.pools import (
     sqlite_file,
 )
 from calque.store.metabase.engine.procedure import Procedure
+from calque.store.metabase.engine.reserve import Reserve
 from calque.store.metabase.engine.statement import POSTGRES, SQLITE, Statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.records import now_us
@@ -73,6 +75,8 @@ class Database:
         self._connections = Connections(engines.driven, POOL_SIZE)
         self._has_calls = self.dialect == POSTGRES
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
+        file = engines.sessions.url.database if self.dialect == SQLITE else None
+        self._reserve = Reserve(Path(file)) if file else None
 
     @classmethod
     def open(cls, url: str, *, clock: Callable[[], int] = now_us, create: bool = True) -> Database:
@@ -124,17 +128,36 @@ class Database:
             return None
         return _retry(lambda: self._call_once(procedure, parameters))
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
+    def write(self, work: Callable[[Transaction], T], *, makes_room: bool = False) -> T:
         """Run ``work`` and commit; on any error nothing of it remains.
 
         ``work`` may run several times, and in the thread of another writer, so it must not
-        have effects of its own. Nothing is begun or committed for a caller that is gone.
+        have effects of its own. Nothing is begun or committed for a caller that is gone. Work
+        that ``makes_room`` (a delete) may use what is kept free for it on a full disk.
         """
         work = require_caller_around(work)
-        if self._shared is not None:
-            shared = self._shared
+        if self._shared is None:
+            return _retry(lambda: self._transact(work, "BEGIN"))
+        shared, reserve = self._shared, self._reserve
+        if reserve is not None:
+            reserve.keep_now_and_then()
+        try:
             return _retry(lambda: shared.write(work))
-        return _retry(lambda: self._transact(work, "BEGIN"))
+        except ResourceExhausted:
+            if not makes_room or reserve is None:
+                raise
+        reserve.give_up()
+        self._write_log_back()
+        try:
+            return _retry(lambda: shared.write(work))
+        finally:
+            # At once, before others take the room: the next delete needs it as much.
+            reserve.keep()
+
+    def _write_log_back(self) -> None:
+        """Empty SQLite's log into the file; where that cannot be, the work itself will say so."""
+        with suppress(ResourceExhausted, Disturbed), self._connection() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _transact(self, work: Callable[[Transaction], T], opening: str) -> T:
         with self._connection() as connection:

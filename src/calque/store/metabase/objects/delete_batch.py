@@ -132,7 +132,9 @@ def delete_bucket(
 
     # Uploads may go on meanwhile: again and again, until the bucket is empty under its lock.
     while True:
-        bucket = database.write(lambda transaction: _drop_if_empty(transaction, request))
+        bucket = database.write(
+            lambda transaction: _drop_if_empty(transaction, request), makes_room=True
+        )
         if bucket is not None:
             yield BucketDeleted(bucket)
             return
@@ -190,7 +192,7 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
         lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in present])
         return _remove_all(transaction, present)
 
-    return database.write(work)
+    return database.write(work, makes_room=True)
 
 
 def _read_again(transaction: Transaction, chosen: Sequence[ObjectRecord]) -> list[FoundObject]:

@@ -58,12 +58,12 @@ class AbortObject:
 
 def delete_object(database: Database, request: DeleteObject) -> Deleted:
     """Delete it; nothing happens when there is none. ``NotFound`` is for the bucket only."""
-    return database.write(lambda transaction: _delete(transaction, request))
+    return database.write(lambda transaction: _delete(transaction, request), makes_room=True)
 
 
 def abort_object(database: Database, request: AbortObject) -> Deleted:
     """Remove the pending object; nothing happens when it is gone already."""
-    return database.write(lambda transaction: _abort(transaction, request))
+    return database.write(lambda transaction: _abort(transaction, request), makes_room=True)
 
 
 def _delete(transaction: Transaction, request: DeleteObject) -> Deleted:

@@ -71,4 +71,4 @@ def settle_freed(
         transaction.run_batch(work)
 
     if work:
-        database.write(settle)
+        database.write(settle, makes_room=True)
