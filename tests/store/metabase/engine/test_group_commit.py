@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import signal
+import sqlite3
 import sys
 import threading
 import time
@@ -19,11 +20,15 @@ from sqlalchemy import event
 
 from calque.errors import NotFound, ResourceExhausted
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS
-from calque.store.metabase.accounts.create_bucket import INSERT_BUCKET
+from calque.store.metabase.accounts.create_bucket import (
+    INSERT_BUCKET,
+    CreateBucket,
+    create_bucket,
+)
 from calque.store.metabase.engine import group_commit as shared_commits
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.errors import Disturbed
-from calque.store.metabase.engine.group_commit import MAX_SHARED, SharedCommits
+from calque.store.metabase.engine.group_commit import MAX_SHARED, PAUSE_SECONDS, SharedCommits
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.engine.transaction import Transaction
 
@@ -374,3 +379,34 @@ class _Struck:
         if self._shared and self._strikes[0]:
             self._strikes[0] = False
             raise KeyboardInterrupt
+
+
+def test_other_processes_come_in_between_batches(tmp_path: Path) -> None:
+    """Who writes batch after batch does not keep the file to itself until the end."""
+    file = tmp_path / "meta.db"
+    databases = [Database.open(f"sqlite:///{file}") for _ in range(3)]
+    migrate(databases[0])
+    has_begun = threading.Event()
+    others: list[Future[Any]] = []
+
+    def write_batches() -> list[bool]:
+        connection = sqlite3.connect(file, isolation_level=None)
+        for _ in range(30):
+            connection.execute("BEGIN IMMEDIATE")
+            has_begun.set()
+            time.sleep(0.06)
+            connection.execute("COMMIT")
+            time.sleep(PAUSE_SECONDS)
+        connection.close()
+        return [other.done() for other in others]
+
+    with ThreadPoolExecutor(4) as pool:
+        batches = pool.submit(write_batches)
+        has_begun.wait()
+        for database in databases:
+            name = f"bucket-{len(others)}"
+            others.append(pool.submit(create_bucket, database, CreateBucket(PROJECT, name)))
+        assert batches.result() == [True] * 3
+        assert [other.result().name for other in others] == ["bucket-0", "bucket-1", "bucket-2"]
+    for database in databases:
+        database.close()

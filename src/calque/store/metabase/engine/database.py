@@ -35,7 +35,7 @@ from calque.store.metabase.engine.errors import (
     is_forbidden,
     meaning,
 )
-from calque.store.metabase.engine.group_commit import SharedCommits
+from calque.store.metabase.engine.group_commit import PAUSE_SECONDS, SharedCommits
 from calque.store.metabase.engine.libpq import execute_prepared, roll_back
 from calque.store.metabase.engine.pools import (
     POOL_SIZE,
@@ -153,6 +153,11 @@ class Database:
         finally:
             # At once, before others take the room: the next delete needs it as much.
             reserve.keep()
+
+    def let_others_write(self) -> None:
+        """Between two batches: other processes that wait for the lock of SQLite come in now."""
+        if self._shared is not None:
+            time.sleep(PAUSE_SECONDS)
 
     def _write_log_back(self) -> None:
         """Empty SQLite's log into the file; where that cannot be, the work itself will say so."""

@@ -12,7 +12,9 @@ So there is no state but the queue itself, its head leads, and leaving may be do
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -25,6 +27,10 @@ from calque.store.metabase.engine.transaction import Transaction
 
 T = TypeVar("T")
 
+POLL_SECONDS = 0.001
+"""Between two tries for the write lock of another process."""
+PAUSE_SECONDS = 0.002
+"""What whoever writes batch after batch leaves to other processes: time for a try or two."""
 MAX_SHARED = 32
 """Works in one commit: enough to make the disk's part small, few enough not to wait long."""
 
@@ -102,9 +108,7 @@ class SharedCommits:
     def _commit(self, turns: list[_Turn[Any]]) -> None:
         """One transaction with all of ``turns``; if it raises, nothing of them remains."""
         with self._connect() as connection:
-            # The write lock at once: a transaction that has read first and wants it then is
-            # refused where another process wrote in between, and no waiting helps.
-            connection.execute("BEGIN IMMEDIATE")
+            _begin(connection)
             for turn in turns:
                 turn.error = None
                 transaction = Transaction(connection, SQLITE, self._clock())
@@ -151,6 +155,30 @@ class _Turn(Generic[T]):
         if self.error is not None:
             raise self.error
         return cast(T, self.result)
+
+
+def _begin(connection: Any) -> None:
+    """Begin with the write lock, and wait for it while another process has it.
+
+    At once, since a transaction that has read first and wants the lock then is refused where
+    another process wrote in between. SQLite's own wait sleeps up to 100 ms between two tries,
+    and a process that writes without a pause would be back by then each time: so we try often.
+    """
+    (patience_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    give_up_at = time.monotonic() + patience_ms / 1000
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() >= give_up_at:
+                    raise
+            time.sleep(POLL_SECONDS)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={patience_ms}")
 
 
 def _end(turns: list[_Turn[Any]]) -> None:

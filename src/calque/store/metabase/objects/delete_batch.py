@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, literal_column, select
 
@@ -18,13 +18,18 @@ from calque.store.metabase.accounts import quota
 from calque.store.metabase.accounts.buckets import BucketRecord, missing_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import lock_families, lock_keys
-from calque.store.metabase.engine.statement import Statement
+from calque.store.metabase.engine.statement import SQLITE, Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.object_keys import in_index_order
 from calque.store.metabase.model.records import FreedSegment, ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING, buckets, objects, segments
-from calque.store.metabase.streams.lookup import OBJECT_BY_STREAM, FoundObject, object_in
+from calque.store.metabase.streams.lookup import (
+    OBJECT_BY_STREAM,
+    WITH_ANCESTOR,
+    FoundObject,
+    object_in,
+)
 from calque.store.metabase.streams.promotion import remove_all
 
 BATCH = 100
@@ -37,8 +42,7 @@ _in_bucket = (
 )
 OBJECTS_OF_BUCKET = Statement(
     "some objects of a bucket",
-    select(objects)
-    .where(*_in_bucket)
+    WITH_ANCESTOR.where(*_in_bucket)
     .order_by(in_index_order(objects.c.object_key), objects.c.version)
     .limit(bindparam("page")),
 )
@@ -56,8 +60,7 @@ DELETE_BUCKET_ROW = Statement(
 )
 EXPIRED_OBJECTS = Statement(
     "expired objects",
-    select(objects)
-    .where(
+    WITH_ANCESTOR.where(
         objects.c.expires_at.is_not(None),
         objects.c.expires_at <= bindparam("before"),
     )
@@ -74,8 +77,7 @@ NEWER_SEGMENT = (
 )
 ZOMBIE_OBJECTS = Statement(
     "abandoned uploads",
-    select(objects)
-    .where(
+    WITH_ANCESTOR.where(
         objects.c.zombie_deletion_deadline.is_not(None),
         objects.c.zombie_deletion_deadline <= bindparam("before"),
         objects.c.status == literal_column("1"),
@@ -93,7 +95,7 @@ class BatchResult(NamedTuple):
     freed: list[FreedSegment]
 
 
-Candidates = Callable[[Transaction], Sequence[ObjectRecord]]
+Candidates = Callable[[Transaction], list[FoundObject]]
 StillTrue = Callable[[Transaction, ObjectRecord], bool]
 
 
@@ -126,9 +128,9 @@ def delete_bucket(
     """
     place = {"project": request.project_id, "of_bucket": request.name}
 
-    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+    def candidates(transaction: Transaction) -> list[FoundObject]:
         rows = transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": request.batch})
-        return [ObjectRecord(*row) for row in rows]
+        return _objects_in(rows)
 
     # Uploads may go on meanwhile: again and again, until the bucket is empty under its lock.
     while True:
@@ -149,9 +151,9 @@ def delete_expired(database: Database, *, batch: int = BATCH) -> Iterator[BatchR
     """Delete objects, copies and uploads past their end; yields each committed batch."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+    def candidates(transaction: Transaction) -> list[FoundObject]:
         rows = transaction.rows(EXPIRED_OBJECTS, {"before": transaction.now, "page": batch})
-        return [ObjectRecord(*row) for row in rows]
+        return _objects_in(rows)
 
     def still_expired(transaction: Transaction, record: ObjectRecord) -> bool:
         return record.is_expired(transaction.now)
@@ -166,10 +168,10 @@ def delete_zombies(
     """Delete uploads past their deadline with no segment newer than ``idle_us``."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+    def candidates(transaction: Transaction) -> list[FoundObject]:
         now = transaction.now
         limits = {"before": now, "idle_since": now - idle_us, "page": batch}
-        return [ObjectRecord(*row) for row in transaction.rows(ZOMBIE_OBJECTS, limits)]
+        return _objects_in(transaction.rows(ZOMBIE_OBJECTS, limits))
 
     def still_pending(_transaction: Transaction, record: ObjectRecord) -> bool:
         return record.status == PENDING
@@ -183,7 +185,7 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
         # Chosen without a lock, since their keys are not known before. So each is read again
         # once its key is locked, and only goes if it is still what it was chosen for.
         chosen = candidates(transaction)
-        lock_keys(transaction, [record.location for record in chosen])
+        lock_keys(transaction, [each.object.location for each in chosen])
         present = [
             each
             for each in _read_again(transaction, chosen)
@@ -192,16 +194,24 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
         lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in present])
         return _remove_all(transaction, present)
 
-    return database.write(work, makes_room=True)
+    result = database.write(work, makes_room=True)
+    database.let_others_write()
+    return result
 
 
-def _read_again(transaction: Transaction, chosen: Sequence[ObjectRecord]) -> list[FoundObject]:
+def _objects_in(rows: list[Any]) -> list[FoundObject]:
+    return [FoundObject(ObjectRecord(*fields), ancestor) for *fields, ancestor in rows]
+
+
+def _read_again(transaction: Transaction, chosen: list[FoundObject]) -> list[FoundObject]:
     """The same rows under the lock; a move may have taken one to another key meanwhile."""
+    if transaction.dialect == SQLITE:
+        return chosen  # they were chosen while nobody else could write
     answers = transaction.batch(
-        [(OBJECT_BY_STREAM, {"stream_id": record.stream_id}) for record in chosen]
+        [(OBJECT_BY_STREAM, {"stream_id": each.object.stream_id}) for each in chosen]
     )
     pairs = zip(chosen, map(object_in, answers), strict=True)
-    return [there for record, there in pairs if there and there.object.location == record.location]
+    return [now for was, now in pairs if now and now.object.location == was.object.location]
 
 
 def _remove_all(transaction: Transaction, present: Sequence[FoundObject]) -> BatchResult:

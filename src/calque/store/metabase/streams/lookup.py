@@ -15,7 +15,7 @@ from calque.store.metabase.model.schema import objects, segment_copies
 # A literal, so that both planners see that the partial index serves.
 IS_COMMITTED = objects.c.status == literal_column("3")
 
-_WITH_ANCESTOR = select(objects, segment_copies.c.ancestor_stream_id).select_from(
+WITH_ANCESTOR = select(objects, segment_copies.c.ancestor_stream_id).select_from(
     objects.outerjoin(segment_copies, segment_copies.c.stream_id == objects.c.stream_id)
 )
 AT_KEY = (
@@ -29,10 +29,10 @@ RECORD_AT = Statement("record at a key", select(objects).where(*AT_KEY, IS_COMMI
 RECORD_BY_STREAM = Statement(
     "record by stream", select(objects).where(objects.c.stream_id == bindparam("stream_id"))
 )
-COMMITTED_AT = Statement("committed object at a key", _WITH_ANCESTOR.where(*AT_KEY, IS_COMMITTED))
+COMMITTED_AT = Statement("committed object at a key", WITH_ANCESTOR.where(*AT_KEY, IS_COMMITTED))
 OBJECT_BY_STREAM = Statement(
     "object by stream",
-    _WITH_ANCESTOR.where(objects.c.stream_id == bindparam("stream_id")),
+    WITH_ANCESTOR.where(objects.c.stream_id == bindparam("stream_id")),
 )
 NEXT_VERSION = Statement(
     "next version at a key",
