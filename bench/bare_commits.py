@@ -65,7 +65,7 @@ class BareCommits:
     def _on_postgres(self, *rows: dict[str, Any]) -> None:
         self._connection.execute("BEGIN")
         for statement, row in zip(_INSERTS, rows, strict=True):
-            self._connection.execute(*statement.numbered(row))
+            self._connection.execute(*statement.for_postgres(row))
         self._connection.execute("COMMIT")
 
 

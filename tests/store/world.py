@@ -20,7 +20,6 @@ from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
 from calque.store.metabase.copies.finish_copy import FinishCopy, finish_copy
 from calque.store.metabase.copies.finish_move import FinishMove, finish_move
 from calque.store.metabase.copies.operations import Operation
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
@@ -28,6 +27,7 @@ from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import (
     NO_METADATA,
     Encryption,
+    FreedSegment,
     ObjectLocation,
     ObjectRecord,
     Position,

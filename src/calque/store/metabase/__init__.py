@@ -17,17 +17,19 @@ does, its *ancestor*.
 - a project's usage is the sum of its committed objects, charged as they are committed;
 - a copy expires with its ancestor.
 
-**Map.** One operation a file, each with a frozen request that checks itself:
+**Map.** One operation a file, each with a frozen request that checks itself. From the top down;
+nothing imports what stands above it (``pyproject.toml`` says so to import-linter):
 
 ============  ====================================================================================
-``model``     the tables, the records they hold, packed pieces and keys, checks, conditions
+``fsck``      is everything whole? (beside it ``copy_metabase``: all rows into another database)
+``copies``    Begin and Finish of a copy or a move; ``rules``: what must hold for one, said once;
+              ``copy_at_once``: the usual copy in one trip
+``objects``   uploads, reads, lists, deletes one by one and in batches, pieces to be freed
+``streams``   ``lookup``: finding an object; ``ancestors``: where a copy's pieces are, the only
+              resolver; ``promotion``: taking a stream away, behind every delete and overwrite
+``accounts``  projects, their quotas, API keys, buckets, nodes
 ``engine``    how SQL is executed: connections and transactions, compiled statements, several of
               them in one trip, the one order of locks, commits that are shared, migrations
-``objects``   uploads, lookups, lists, deletes one by one and in batches, pieces to be freed
-``copies``    Begin and Finish of a copy or a move, both ends in one look, the usual copy in one
-              trip; ``ancestors``: where a copy's pieces are, the only resolver; ``promotion``:
-              taking a stream away, the one routine behind every delete and overwrite
-``accounts``  projects, their quotas, API keys, buckets, nodes
-``fsck``      is everything whole?
+``model``     the tables, the records they hold, packed pieces and keys, checks, conditions
 ============  ====================================================================================
 """

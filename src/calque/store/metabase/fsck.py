@@ -113,13 +113,13 @@ def fsck(database: Database) -> list[Finding]:
     """Everything that is wrong; an empty list means whole."""
     tables = database.read(_load)
     return [
-        *_owners(tables),
-        *_totals(tables),
-        *_references(tables),
-        *_borrowed(tables),
-        *_pieces(tables),
-        *_usage(tables),
-        *_operations(tables),
+        *_check_owners(tables),
+        *_check_totals(tables),
+        *_check_references(tables),
+        *_check_borrowed(tables),
+        *_check_pieces(tables),
+        *_check_usage(tables),
+        *_check_operations(tables),
     ]
 
 
@@ -146,7 +146,7 @@ def _load(transaction: Transaction) -> _Tables:
     )
 
 
-def _owners(tables: _Tables) -> Iterator[Finding]:
+def _check_owners(tables: _Tables) -> Iterator[Finding]:
     for stream_id in tables.segments.keys() - tables.objects.keys():
         yield Finding("segments without object", stream_id.hex())
     for record in tables.objects.values():
@@ -157,7 +157,7 @@ def _owners(tables: _Tables) -> Iterator[Finding]:
             yield Finding("bucket without project", name)
 
 
-def _totals(tables: _Tables) -> Iterator[Finding]:
+def _check_totals(tables: _Tables) -> Iterator[Finding]:
     for stream_id, record in tables.objects.items():
         if record.status != COMMITTED:
             continue
@@ -179,13 +179,13 @@ def _totals(tables: _Tables) -> Iterator[Finding]:
                 yield Finding("segment expires apart from its object", stream_id.hex())
 
 
-def _references(tables: _Tables) -> Iterator[Finding]:
+def _check_references(tables: _Tables) -> Iterator[Finding]:
     for stream_id, ancestor in tables.ancestors.items():
         where = f"{stream_id.hex()} → {ancestor.hex()}"
         copy, original = tables.objects.get(stream_id), tables.objects.get(ancestor)
         if copy is None:
             yield Finding("orphaned reference", where)
-        elif not any(segment.borrowed for segment in tables.segments.get(stream_id, [])):
+        elif not any(segment.is_borrowed for segment in tables.segments.get(stream_id, [])):
             yield Finding("reference that borrows nothing", where)
         if original is None or original.status != COMMITTED:
             yield Finding("dangling ancestor", where)
@@ -198,12 +198,12 @@ def _references(tables: _Tables) -> Iterator[Finding]:
             yield Finding("too many copies", f"{ancestor.hex()} has {copies}")
 
 
-def _borrowed(tables: _Tables) -> Iterator[Finding]:
+def _check_borrowed(tables: _Tables) -> Iterator[Finding]:
     for stream_id, own in tables.segments.items():
         ancestor = tables.ancestors.get(stream_id, b"")
         lent = {segment.position: segment for segment in tables.segments.get(ancestor, [])}
         for segment in own:
-            if not segment.borrowed:
+            if not segment.is_borrowed:
                 continue
             lender = lent.get(segment.position)
             where = f"{stream_id.hex()} at {segment.position}"
@@ -213,7 +213,7 @@ def _borrowed(tables: _Tables) -> Iterator[Finding]:
                 yield Finding("root piece id differs from the ancestor's", where)
 
 
-def _pieces(tables: _Tables) -> Iterator[Finding]:
+def _check_pieces(tables: _Tables) -> Iterator[Finding]:
     roots: Counter[bytes] = Counter()
     for stream_id, own in tables.segments.items():
         for segment in own:
@@ -239,7 +239,7 @@ def _pieces(tables: _Tables) -> Iterator[Finding]:
             yield Finding("pieces held and to be deleted", root.hex())
 
 
-def _usage(tables: _Tables) -> Iterator[Finding]:
+def _check_usage(tables: _Tables) -> Iterator[Finding]:
     counted = dict.fromkeys(tables.projects, Usage())
     for record in tables.objects.values():
         if record.status == COMMITTED:
@@ -251,7 +251,7 @@ def _usage(tables: _Tables) -> Iterator[Finding]:
             yield Finding("quota drift", where)
 
 
-def _operations(tables: _Tables) -> Iterator[Finding]:
+def _check_operations(tables: _Tables) -> Iterator[Finding]:
     for operation_id in tables.key_owners:
         if tables.operations.get(operation_id) != COLLECTING:
             yield Finding("keys without operation", operation_id.hex())

@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 
 from calque.errors import CalqueError, IntegrityError
 from calque.store.metabase.accounts.nodes import Nodes
-from calque.store.metabase.copies.promotion import FreedSegment
-from calque.store.metabase.engine.callers import calling
+from calque.store.metabase.engine.callers import act_for_caller
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.model.records import DeletedPieces
-from calque.store.metabase.objects.freed_segments import freed_pages, settle_freed
+from calque.store.metabase.model.records import DeletedPieces, FreedSegment
+from calque.store.metabase.objects.freed_segments import list_freed, settle_freed
 from calque.store.metabase.objects.hold_pieces import HeldPieces
 
 DeletePieces = Callable[[Sequence[DeletedPieces]], Sequence[DeletedPieces]]
@@ -73,9 +72,9 @@ class FreedPieces:
         if not freed:
             return 0
         try:
-            doomed = self._nodes.freed(freed)
+            doomed = self._nodes.pieces_to_delete(freed)
             left = self._delete_pieces(doomed)
-            waiting = self._nodes.packed(left)
+            waiting = self._nodes.pack_deleted(left)
             with self._lock:
                 self._tried.extend(freed)
                 self._left.extend(waiting)
@@ -95,7 +94,7 @@ class FreedPieces:
         # First, or the rows of what is deleted already would be read again as work to do.
         self.settle()
         gone = seen = 0
-        for page in freed_pages(self._database):
+        for page in list_freed(self._database):
             if over() or (most is not None and seen >= most):
                 break
             gone += self.free(page)
@@ -108,8 +107,8 @@ class FreedPieces:
         self.settle()
         return [
             each
-            for page in freed_pages(self._database)
-            for each in self._nodes.freed(filter(self._readable, page))
+            for page in list_freed(self._database)
+            for each in self._nodes.pieces_to_delete(filter(self._readable, page))
         ]
 
     def _readable(self, freed: FreedSegment) -> bool:
@@ -130,7 +129,7 @@ class FreedPieces:
         try:
             # The pieces are gone whether or not the caller still waits, so the write is not
             # given up with the call.
-            with calling(None):
+            with act_for_caller(None):
                 settle_freed(self._database, tried, left)
         except CalqueError as error:
             _log.warning("%d segments stay in the queue of pieces to delete: %s", len(tried), error)

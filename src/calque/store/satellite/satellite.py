@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
 from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
 from calque.store.metabase.accounts.projects import keep_setting
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.model.records import Redundancy
+from calque.store.metabase.model.records import FreedSegment, Redundancy
 from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.satellite.caller import Caller, Gatekeeper
 from calque.store.satellite.freed_pieces import DeletePieces, FreedPieces

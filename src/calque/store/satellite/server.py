@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
-from calque.store.metabase.engine.callers import calling, require_caller
+from calque.store.metabase.engine.callers import act_for_caller, require_caller
 from calque.store.metainfo.keepalive import keepalive_options
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
 from calque.store.metainfo.status import abort_with
@@ -83,7 +83,7 @@ def _answer(satellite: Metainfo, call: Call) -> Callable[[bytes, grpc.ServicerCo
         try:
             # A call may have waited for a thread until its caller gave up: what that one takes
             # for failed must not be done after all.
-            with calling(context.is_active):
+            with act_for_caller(context.is_active):
                 require_caller()
                 return satellite.call(call.name, _parse(call, data)).SerializeToString()
         except CalqueError as error:

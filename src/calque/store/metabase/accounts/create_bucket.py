@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sqlalchemy import insert
 
 from calque.errors import AlreadyExists, InvalidInput
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, BucketRecord
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.schema import buckets
-from calque.store.metabase.objects.lookup import BUCKET_EXISTS
 
 INSERT_BUCKET = Statement("insert a bucket", insert(buckets))
-
-
-class BucketRecord(NamedTuple):
-    """A row of ``buckets``."""
-
-    project_id: bytes
-    name: str
-    created_at: int
-    placement: int
 
 
 @dataclass(frozen=True)

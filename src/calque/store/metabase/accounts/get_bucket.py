@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 
 from calque.errors import InvalidInput
-from calque.store.metabase.accounts.create_bucket import BucketRecord
+from calque.store.metabase.accounts.buckets import BucketRecord, missing_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.schema import buckets
-from calque.store.metabase.objects.lookup import missing_bucket
 
 MAX_PAGE = 1000
 

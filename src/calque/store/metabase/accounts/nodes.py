@@ -9,13 +9,12 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, func, insert, select, update
 
 from calque.errors import IntegrityError, InvalidInput
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model import packed_pieces as pieces
-from calque.store.metabase.model.records import NODE_ID_SIZE, DeletedPieces
+from calque.store.metabase.model.records import NODE_ID_SIZE, DeletedPieces, FreedSegment
 from calque.store.metabase.model.schema import nodes
 
 ALL_NODES = Statement(
@@ -61,6 +60,7 @@ class Nodes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        # Only while both are replaced, so that they agree; reading one of them needs no lock.
         self._lock = threading.Lock()
         self._by_alias: dict[int, NodeRecord] = {}
         self._by_id: dict[bytes, NodeRecord] = {}
@@ -106,13 +106,15 @@ class Nodes:
 
     def pack(self, placed: Iterable[tuple[int, bytes]]) -> bytes:
         """Packed pieces from pairs of piece number and node id; unknown nodes are refused."""
-        return pieces.pack([(number, self._known(node_id).alias) for number, node_id in placed])
+        return pieces.pack(
+            [(number, self._node_with_id(node_id).alias) for number, node_id in placed]
+        )
 
     def unpack(self, packed: bytes) -> list[tuple[int, NodeRecord]]:
         """The pieces and their nodes."""
-        return [(number, self._node(alias)) for number, alias in pieces.unpack(packed)]
+        return [(number, self._node_with_alias(alias)) for number, alias in pieces.unpack(packed)]
 
-    def freed(self, segments: Iterable[FreedSegment]) -> list[DeletedPieces]:
+    def pieces_to_delete(self, segments: Iterable[FreedSegment]) -> list[DeletedPieces]:
         """What to remove from which node."""
         return [
             DeletedPieces(
@@ -125,8 +127,8 @@ class Nodes:
             for segment in segments
         ]
 
-    def packed(self, deleted: Iterable[DeletedPieces]) -> list[FreedSegment]:
-        """The reverse of :meth:`freed`."""
+    def pack_deleted(self, deleted: Iterable[DeletedPieces]) -> list[FreedSegment]:
+        """The reverse of :meth:`pieces_to_delete`."""
         return [
             FreedSegment(
                 each.root_piece_id,
@@ -135,7 +137,7 @@ class Nodes:
             for each in deleted
         ]
 
-    def _known(self, node_id: bytes) -> NodeRecord:
+    def _node_with_id(self, node_id: bytes) -> NodeRecord:
         if node_id not in self._by_id:
             self.refresh()
         try:
@@ -143,7 +145,7 @@ class Nodes:
         except KeyError:
             raise InvalidInput(f"node {node_id.hex()[:16]}… is not known here") from None
 
-    def _node(self, alias: int) -> NodeRecord:
+    def _node_with_alias(self, alias: int) -> NodeRecord:
         if alias not in self._by_alias:
             self.refresh()
         try:

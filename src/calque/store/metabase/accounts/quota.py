@@ -16,11 +16,12 @@ from sqlalchemy import ColumnElement, Update, bindparam, or_, select, update
 
 from calque.errors import NotFound, ResourceExhausted
 from calque.store.metabase.engine.statement import POSTGRES, Statement
-from calque.store.metabase.engine.transaction import Parameters, Transaction
+from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model.records import ObjectRecord
 from calque.store.metabase.model.schema import project_usage, projects
 
 POSTGRES_SHARDS = 16
+"""Threads beyond so many share shards. A spread writes all of them, so there are not more."""
 
 CLOSED = -(2**62)
 """An allowance below anything: the first charge of such a shard spreads the limit."""
@@ -122,9 +123,7 @@ def shard_count(dialect: str) -> int:
     return POSTGRES_SHARDS if dialect == POSTGRES else 1
 
 
-def charging(
-    transaction: Transaction, project_id: bytes, more: Usage
-) -> tuple[Statement, Parameters]:
+def charge_step(transaction: Transaction, project_id: bytes, more: Usage) -> Step:
     """The statement that charges this thread's shard; it changes no row when that is full."""
     return CHARGE, {
         "project": project_id,
@@ -137,13 +136,15 @@ def charging(
 
 def charge(transaction: Transaction, project_id: bytes, more: Usage) -> None:
     """Add ``more`` (which may be negative) or raise ``ResourceExhausted``."""
-    settle(transaction, project_id, more, transaction.run(*charging(transaction, project_id, more)))
+    settle(
+        transaction, project_id, more, transaction.run(*charge_step(transaction, project_id, more))
+    )
 
 
 def settle(transaction: Transaction, project_id: bytes, more: Usage, charged: int) -> None:
-    """Finish what :func:`charging` began: ``charged`` is how many rows it changed."""
+    """Finish what :func:`charge_step` began: ``charged`` is how many rows it changed."""
     if charged == 0:
-        _spread(transaction, project_id, more)
+        _spread_usage(transaction, project_id, more)
 
 
 _next_shard = itertools.count()
@@ -157,8 +158,10 @@ def my_shard(dialect: str) -> int:
     return int(_thread.number) % shard_count(dialect)
 
 
-def _spread(transaction: Transaction, project_id: bytes, more: Usage) -> None:
+def _spread_usage(transaction: Transaction, project_id: bytes, more: Usage) -> None:
     """Charge under a lock on all shards and spread the rest of the limits evenly."""
+    # All rows by number, in one statement: whoever else spreads waits at shard 0, and those who
+    # charge hold one shard only and wait for none, so there is no circle.
     shards = transaction.rows(LOCK_SHARDS, {"project": project_id})
     limits = transaction.row(PROJECT_LIMITS, {"project": project_id})
     if not shards or limits is None:

@@ -1,1 +1,1 @@
-"""Copies and moves: Begin, Finish, references to ancestors, promotion."""
+"""Copies and moves: Begin, Finish, the rules of both, and operations that were finished."""

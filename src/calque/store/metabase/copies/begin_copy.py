@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import and_, bindparam, select
 
 from calque.errors import FailedPrecondition, InvalidInput
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -21,14 +22,7 @@ from calque.store.metabase.model.records import (
 from calque.store.metabase.model.schema import buckets, objects, segments
 from calque.store.metabase.objects.get_object import require_record
 from calque.store.metabase.objects.list_segments import BEFORE_ALL
-from calque.store.metabase.objects.lookup import (
-    AT_KEY,
-    BUCKET_EXISTS,
-    IS_COMMITTED,
-    RECORD_AT,
-    at,
-    require_bucket,
-)
+from calque.store.metabase.streams.lookup import AT_KEY, IS_COMMITTED, RECORD_AT, at
 
 KEYS_AT = Statement(
     "segment keys of the object at a key",
@@ -105,12 +99,12 @@ def begin_copy(database: Database, request: BeginCopy) -> CopyPage:
 def _small(database: Database, request: BeginCopy) -> CopyPage | None:
     """The page of a live object with one segment, in one trip; ``None`` for all else."""
     parameters = {**at(request.source), "to_bucket": request.target.bucket}
-    rows = database.look(SMALL_SOURCE, parameters)
+    rows = database.read_rows(SMALL_SOURCE, parameters)
     if len(rows) != 1 or request.source.project_id != request.target.project_id:
         return None
     placement, position, nonce, key, *fields = rows[0]
     source = ObjectRecord(*fields)
-    if placement is None or source.expired(database.clock()):
+    if placement is None or source.is_expired(database.clock()):
         return None
     if request.stream_id not in (None, source.stream_id):
         return None

@@ -8,32 +8,26 @@ from sqlalchemy import bindparam, update
 
 from calque.errors import InvalidInput
 from calque.store.metabase.accounts import quota
-from calque.store.metabase.copies.both_ends import looking, scene
-from calque.store.metabase.copies.finish_copy import (
-    SOURCE_SEGMENTS,
-    repeated,
-    require_placement,
-    require_rewrapped,
-    require_source,
-)
+from calque.store.metabase.copies.both_ends import ENDS_OF_MOVE, SOURCE_POSITIONS, read_ends
 from calque.store.metabase.copies.operations import (
     DROP_CHUNKS,
     Operation,
-    finishing,
-    stored_keys,
+    find_result,
+    finish_step,
+    keys_of_operation,
 )
-from calque.store.metabase.copies.promotion import FreedSegment, remove
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
-from calque.store.metabase.engine.statement import Statement, rewriting
-from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.engine.statement import Statement, rewrite_statement
+from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
 from calque.store.metabase.model.packed_keys import PackedKeys, key_of_row, nonce_of_row
-from calque.store.metabase.model.records import ObjectLocation, ObjectRecord, WrappedMetadata
+from calque.store.metabase.model.records import FreedSegment, ObjectLocation, ObjectRecord
 from calque.store.metabase.model.schema import objects, segments
 from calque.store.metabase.objects.commit_object import Committed
-from calque.store.metabase.objects.lookup import Found, live, require_placement_of
+from calque.store.metabase.streams.lookup import FoundObject, at, live
+from calque.store.metabase.streams.promotion import remove
 
 MOVE_OBJECT = Statement(
     "move an object row",
@@ -47,7 +41,7 @@ MOVE_OBJECT = Statement(
         encrypted_metadata_encrypted_key=bindparam("new_key"),
     ),
 )
-REKEY_SEGMENTS = rewriting(
+REKEY_SEGMENTS = rewrite_statement(
     "re-key the segments of a stream",
     segments,
     {"encrypted_key_nonce": nonce_of_row, "encrypted_key": key_of_row},
@@ -79,6 +73,19 @@ class FinishMove:
         if self.source == self.target:
             raise InvalidInput("an object cannot be moved onto itself")
 
+    def parameters(self, now: int) -> Parameters:
+        """The values for the look at both ends and for ``rules.py``."""
+        return {
+            **at(self.target),
+            "source_bucket": self.source.bucket,
+            "source_key": self.source.key,
+            "source_stream": self.source_stream_id,
+            "now": now,
+            "override": False,
+            "rewrapped": bool(self.metadata_key),
+            "operation_id": self.operation.operation_id,
+        }
+
 
 def finish_move(database: Database, request: FinishMove) -> Committed:
     """Rename the object; stream, creation time, pieces and references stay as they are."""
@@ -86,41 +93,40 @@ def finish_move(database: Database, request: FinishMove) -> Committed:
 
 
 def _finish(transaction: Transaction, request: FinishMove) -> Committed:
-    looks, rows = transaction.batch(
+    parameters = request.parameters(transaction.now)
+    looks, positions = transaction.batch(
         [
             *key_locks(transaction, exclusive=[request.source, request.target]),
-            looking(request.operation.operation_id, request.source, request.target),
-            (SOURCE_SEGMENTS, {"of_stream": request.source_stream_id}),
+            (ENDS_OF_MOVE, parameters),
+            (SOURCE_POSITIONS, parameters),
         ]
     )[-2:]
-    ends = scene(looks)
-    if ends.operation is not None and ends.operation.finished:
-        again = repeated(transaction, ends.operation, request.target)
+    ends = read_ends(looks)
+    # Before every rule: a repeat finds its source gone, since the first one moved it.
+    if ends.operation is not None and ends.operation.is_finished:
+        again = find_result(transaction, ends.operation, request.target)
         return Committed(again, [], is_new=False)
     request.operation.check_time(transaction.now)
-    placement = require_placement_of(ends.placement, request.target.bucket, "destination")
-    source = require_source(ends.source, request.source_stream_id, transaction.now)
+    ends.require_bucket(request.target.bucket)
+    source = ends.require_source()
     request.conditions.check_source(source.object)
-    existing = ends.existing
-    visible = live(existing, transaction.now)
+    visible = live(ends.existing, transaction.now)
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite
     )
-    keys = stored_keys(transaction, ends.operation, request.keys)
-    keys.must_match([row[0] for row in rows])
-    require_placement(rows, placement)
-    given = WrappedMetadata(request.metadata_key_nonce, None, request.metadata_key)
-    require_rewrapped(source.object, given)
-    freed = _clear_target(transaction, request, source, existing)
+    keys = keys_of_operation(transaction, ends.operation, request.keys)
+    keys.must_match([row[0] for row in positions])
+    ends.require_fit()
+    freed = _clear_target(transaction, request, source, ends.existing)
     moved = _move(transaction, request, source.object, ends.version, keys)
     if ends.operation is not None:
         transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
-    transaction.run(*finishing(request.operation, moved.stream_id))
+    transaction.run(*finish_step(request.operation, moved.stream_id))
     return Committed(moved, freed)
 
 
 def _clear_target(
-    transaction: Transaction, request: FinishMove, source: Found, existing: Found | None
+    transaction: Transaction, request: FinishMove, source: FoundObject, existing: FoundObject | None
 ) -> list[FreedSegment]:
     touched = [source, *([existing] if existing else [])]
     lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])

@@ -16,15 +16,17 @@ from sqlalchemy.dialects import postgresql, sqlite
 from calque.errors import FailedPrecondition, InvalidInput
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
-from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.packed_keys import PackedKeys
+from calque.store.metabase.model.records import ObjectLocation, ObjectRecord
 from calque.store.metabase.model.schema import (
     COLLECTING,
     FINISHED,
     operation_keys,
     operations,
 )
+from calque.store.metabase.streams.lookup import record_by_stream
 
 OPERATION_ID_SIZE = 16
 
@@ -104,7 +106,7 @@ class OperationRecord(NamedTuple):
     expires_at: int
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the operation was committed."""
         return self.state == FINISHED
 
@@ -128,9 +130,13 @@ class Operation:
     def __post_init__(self) -> None:
         verify.exactly(self.operation_id, OPERATION_ID_SIZE, "operation id")
 
+    def is_over(self, now: int) -> bool:
+        """Whether the time between Begin and Finish has run out."""
+        return now >= self.expires_at
+
     def check_time(self, now: int) -> None:
         """Refuse an operation whose time is over."""
-        if now >= self.expires_at:
+        if self.is_over(now):
             raise FailedPrecondition(
                 "the time of this operation is over", hint="Begin the copy or move again."
             )
@@ -148,11 +154,13 @@ def store_keys(database: Database, operation: Operation, keys: PackedKeys) -> Op
 
     def work(transaction: Transaction) -> OperationProgress:
         operation.check_time(transaction.now)
+        # Opened first and locked then: parts that arrive at once count each other's keys, and
+        # a Finish that commits meanwhile is seen.
         transaction.run(OPEN_OPERATION, _row(operation, COLLECTING, None))
         locked = operation_record(
             transaction.rows(LOCK_OPERATION, {"operation_id": operation.operation_id})
         )
-        if locked is not None and locked.finished:
+        if locked is not None and locked.is_finished:
             return OperationProgress(True, 0, None)
         where = {"of_operation": operation.operation_id, "at_position": keys.positions[0]}
         transaction.run(DROP_CHUNK, where)
@@ -177,13 +185,25 @@ def operation_progress(database: Database, operation: Operation) -> OperationPro
         )
         record = operation_record(rows)
         return OperationProgress(
-            record is not None and record.finished, int(sums[0][0]), sums[0][1]
+            record is not None and record.is_finished, int(sums[0][0]), sums[0][1]
         )
 
     return database.read(work)
 
 
-def stored_keys(
+def find_result(
+    transaction: Transaction, done: OperationRecord, target: ObjectLocation
+) -> ObjectRecord:
+    """The object that a finished operation made, if it is still there."""
+    result = record_by_stream(transaction, done.result_stream_id or b"")
+    if result is None or result.location != target:
+        raise FailedPrecondition(
+            "this operation was finished before, and its object was deleted or replaced since"
+        )
+    return result
+
+
+def keys_of_operation(
     transaction: Transaction, record: OperationRecord | None, last: PackedKeys
 ) -> PackedKeys:
     """All keys of an operation: the stored parts and those of its last call."""
@@ -191,17 +211,17 @@ def stored_keys(
         return last
     rows = transaction.rows(CHUNKS, {"of_operation": record.operation_id})
     chunks = [
-        PackedKeys(PackedKeys.unpacked_positions(positions), nonces, keys)
+        PackedKeys(PackedKeys.unpack_positions(positions), nonces, keys)
         for positions, nonces, keys in rows
     ]
     if len(last):
         # A repeated last part may be stored already; what comes with the call counts.
         chunks = [chunk for chunk in chunks if chunk.positions[0] != last.positions[0]]
         chunks.append(last)
-    return PackedKeys.joined(sorted(chunks, key=lambda chunk: chunk.positions))
+    return PackedKeys.join(sorted(chunks, key=lambda chunk: chunk.positions))
 
 
-def finishing(operation: Operation, stream_id: bytes) -> tuple[Statement, dict[str, Any]]:
+def finish_step(operation: Operation, stream_id: bytes) -> Step:
     """The statement that records the result of an operation."""
     return FINISH_OPERATION, _row(operation, FINISHED, stream_id)
 
@@ -217,7 +237,7 @@ def sweep_operations(database: Database, *, batch: int = 100) -> Iterator[int]:
             transaction.run(DROP_OPERATION, {"of_operation": operation_id})
         return len(ids)
 
-    while swept := database.write(work):
+    while swept := database.write(work, makes_room=True):
         yield swept
 
 
@@ -237,7 +257,7 @@ def _chunk(operation: Operation, keys: PackedKeys) -> dict[str, Any]:
         "first_position": keys.positions[0],
         "last_position": keys.positions[-1],
         "key_count": len(keys),
-        "positions": keys.packed_positions(),
+        "positions": keys.pack_positions(),
         "nonces": keys.nonces,
         "keys": keys.keys,
     }

@@ -23,7 +23,7 @@ _is_there: ContextVar[IsThere | None] = ContextVar("is_there", default=None)
 
 
 @contextmanager
-def calling(is_there: IsThere | None) -> Iterator[None]:
+def act_for_caller(is_there: IsThere | None) -> Iterator[None]:
     """What this thread writes from here on is for a caller; ``None``: it is nobody's but ours."""
     before = _is_there.set(is_there)
     try:
@@ -37,7 +37,7 @@ def require_caller() -> None:
     _require(_is_there.get())
 
 
-def while_called(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+def require_caller_around(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
     """``work``, which fails when its caller is gone before it or after it.
 
     It may run in the thread of another writer, so the caller is looked up here and now.

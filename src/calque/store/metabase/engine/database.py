@@ -16,14 +16,15 @@ Promises:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import PoolProxiedConnection, inspect
 from sqlalchemy.exc import DBAPIError
 
-from calque.errors import FailedPrecondition, Unavailable
-from calque.store.metabase.engine.callers import require_caller, while_called
+from calque.errors import FailedPrecondition, ResourceExhausted, Unavailable
+from calque.store.metabase.engine.callers import require_caller, require_caller_around
 from calque.store.metabase.engine.connections import Connections
 from calque.store.metabase.engine.errors import (
     Disturbed,
@@ -32,8 +33,8 @@ from calque.store.metabase.engine.errors import (
     is_forbidden,
     meaning,
 )
-from calque.store.metabase.engine.group_commit import SharedCommits
-from calque.store.metabase.engine.libpq import one_trip, roll_back
+from calque.store.metabase.engine.group_commit import PAUSE_SECONDS, SharedCommits
+from calque.store.metabase.engine.libpq import execute_prepared, roll_back
 from calque.store.metabase.engine.pools import (
     POOL_SIZE,
     Engines,
@@ -42,6 +43,7 @@ from calque.store.metabase.engine.pools import (
     sqlite_file,
 )
 from calque.store.metabase.engine.procedure import Procedure
+from calque.store.metabase.engine.reserve import Reserve
 from calque.store.metabase.engine.statement import POSTGRES, SQLITE, Statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.records import now_us
@@ -72,6 +74,8 @@ class Database:
         self._connections = Connections(engines.driven, POOL_SIZE)
         self._has_calls = self.dialect == POSTGRES
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
+        file = engines.sessions.url.database if self.dialect == SQLITE else None
+        self._reserve = Reserve(Path(file)) if file else None
 
     @classmethod
     def open(cls, url: str, *, clock: Callable[[], int] = now_us, create: bool = True) -> Database:
@@ -81,7 +85,7 @@ class Database:
         """
         file = sqlite_file(url)
         if file is not None and not create and not file.exists():
-            raise missing(f"{file} is not there")
+            raise missing_database(f"{file} is not there")
         if file is not None:
             make_file(file)
         database = cls(open_engines(url), clock=clock)
@@ -97,7 +101,7 @@ class Database:
             self.close()
             raise database_error(error.orig or error) from error
         self.close()
-        raise missing("it is empty")
+        raise missing_database("it is empty")
 
     def close(self) -> None:
         """Close every connection that nobody uses."""
@@ -107,11 +111,11 @@ class Database:
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` in one read-only snapshot."""
-        return _tries(lambda: self._transact(work, BEGIN_READING[self.dialect]))
+        return _retry(lambda: self._transact(work, BEGIN_READING[self.dialect]))
 
-    def look(self, statement: Statement, parameters: Parameters) -> list[Any]:
+    def read_rows(self, statement: Statement, parameters: Parameters) -> list[Any]:
         """The rows of one reading statement: a snapshot by itself, in a single trip."""
-        return _tries(lambda: self._looked(statement, parameters))
+        return _retry(lambda: self._read_rows_once(statement, parameters))
 
     def call(self, procedure: Procedure, parameters: Parameters) -> Any | None:
         """The row that ``procedure`` gives, its transaction committed, all in a single trip.
@@ -121,19 +125,43 @@ class Database:
         """
         if not self._has_calls:
             return None
-        return _tries(lambda: self._called(procedure, parameters))
+        return _retry(lambda: self._call_once(procedure, parameters))
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
+    def write(self, work: Callable[[Transaction], T], *, makes_room: bool = False) -> T:
         """Run ``work`` and commit; on any error nothing of it remains.
 
         ``work`` may run several times, and in the thread of another writer, so it must not
-        have effects of its own. Nothing is begun or committed for a caller that is gone.
+        have effects of its own. Nothing is begun or committed for a caller that is gone. Work
+        that ``makes_room`` (a delete) may use what is kept free for it on a full disk.
         """
-        work = while_called(work)
+        work = require_caller_around(work)
+        if self._shared is None:
+            return _retry(lambda: self._transact(work, "BEGIN"))
+        shared, reserve = self._shared, self._reserve
+        if reserve is not None:
+            reserve.keep_now_and_then()
+        try:
+            return _retry(lambda: shared.write(work))
+        except ResourceExhausted:
+            if not makes_room or reserve is None:
+                raise
+        reserve.give_up()
+        self._write_log_back()
+        try:
+            return _retry(lambda: shared.write(work))
+        finally:
+            # At once, before others take the room: the next delete needs it as much.
+            reserve.keep()
+
+    def let_others_write(self) -> None:
+        """Between two batches: other processes that wait for the lock of SQLite come in now."""
         if self._shared is not None:
-            shared = self._shared
-            return _tries(lambda: shared.write(work))
-        return _tries(lambda: self._transact(work, "BEGIN"))
+            time.sleep(PAUSE_SECONDS)
+
+    def _write_log_back(self) -> None:
+        """Empty SQLite's log into the file; where that cannot be, the work itself will say so."""
+        with suppress(ResourceExhausted, Disturbed), self._connection() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _transact(self, work: Callable[[Transaction], T], opening: str) -> T:
         with self._connection() as connection:
@@ -141,14 +169,14 @@ class Database:
             _commit(connection)
             return result
 
-    def _looked(self, statement: Statement, parameters: Parameters) -> list[Any]:
+    def _read_rows_once(self, statement: Statement, parameters: Parameters) -> list[Any]:
         with self._connection() as connection:
             if self.dialect == POSTGRES:
-                return one_trip(connection, *statement.numbered(parameters))
+                return execute_prepared(connection, *statement.for_postgres(parameters))
             found: list[Any] = connection.execute(statement.sql(SQLITE), parameters).fetchall()
             return found
 
-    def _called(self, procedure: Procedure, parameters: Parameters) -> Any | None:
+    def _call_once(self, procedure: Procedure, parameters: Parameters) -> Any | None:
         with self._connection() as connection:
             require_caller()
             try:
@@ -156,6 +184,7 @@ class Database:
             except Exception as error:
                 if not is_forbidden(error):
                     raise
+        # The user will not be allowed next time either: every later call goes the long way.
         self._has_calls = False
         return None
 
@@ -193,7 +222,7 @@ class Database:
         return lost
 
 
-def missing(why: str) -> FailedPrecondition:
+def missing_database(why: str) -> FailedPrecondition:
     """A metabase that was there once and is not now: an empty one must not take its place."""
     return FailedPrecondition(
         f"the database of this store is missing: {why}",
@@ -205,6 +234,8 @@ def _commit(connection: Any) -> None:
     try:
         connection.commit()
     except Exception as error:
+        # The one moment when a broken connection is not tried again: the server may have
+        # committed before it broke, and doing the work twice is for the caller to decide.
         if is_cut(error, connection):
             raise Unavailable(
                 "the connection to the metabase broke during a commit: it may be done or not",
@@ -213,7 +244,7 @@ def _commit(connection: Any) -> None:
         raise
 
 
-def _tries(action: Callable[[], T]) -> T:
+def _retry(action: Callable[[], T]) -> T:
     for attempt in range(1, MAX_TRIES + 1):
         try:
             return action()

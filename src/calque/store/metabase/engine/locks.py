@@ -72,6 +72,8 @@ def copy_locks(
     if transaction.dialect != POSTGRES:
         return []
     weak, strong = key_hash(source), key_hash(target)
+    # Of one key, or of two with the same hash, the exclusive lock is enough. Taking the shared
+    # one first would have two such copies wait for each other.
     if weak == strong:
         return [(LOCK_KEYS, {"hashes": [strong]})]
     order = LOCK_STRONG_THEN_WEAK if strong < weak else LOCK_WEAK_THEN_STRONG
@@ -99,6 +101,8 @@ def lock_families(
     pairs = list(streams)
     if transaction.dialect != POSTGRES or not pairs:
         return transaction.batch(then) if then else []
+    # By stream id, as the statement does: two transactions that need the same two families
+    # take them in the same order and cannot wait for each other.
     roots = sorted({ancestor or stream for stream, ancestor in pairs})
     # An original never becomes a copy, so only copies can have another ancestor by now.
     copies = [(stream, ancestor) for stream, ancestor in pairs if ancestor is not None]
@@ -124,7 +128,10 @@ def ancestor_of(transaction: Transaction, stream_id: bytes) -> bytes | None:
 
 
 def key_hash(location: ObjectLocation) -> int:
-    """The number under which a key is locked."""
+    """The number under which a key is locked.
+
+    Two keys may share one: then they wait for each other without need, and nothing worse.
+    """
     digest = blake2b(location.project_id, digest_size=8)
     digest.update(location.bucket.encode())
     digest.update(b"\0")

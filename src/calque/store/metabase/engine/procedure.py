@@ -1,8 +1,8 @@
 """Procedures: several statements that PostgreSQL runs in one trip, each seeing what the last left.
 
-A procedure is made of the same :class:`Statement` objects that are executed one by one elsewhere,
-so that no rule is written twice. It lives in the temporary schema of a connection: it comes and
-goes with the release that wrote it, and no migration has to keep it in step.
+A procedure is made of :class:`Statement` objects like those that are executed one by one elsewhere,
+so what they have in common is written once. It lives in the temporary schema of a connection: it
+comes and goes with the release that wrote it, and no migration has to keep it in step.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakSet
 
-from calque.store.metabase.engine.libpq import one_trip
+from calque.store.metabase.engine.libpq import execute_prepared
 
 
 class Procedure:
@@ -30,10 +30,13 @@ class Procedure:
 
     def call(self, connection: Any, parameters: Mapping[str, Any]) -> Any | None:
         """The row that it returns; ``None`` if the server leaves every column of it NULL."""
+        # Temporary things go with their connection: a new one has to be told again.
         if connection not in self._known:
             connection.execute(self._definition)
             self._known.add(connection)
-        (row,) = one_trip(connection, self._call, [parameters[name] for name in self._names])
+        (row,) = execute_prepared(
+            connection, self._call, [parameters[name] for name in self._names]
+        )
         return None if row[0] is None else row
 
 

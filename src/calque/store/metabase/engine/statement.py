@@ -68,12 +68,12 @@ class Statement:
         """The parameters in the order of their numbers (PostgreSQL only: ``$1``, ``$2`` …)."""
         return self._text(database)[1]
 
-    def numbered(self, parameters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    def for_postgres(self, parameters: Mapping[str, Any]) -> tuple[str, list[Any]]:
         """The text for PostgreSQL and its parameters by number, as the server wants them."""
         text, names = self._text(POSTGRES)
         return text, [parameters[name] for name in names]
 
-    def woven(self, expressions: Mapping[str, str]) -> str:
+    def inline(self, expressions: Mapping[str, str]) -> str:
         """The text for PostgreSQL with ``expressions`` of a procedure in place of parameters."""
         text = _PARAMETER.sub(lambda found: expressions[found[1]], self._with_constants(POSTGRES))
         return text.replace("%%", "%")
@@ -82,13 +82,13 @@ class Statement:
         found = self._texts.get(database)
         if found is None:
             text = self._with_constants(database)
-            found = _numbered(text) if database == POSTGRES else (text, ())
+            found = _number_parameters(text) if database == POSTGRES else (text, ())
             self._texts[database] = found
         return found
 
     def _with_constants(self, database: str) -> str:
         """The SQL with its constants written out, so that only real parameters remain."""
-        compiled = self.compiled(database)
+        compiled = self.compile(database)
         text = str(compiled)
         for name, bind in compiled.binds.items():
             if not bind.required:
@@ -96,7 +96,7 @@ class Statement:
                 text = re.sub(re.escape(sign) + r"(?!\w)", _constant(bind.value), text)
         return text
 
-    def compiled(self, database: str) -> Any:
+    def compile(self, database: str) -> Any:
         """The compiled construct, with its parameters and their types."""
         construct = self._constructs[database]
         if construct is None:
@@ -104,7 +104,7 @@ class Statement:
         return construct.compile(dialect=_DIALECTS[database])
 
 
-def rewriting(
+def rewrite_statement(
     name: str,
     table: Table,
     changes: Mapping[str, ColumnElement[Any]],
@@ -139,7 +139,7 @@ def _constant(value: object) -> str:
     raise TypeError(f"{value!r} must be a parameter, not a constant")
 
 
-def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
+def _number_parameters(text: str) -> tuple[str, tuple[str, ...]]:
     """Named parameters as numbers: the driver then has nothing left to translate."""
     names: list[str] = []
 

@@ -8,6 +8,8 @@ from typing import Any
 from calque.store.metabase.engine.statement import SQLITE, Statement
 
 Parameters = Mapping[str, Any]
+Step = tuple[Statement, Parameters]
+"""A statement with its values, to be executed in a batch with others."""
 
 
 class Transaction:
@@ -37,20 +39,20 @@ class Transaction:
         changed: int = self._execute(statement, parameters).rowcount
         return changed
 
-    def batch(self, work: Sequence[tuple[Statement, Parameters]]) -> list[list[Any]]:
+    def batch(self, work: Sequence[Step]) -> list[list[Any]]:
         """Execute in order and give the rows of each; PostgreSQL answers all in one trip."""
         if self.dialect == SQLITE or not work:
             return [self.rows(statement, parameters) for statement, parameters in work]
         cursors = self._in_one_trip(work)
         return [cursor.fetchall() if cursor.pgresult.nfields else [] for cursor in cursors]
 
-    def run_batch(self, work: Sequence[tuple[Statement, Parameters]]) -> list[int]:
+    def run_batch(self, work: Sequence[Step]) -> list[int]:
         """Execute in order and tell how many rows each changed."""
         if self.dialect == SQLITE:
             return [self.run(statement, parameters) for statement, parameters in work]
         return [cursor.rowcount for cursor in self._in_one_trip(work)]
 
-    def _in_one_trip(self, work: Sequence[tuple[Statement, Parameters]]) -> list[Any]:
+    def _in_one_trip(self, work: Sequence[Step]) -> list[Any]:
         with self._connection.pipeline():
             return [self._execute(statement, parameters) for statement, parameters in work]
 
@@ -60,5 +62,5 @@ class Transaction:
             self._opening = ""
         if self.dialect == SQLITE:
             return self._connection.execute(statement.sql(SQLITE), parameters)
-        text, values = statement.numbered(parameters)
+        text, values = statement.for_postgres(parameters)
         return self._connection.execute(text, values, binary=True)

@@ -55,7 +55,7 @@ class PackedKeys:
         )
 
     @classmethod
-    def joined(cls, chunks: Iterable[PackedKeys]) -> PackedKeys:
+    def join(cls, chunks: Iterable[PackedKeys]) -> PackedKeys:
         """Several packs as one; positions must rise over all of them."""
         parts = list(chunks)
         positions = tuple(position for part in parts for position in part.positions)
@@ -70,13 +70,13 @@ class PackedKeys:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def packed_positions(self) -> bytes:
+    def pack_positions(self) -> bytes:
         """The positions as bytes, to be stored."""
         return array("q", self.positions).tobytes()
 
     @staticmethod
-    def unpacked_positions(packed: bytes) -> tuple[int, ...]:
-        """What :meth:`packed_positions` was given."""
+    def unpack_positions(packed: bytes) -> tuple[int, ...]:
+        """What :meth:`pack_positions` was given."""
         return tuple(memoryview(packed).cast("q"))
 
     def must_match(self, stored: Sequence[int]) -> None:

@@ -159,7 +159,7 @@ class ObjectRecord(NamedTuple):
         """Where the object lies."""
         return ObjectLocation(self.project_id, self.bucket_name, self.object_key)
 
-    def expired(self, at_us: int) -> bool:
+    def is_expired(self, at_us: int) -> bool:
         """Whether the object is past its end at ``at_us``."""
         return self.expires_at is not None and self.expires_at <= at_us
 
@@ -185,7 +185,7 @@ class SegmentRecord(NamedTuple):
     placement: int
 
     @property
-    def borrowed(self) -> bool:
+    def is_borrowed(self) -> bool:
         """Whether this is a copy of a remote segment, whose pieces an ancestor holds."""
         return (
             self.remote_alias_pieces is None
@@ -209,3 +209,10 @@ class DeletedPieces:
     root_piece_id: bytes
     pieces: tuple[tuple[int, bytes, str], ...]
     """Of each piece: its number, the node's id, the node's address."""
+
+
+class FreedSegment(NamedTuple):
+    """A physical segment that nobody holds any more, its pieces still packed."""
+
+    root_piece_id: bytes
+    alias_pieces: bytes

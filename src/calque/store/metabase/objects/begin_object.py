@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import insert
 
 from calque.errors import InvalidInput
+from calque.store.metabase.accounts.buckets import BUCKET_PLACEMENT, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -20,12 +21,7 @@ from calque.store.metabase.model.records import (
     new_stream_id,
 )
 from calque.store.metabase.model.schema import PENDING, objects
-from calque.store.metabase.objects.lookup import (
-    BUCKET_PLACEMENT,
-    NEXT_VERSION,
-    at,
-    require_bucket,
-)
+from calque.store.metabase.streams.lookup import NEXT_VERSION, at
 
 ZOMBIE_AFTER_US = 24 * 3600 * 1_000_000
 
@@ -63,14 +59,14 @@ def begin_object(database: Database, request: BeginObject) -> ObjectRecord:
             ]
         )
         require_bucket(bucket, request.location.bucket)
-        record = _pending(request, version[0][0], transaction.now)
+        record = _pending_record(request, version[0][0], transaction.now)
         transaction.run(INSERT_OBJECT, record._asdict())
         return record
 
     return database.write(work)
 
 
-def _pending(request: BeginObject, version: int, now: int) -> ObjectRecord:
+def _pending_record(request: BeginObject, version: int, now: int) -> ObjectRecord:
     return ObjectRecord(
         project_id=request.location.project_id,
         bucket_name=request.location.bucket,

@@ -10,24 +10,28 @@ from sqlalchemy import bindparam, func, select, update
 
 from calque.errors import NotFound
 from calque.store.metabase.accounts import quota
-from calque.store.metabase.copies.promotion import FreedSegment, remove
+from calque.store.metabase.accounts.buckets import BUCKET_PLACEMENT, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
-from calque.store.metabase.engine.statement import Statement, rewriting
+from calque.store.metabase.engine.statement import Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
-from calque.store.metabase.model.records import ObjectLocation, ObjectRecord, WrappedMetadata
+from calque.store.metabase.model.records import (
+    FreedSegment,
+    ObjectLocation,
+    ObjectRecord,
+    WrappedMetadata,
+)
 from calque.store.metabase.model.schema import COMMITTED, PENDING, objects, segments
-from calque.store.metabase.objects.lookup import (
-    BUCKET_PLACEMENT,
+from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
     at,
-    found,
     live,
-    require_bucket,
+    object_in,
 )
+from calque.store.metabase.streams.promotion import remove
 
 VARYING_SEGMENT_SIZE = -1
 
@@ -39,7 +43,7 @@ STREAM_SIZES = Statement(
 )
 
 _up_to_its_end = func.sum(segments.c.plain_size).over(order_by=segments.c.position)
-SET_OFFSETS = rewriting(
+SET_OFFSETS = rewrite_statement(
     "set the plain offsets of a stream",
     segments,
     {"plain_offset": _up_to_its_end - segments.c.plain_size},
@@ -109,7 +113,7 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
         ]
     )[-3:]
     require_bucket(answers[0], location.bucket)
-    pending, existing = found(answers[1]), found(answers[2])
+    pending, existing = object_in(answers[1]), object_in(answers[2])
     if pending is None or pending.object.location != location:
         raise NotFound("the upload is not there any more: it was aborted or replaced")
     if pending.object.status != PENDING:
@@ -118,6 +122,8 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite
     )
+    # The upload's own row too: a segment that is committed at this moment holds it, and must be
+    # counted or refused.
     touched = [pending, *([existing] if existing else [])]
     lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
     committed = _with_totals(transaction, pending.object, request.metadata)

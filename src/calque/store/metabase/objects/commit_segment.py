@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, literal_column, select
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -17,6 +16,7 @@ from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.records import (
     NO_REDUNDANCY,
     ROOT_PIECE_ID_SIZE,
+    FreedSegment,
     Position,
     Redundancy,
     SegmentRecord,
@@ -124,6 +124,7 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         )
         if not pending:
             raise NotFound("the upload is not there any more: it was committed or aborted")
+        # Two clients may upload one part at once: whoever commits first has it, the other is told.
         _refuse_late(request, replaced)
         # A repeat of this very call is as old as the first.
         same = [at for root, _, at in replaced if root and root == request.root_piece_id]
@@ -161,7 +162,7 @@ def _refuse_late(request: CommitSegment, replaced: Sequence[Any]) -> None:
 
 def _is_there(database: Database, request: CommitSegment) -> bool:
     where = {"of_stream": request.stream_id, "at_position": request.position.encode()}
-    return database.look(ROOT_AT, where) == [(request.root_piece_id,)]
+    return database.read_rows(ROOT_AT, where) == [(request.root_piece_id,)]
 
 
 def _segment(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:

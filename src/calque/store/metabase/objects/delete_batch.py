@@ -10,32 +10,33 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, literal_column, select
 
 from calque.errors import FailedPrecondition, InvalidInput, Unavailable
 from calque.store.metabase.accounts import quota
-from calque.store.metabase.accounts.create_bucket import BucketRecord
-from calque.store.metabase.copies.promotion import FreedSegment, remove_all
+from calque.store.metabase.accounts.buckets import BucketRecord, missing_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import lock_families, lock_keys
-from calque.store.metabase.engine.statement import Statement
+from calque.store.metabase.engine.statement import SQLITE, Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.object_keys import in_index_order
-from calque.store.metabase.model.records import ObjectRecord
+from calque.store.metabase.model.records import FreedSegment, ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING, buckets, objects, segments
-from calque.store.metabase.objects.lookup import (
+from calque.store.metabase.streams.lookup import (
     OBJECT_BY_STREAM,
-    Found,
-    found,
-    missing_bucket,
+    WITH_ANCESTOR,
+    FoundObject,
+    object_in,
 )
+from calque.store.metabase.streams.promotion import remove_all
 
 _log = logging.getLogger(__name__)
 
 BATCH = 100
+"""Others wait while a batch holds its locks, on SQLite every other writer: so batches are short."""
 MAX_BATCH = 1000
 
 _in_bucket = (
@@ -44,8 +45,7 @@ _in_bucket = (
 )
 OBJECTS_OF_BUCKET = Statement(
     "some objects of a bucket",
-    select(objects)
-    .where(*_in_bucket)
+    WITH_ANCESTOR.where(*_in_bucket)
     .order_by(in_index_order(objects.c.object_key), objects.c.version)
     .limit(bindparam("page")),
 )
@@ -63,8 +63,7 @@ DELETE_BUCKET_ROW = Statement(
 )
 EXPIRED_OBJECTS = Statement(
     "expired objects",
-    select(objects)
-    .where(
+    WITH_ANCESTOR.where(
         objects.c.expires_at.is_not(None),
         objects.c.expires_at <= bindparam("before"),
     )
@@ -81,8 +80,7 @@ NEWER_SEGMENT = (
 )
 ZOMBIE_OBJECTS = Statement(
     "abandoned uploads",
-    select(objects)
-    .where(
+    WITH_ANCESTOR.where(
         objects.c.zombie_deletion_deadline.is_not(None),
         objects.c.zombie_deletion_deadline <= bindparam("before"),
         objects.c.status == literal_column("1"),
@@ -100,8 +98,8 @@ class BatchResult(NamedTuple):
     freed: list[FreedSegment]
 
 
-Candidates = Callable[[Transaction], Sequence[ObjectRecord]]
-Page = Callable[[Transaction, int], Sequence[ObjectRecord]]
+Candidates = Callable[[Transaction], list[FoundObject]]
+Page = Callable[[Transaction, int], list[FoundObject]]
 """Candidates, at most so many."""
 
 StillTrue = Callable[[Transaction, ObjectRecord], bool]
@@ -136,12 +134,15 @@ def delete_bucket(
     """
     place = {"project": request.project_id, "of_bucket": request.name}
 
-    def candidates(transaction: Transaction) -> list[ObjectRecord]:
+    def candidates(transaction: Transaction) -> list[FoundObject]:
         rows = transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": request.batch})
-        return [ObjectRecord(*row) for row in rows]
+        return _objects_in(rows)
 
+    # Uploads may go on meanwhile: again and again, until the bucket is empty under its lock.
     while True:
-        bucket = database.write(lambda transaction: _drop_if_empty(transaction, request))
+        bucket = database.write(
+            lambda transaction: _drop_if_empty(transaction, request), makes_room=True
+        )
         if bucket is not None:
             yield BucketDeleted(bucket)
             return
@@ -156,12 +157,12 @@ def delete_expired(database: Database, *, batch: int = BATCH) -> Iterator[BatchR
     """Delete objects, copies and uploads past their end; yields each committed batch."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction, page: int) -> list[ObjectRecord]:
+    def candidates(transaction: Transaction, page: int) -> list[FoundObject]:
         rows = transaction.rows(EXPIRED_OBJECTS, {"before": transaction.now, "page": page})
-        return [ObjectRecord(*row) for row in rows]
+        return _objects_in(rows)
 
     def still_expired(transaction: Transaction, record: ObjectRecord) -> bool:
-        return record.expired(transaction.now)
+        return record.is_expired(transaction.now)
 
     yield from _delete_batches(database, candidates, still_expired, batch)
 
@@ -172,10 +173,10 @@ def delete_zombies(
     """Delete uploads past their deadline with no segment newer than ``idle_us``."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction, page: int) -> list[ObjectRecord]:
+    def candidates(transaction: Transaction, page: int) -> list[FoundObject]:
         now = transaction.now
         limits = {"before": now, "idle_since": now - idle_us, "page": page}
-        return [ObjectRecord(*row) for row in transaction.rows(ZOMBIE_OBJECTS, limits)]
+        return _objects_in(transaction.rows(ZOMBIE_OBJECTS, limits))
 
     def still_pending(_transaction: Transaction, record: ObjectRecord) -> bool:
         return record.status == PENDING
@@ -193,9 +194,9 @@ def _delete_batches(
     """
     left: set[bytes] = set()
 
-    def chosen(transaction: Transaction) -> list[ObjectRecord]:
+    def chosen(transaction: Transaction) -> list[FoundObject]:
         page = candidates(transaction, batch + len(left))
-        return [record for record in page if record.stream_id not in left]
+        return [each for each in page if each.object.stream_id not in left]
 
     while len(left) <= MAX_BATCH:
         try:
@@ -203,10 +204,10 @@ def _delete_batches(
         except Unavailable:
             raise  # that is the database, and no row of it
         except Exception:
-            for record in database.read(chosen):
-                one = _delete_one(database, record, still_true)
+            for each in database.read(chosen):
+                one = _delete_one(database, each.object, still_true)
                 if one is None:
-                    left.add(record.stream_id)
+                    left.add(each.object.stream_id)
                 else:
                     yield one
             continue
@@ -219,8 +220,14 @@ def _delete_one(
     database: Database, record: ObjectRecord, still_true: StillTrue
 ) -> BatchResult | None:
     """None where it cannot be deleted, which is logged."""
+
+    def read_now(transaction: Transaction) -> list[FoundObject]:
+        # It was read in an earlier transaction, and may have changed since.
+        found = object_in(transaction.rows(OBJECT_BY_STREAM, {"stream_id": record.stream_id}))
+        return [found] if found else []
+
     try:
-        return _delete_batch(database, lambda _transaction: [record], still_true)
+        return _delete_batch(database, read_now, still_true)
     except Unavailable:
         raise
     except Exception as error:
@@ -233,33 +240,46 @@ def _delete_one(
 
 def _delete_batch(database: Database, candidates: Candidates, still_true: StillTrue) -> BatchResult:
     def work(transaction: Transaction) -> BatchResult:
+        # Chosen without a lock, since their keys are not known before. So each is read again
+        # once its key is locked, and only goes if it is still what it was chosen for.
         chosen = candidates(transaction)
-        lock_keys(transaction, [record.location for record in chosen])
+        lock_keys(transaction, [each.object.location for each in chosen])
         present = [
-            each for each in _again(transaction, chosen) if still_true(transaction, each.object)
+            each
+            for each in _read_again(transaction, chosen)
+            if still_true(transaction, each.object)
         ]
         lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in present])
         return _remove_all(transaction, present)
 
-    return database.write(work)
+    result = database.write(work, makes_room=True)
+    database.let_others_write()
+    return result
 
 
-def _again(transaction: Transaction, chosen: Sequence[ObjectRecord]) -> list[Found]:
+def _objects_in(rows: list[Any]) -> list[FoundObject]:
+    return [FoundObject(ObjectRecord(*fields), ancestor) for *fields, ancestor in rows]
+
+
+def _read_again(transaction: Transaction, chosen: list[FoundObject]) -> list[FoundObject]:
     """The same rows under the lock; a move may have taken one to another key meanwhile."""
+    if transaction.dialect == SQLITE:
+        return chosen  # they were chosen while nobody else could write
     answers = transaction.batch(
-        [(OBJECT_BY_STREAM, {"stream_id": record.stream_id}) for record in chosen]
+        [(OBJECT_BY_STREAM, {"stream_id": each.object.stream_id}) for each in chosen]
     )
-    pairs = zip(chosen, map(found, answers), strict=True)
-    return [there for record, there in pairs if there and there.object.location == record.location]
+    pairs = zip(chosen, map(object_in, answers), strict=True)
+    return [now for was, now in pairs if now and now.object.location == was.object.location]
 
 
-def _remove_all(transaction: Transaction, present: Sequence[Found]) -> BatchResult:
+def _remove_all(transaction: Transaction, present: Sequence[FoundObject]) -> BatchResult:
     freed = remove_all(transaction, present)
     usage: dict[bytes, quota.Usage] = {}
     for each in present:
         if each.object.status == COMMITTED:
             project = each.object.project_id
             usage[project] = usage.get(project, quota.Usage()).minus(each.object)
+    # By id: two sweeps that meet the same projects charge them in the same order.
     for project in sorted(usage):
         quota.charge(transaction, project, usage[project])
     return BatchResult(len(present), freed)

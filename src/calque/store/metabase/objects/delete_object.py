@@ -7,22 +7,21 @@ from typing import NamedTuple
 
 from calque.errors import ConditionNotMatch
 from calque.store.metabase.accounts import quota
-from calque.store.metabase.copies.promotion import FreedSegment, remove
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks, lock_families
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
-from calque.store.metabase.model.records import ObjectLocation, ObjectRecord
+from calque.store.metabase.model.records import FreedSegment, ObjectLocation, ObjectRecord
 from calque.store.metabase.model.schema import PENDING
-from calque.store.metabase.objects.lookup import (
-    BUCKET_EXISTS,
+from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
     at,
-    found,
     live,
-    require_bucket,
+    object_in,
 )
+from calque.store.metabase.streams.promotion import remove
 
 
 class Deleted(NamedTuple):
@@ -59,12 +58,12 @@ class AbortObject:
 
 def delete_object(database: Database, request: DeleteObject) -> Deleted:
     """Delete it; nothing happens when there is none. ``NotFound`` is for the bucket only."""
-    return database.write(lambda transaction: _delete(transaction, request))
+    return database.write(lambda transaction: _delete(transaction, request), makes_room=True)
 
 
 def abort_object(database: Database, request: AbortObject) -> Deleted:
     """Remove the pending object; nothing happens when it is gone already."""
-    return database.write(lambda transaction: _abort(transaction, request))
+    return database.write(lambda transaction: _abort(transaction, request), makes_room=True)
 
 
 def _delete(transaction: Transaction, request: DeleteObject) -> Deleted:
@@ -76,7 +75,7 @@ def _delete(transaction: Transaction, request: DeleteObject) -> Deleted:
         ]
     )[-2:]
     require_bucket(bucket, request.location.bucket)
-    going = live(found(rows), transaction.now)
+    going = live(object_in(rows), transaction.now)
     if going is None:
         if request.if_match is not None:
             raise ConditionNotMatch("there is no object for if_match to match")
@@ -96,7 +95,7 @@ def _abort(transaction: Transaction, request: AbortObject) -> Deleted:
             (OBJECT_BY_STREAM, {"stream_id": request.stream_id}),
         ]
     )[-1]
-    going = found(rows)
+    going = object_in(rows)
     if going is None or going.object.status != PENDING or going.object.location != request.location:
         return Deleted(None, [])
     lock_families(transaction, [(going.object.stream_id, None)])

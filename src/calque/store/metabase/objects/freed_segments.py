@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import bindparam, delete, select, update
 
-from calque.store.metabase.copies.promotion import FreedSegment
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model.records import FreedSegment
 from calque.store.metabase.model.schema import freed_segments
 
 PAGE = 1000
@@ -42,11 +42,11 @@ SHORTEN_FREED = Statement(
 )
 
 
-def freed_pages(database: Database, *, page: int = PAGE) -> Iterator[list[FreedSegment]]:
+def list_freed(database: Database, *, page: int = PAGE) -> Iterator[list[FreedSegment]]:
     """The whole queue in pages, each row once: what stays is passed over, not met again."""
     after = b""
     while True:
-        rows = database.look(SOME_FREED, {"after": after, "page": page})
+        rows = database.read_rows(SOME_FREED, {"after": after, "page": page})
         if rows:
             yield [FreedSegment(*row) for row in rows]
         if len(rows) < page:
@@ -63,7 +63,7 @@ def settle_freed(
         (SHORTEN_FREED, {"of_root": each.root_piece_id, "pieces_left": waiting[each.root_piece_id]})
         if each.root_piece_id in waiting
         else (FORGET_FREED, {"of_root": each.root_piece_id})
-        for each in sorted(freed)
+        for each in sorted(freed)  # two processes that settle the same rows lock them in one order
         if waiting.get(each.root_piece_id) != each.alias_pieces
     ]
 
@@ -71,4 +71,4 @@ def settle_freed(
         transaction.run_batch(work)
 
     if work:
-        database.write(settle)
+        database.write(settle, makes_room=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from calque.errors import NotFound
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, missing_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.records import ObjectLocation, ObjectRecord
-from calque.store.metabase.objects.lookup import BUCKET_EXISTS, RECORD_AT, at, missing_bucket
+from calque.store.metabase.streams.lookup import RECORD_AT, at
 
 
 def get_object(database: Database, location: ObjectLocation) -> ObjectRecord:
@@ -28,7 +29,7 @@ def require_record(
 ) -> ObjectRecord:
     """The live object in rows of ``RECORD_AT``, or ``NotFound``."""
     record = ObjectRecord(*rows[0]) if rows else None
-    if record is None or record.expired(transaction.now):
+    if record is None or record.is_expired(transaction.now):
         if not transaction.rows(BUCKET_EXISTS, at(location)):
             raise missing_bucket(location.bucket, which)
         lead = f"{which} " if which else ""

@@ -112,7 +112,7 @@ class HeldPieces:
         with self._lock:
             now = time.monotonic()
             if now - self._asked >= BELIEVED_S:
-                found = self._database.look(SETTING, {"of_name": HOLD})
+                found = self._database.read_rows(SETTING, {"of_name": HOLD})
                 self._held = bool(found) and _parts(found[0][0])[0] > self._database.clock()
                 # From before the question: what was written since may not be in the answer.
                 self._asked = now

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import and_
 
 from calque.errors import InvalidInput
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -36,7 +37,7 @@ from calque.store.metabase.model.object_keys import (
 )
 from calque.store.metabase.model.records import PROJECT_ID_SIZE, ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING, objects
-from calque.store.metabase.objects.lookup import BUCKET_EXISTS, IS_COMMITTED, require_bucket
+from calque.store.metabase.streams.lookup import IS_COMMITTED
 
 MAX_PAGE = 1000
 # Longer than any key and made of the highest byte: the end of a bucket without a prefix.
@@ -89,7 +90,7 @@ def _first_key(first: ColumnElement[bytes]) -> ColumnElement[Any]:
     )
 
 
-def _joined(left: ColumnElement[bytes], right: ColumnElement[bytes]) -> ColumnElement[bytes]:
+def _concatenate(left: ColumnElement[bytes], right: ColumnElement[bytes]) -> ColumnElement[bytes]:
     return cast(left.op("||")(right), LargeBinary)  # SQLite joins bytes to text
 
 
@@ -106,9 +107,9 @@ def _next_start(key: ColumnElement[bytes]) -> ColumnElement[Any]:
     return case(
         (
             type_coerce(cut, Integer) > literal_column("0"),
-            _joined(folder, bindparam("behind", type_=LargeBinary)),
+            _concatenate(folder, bindparam("behind", type_=LargeBinary)),
         ),
-        else_=_joined(key, bindparam("zero", type_=LargeBinary)),
+        else_=_concatenate(key, bindparam("zero", type_=LargeBinary)),
     )
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
-from calque.store.metabase.copies.ancestors import resolve
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -21,7 +20,8 @@ from calque.store.metabase.model.records import (
 )
 from calque.store.metabase.model.schema import PENDING, segments
 from calque.store.metabase.objects.get_object import require_object
-from calque.store.metabase.objects.lookup import record_by_stream
+from calque.store.metabase.streams.ancestors import resolve
+from calque.store.metabase.streams.lookup import record_by_stream
 
 MAX_PAGE = 1000
 BEFORE_ALL = -1
@@ -79,7 +79,7 @@ class ListSegments:
         verify.location(self.location)
         if self.stream_id is not None:
             verify.stream_id(self.stream_id)
-        if self.pending and (self.stream_id is None or self.ranged):
+        if self.pending and (self.stream_id is None or self.is_range):
             raise InvalidInput("a pending upload is listed by its stream and without a range")
         if self.cursor is not None:
             self.cursor.check()
@@ -90,7 +90,7 @@ class ListSegments:
             raise InvalidInput(f"byte range {start}–{limit} is not a range")
 
     @property
-    def ranged(self) -> bool:
+    def is_range(self) -> bool:
         """Whether only a byte range is wanted."""
         return self.range_start is not None or self.range_limit is not None
 
@@ -100,13 +100,13 @@ def list_segments(database: Database, request: ListSegments) -> SegmentPage:
 
     def work(transaction: Transaction) -> SegmentPage:
         record = _object(transaction, request)
-        statement = SEGMENTS_IN_RANGE if request.ranged else SEGMENTS_AFTER
+        statement = SEGMENTS_IN_RANGE if request.is_range else SEGMENTS_AFTER
         parameters: dict[str, object] = {
             "of_stream": record.stream_id,
             "after": request.cursor.encode() if request.cursor else BEFORE_ALL,
             "page": request.limit + 1,
         }
-        if request.ranged:
+        if request.is_range:
             limit = request.range_limit
             parameters["range_start"] = request.range_start or 0
             parameters["range_limit"] = UNBOUNDED if limit is None else limit

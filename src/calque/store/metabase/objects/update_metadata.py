@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, update
 
 from calque.errors import FailedPrecondition, NotFound
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks
 from calque.store.metabase.engine.statement import Statement
@@ -15,7 +16,7 @@ from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.records import ObjectLocation, ObjectRecord, WrappedMetadata
 from calque.store.metabase.model.schema import objects
-from calque.store.metabase.objects.lookup import BUCKET_EXISTS, RECORD_AT, at, require_bucket
+from calque.store.metabase.streams.lookup import RECORD_AT, at
 
 SET_METADATA = Statement(
     "set the metadata of an object",
@@ -56,7 +57,7 @@ def update_metadata(database: Database, request: UpdateMetadata) -> ObjectRecord
         )[-2:]
         require_bucket(bucket, request.location.bucket)
         current = ObjectRecord(*rows[0]) if rows else None
-        if current is None or current.expired(transaction.now):
+        if current is None or current.is_expired(transaction.now):
             raise NotFound(f"object does not exist in bucket {request.location.bucket!r}")
         if current.stream_id != request.stream_id:
             raise FailedPrecondition("the object was replaced since it was read")

@@ -8,7 +8,7 @@ from typing import cast
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from calque.errors import InvalidInput
-from calque.store.metabase.accounts.create_bucket import BucketRecord
+from calque.store.metabase.accounts.buckets import BucketRecord
 from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import Conditions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import signal
+import sqlite3
 import sys
 import threading
 import time
@@ -18,14 +19,18 @@ import pytest
 from sqlalchemy import event
 
 from calque.errors import NotFound, ResourceExhausted
-from calque.store.metabase.accounts.create_bucket import INSERT_BUCKET
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS
+from calque.store.metabase.accounts.create_bucket import (
+    INSERT_BUCKET,
+    CreateBucket,
+    create_bucket,
+)
 from calque.store.metabase.engine import group_commit as shared_commits
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.errors import Disturbed
-from calque.store.metabase.engine.group_commit import MAX_SHARED, SharedCommits
+from calque.store.metabase.engine.group_commit import MAX_SHARED, PAUSE_SECONDS, SharedCommits
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.engine.transaction import Transaction
-from calque.store.metabase.objects.lookup import BUCKET_EXISTS
 
 PROJECT = b"p" * 16
 Work = Callable[[Transaction], Any]
@@ -52,7 +57,7 @@ def _insert(name: str) -> Work:
 
 
 def _has(database: Database, name: str) -> bool:
-    return bool(database.look(BUCKET_EXISTS, {"project_id": PROJECT, "bucket": name}))
+    return bool(database.read_rows(BUCKET_EXISTS, {"project_id": PROJECT, "bucket": name}))
 
 
 def _line(database: Database) -> SharedCommits:
@@ -62,7 +67,7 @@ def _line(database: Database) -> SharedCommits:
 
 def _waiting(database: Database) -> int:
     """How many stand behind the leader."""
-    return len(_line(database)._line) - 1
+    return len(_line(database)._queue) - 1
 
 
 def _until(true: Callable[[], bool]) -> None:
@@ -300,7 +305,7 @@ def test_a_leader_interrupted_anywhere_stops_nobody(database: Database) -> None:
             behind.append(pool.submit(database.write, _insert(f"after{at}")))
             for each in behind:
                 each.result(30)
-            assert not _line(database)._line
+            assert not _line(database)._queue
     assert at > 20
 
 
@@ -328,7 +333,7 @@ def test_a_waiter_interrupted_anywhere_stops_nobody(database: Database) -> None:
                 done.set()
             coming.result(30).result(30)
             pool.submit(database.write, _insert(f"after{at}")).result(30)
-            assert not _line(database)._line
+            assert not _line(database)._queue
     assert at > 15
 
 
@@ -374,3 +379,34 @@ class _Struck:
         if self._shared and self._strikes[0]:
             self._strikes[0] = False
             raise KeyboardInterrupt
+
+
+def test_other_processes_come_in_between_batches(tmp_path: Path) -> None:
+    """Who writes batch after batch does not keep the file to itself until the end."""
+    file = tmp_path / "meta.db"
+    databases = [Database.open(f"sqlite:///{file}") for _ in range(3)]
+    migrate(databases[0])
+    has_begun = threading.Event()
+    others: list[Future[Any]] = []
+
+    def write_batches() -> list[bool]:
+        connection = sqlite3.connect(file, isolation_level=None)
+        for _ in range(30):
+            connection.execute("BEGIN IMMEDIATE")
+            has_begun.set()
+            time.sleep(0.06)
+            connection.execute("COMMIT")
+            time.sleep(PAUSE_SECONDS)
+        connection.close()
+        return [other.done() for other in others]
+
+    with ThreadPoolExecutor(4) as pool:
+        batches = pool.submit(write_batches)
+        has_begun.wait()
+        for database in databases:
+            name = f"bucket-{len(others)}"
+            others.append(pool.submit(create_bucket, database, CreateBucket(PROJECT, name)))
+        assert batches.result() == [True] * 3
+        assert [other.result().name for other in others] == ["bucket-0", "bucket-1", "bucket-2"]
+    for database in databases:
+        database.close()

@@ -14,7 +14,6 @@ The caller holds the locks of ``engine/locks.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sqlalchemy import (
     ARRAY,
@@ -28,16 +27,17 @@ from sqlalchemy import (
     update,
 )
 
-from calque.store.metabase.engine.statement import POSTGRES, Statement, rewriting
+from calque.store.metabase.engine.statement import POSTGRES, Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.object_keys import key_is, key_parameter
+from calque.store.metabase.model.records import FreedSegment
 from calque.store.metabase.model.schema import (
     freed_segments,
     objects,
     segment_copies,
     segments,
 )
-from calque.store.metabase.objects.lookup import Found
+from calque.store.metabase.streams.lookup import FoundObject
 
 _copies = segment_copies.c
 
@@ -65,7 +65,7 @@ INHERITED = (
     "remote_alias_pieces",
     "placement",
 )
-INHERIT = rewriting(
+INHERIT = rewrite_statement(
     "inherit the pieces of an ancestor",
     segments,
     {name: segments.c[name] for name in INHERITED},
@@ -113,33 +113,27 @@ DELETE_OBJECT_ROW = Statement(
 )
 
 
-class FreedSegment(NamedTuple):
-    """A physical segment that nobody holds any more, its pieces still packed."""
-
-    root_piece_id: bytes
-    alias_pieces: bytes
-
-
-def remove(transaction: Transaction, going: Found) -> list[FreedSegment]:
+def remove(transaction: Transaction, going: FoundObject) -> list[FreedSegment]:
     """Delete an object with its segments and references; returns what is to be freed."""
     return remove_all(transaction, [going])
 
 
-def remove_all(transaction: Transaction, going: Sequence[Found]) -> list[FreedSegment]:
+def remove_all(transaction: Transaction, going: Sequence[FoundObject]) -> list[FreedSegment]:
     """Delete many objects, in a few trips; returns what is to be freed.
 
     Copies go first. What an original leaves is then for a copy that stays, and as families are
     disjoint, none of the rest has to look at what another left.
     """
+    # The other way round an original could be inherited by a copy that goes in the same batch.
     copies = [each for each in going if each.ancestor is not None]
     originals = [each for each in going if each.ancestor is None]
-    transaction.batch([step for each in copies for step in _taking_copy(each)])
+    transaction.batch([step for each in copies for step in _steps_for_copy(each)])
     heirs = _heirs(transaction, [each.object.stream_id for each in originals])
     answers = transaction.batch(
         [
             step
             for each in originals
-            for step in _taking_original(each, heirs.get(each.object.stream_id), transaction.now)
+            for step in _steps_for_original(each, heirs.get(each.object.stream_id), transaction.now)
         ]
     )
     return [FreedSegment(*row) for rows in answers for row in rows]
@@ -157,24 +151,26 @@ def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, by
 Step = tuple[Statement, Parameters]
 
 
-def _taking_copy(going: Found) -> list[Step]:
-    return [(FORGET_COPY, {"stream_id": going.object.stream_id}), *_taking_rows(going)]
+def _steps_for_copy(going: FoundObject) -> list[Step]:
+    return [(FORGET_COPY, {"stream_id": going.object.stream_id}), *_steps_for_rows(going)]
 
 
-def _taking_original(going: Found, heir: bytes | None, now: int) -> list[Step]:
+def _steps_for_original(going: FoundObject, heir: bytes | None, now: int) -> list[Step]:
     """Only the first step of a last holder answers, with what is to be freed."""
     stream_id = going.object.stream_id
     if heir is None:
-        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": now}), *_taking_rows(going)]
+        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": now}), *_steps_for_rows(going)]
+    # The heir takes the pieces before the original's rows go with theirs, and loses its own
+    # reference before the others are pointed at it, or it would be pointed at itself.
     return [
         (INHERIT, {"heir": heir, "ancestor": stream_id}),
         (FORGET_COPY, {"stream_id": heir}),
         (REPOINT_COPIES, {"ancestor": stream_id, "heir": heir}),
-        *_taking_rows(going),
+        *_steps_for_rows(going),
     ]
 
 
-def _taking_rows(going: Found) -> list[Step]:
+def _steps_for_rows(going: FoundObject) -> list[Step]:
     record = going.object
     return [
         (DELETE_SEGMENTS, {"stream_id": record.stream_id}),

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from calque.errors import ResourceExhausted
 from calque.store.metabase.accounts.projects import set_limits
 from calque.store.metabase.copies import finish_copy
-from calque.store.metabase.copies.copy_at_once import copy_at_once, copy_in
+from calque.store.metabase.copies.copy_at_once import copy_at_once, copy_in_transaction
 from calque.store.metabase.copies.finish_copy import FinishCopy
 from calque.store.metabase.engine.locks import key_hash
 from calque.store.metabase.engine.statement import POSTGRES
@@ -47,7 +47,7 @@ TWO_PARTS = Layout([((7, 0), REMOTE), ((2, 3), INLINE)])
 def _short(world: World, request: FinishCopy) -> ObjectRecord | None:
     if world.database.dialect == POSTGRES:
         return copy_at_once(world.database, request)
-    return world.database.write(lambda transaction: copy_in(transaction, request))
+    return world.database.write(lambda transaction: copy_in_transaction(transaction, request))
 
 
 def _written(world: World, copy: ObjectRecord) -> dict[str, Any]:

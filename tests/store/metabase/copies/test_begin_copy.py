@@ -14,7 +14,7 @@ from calque.store.metabase.model.checks import MAX_OPERATION_KEYS
 from calque.store.metabase.model.records import ObjectLocation, Position
 from calque.store.metabase.model.schema import objects
 from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
-from calque.store.metabase.objects.lookup import record_by_stream
+from calque.store.metabase.streams.lookup import record_by_stream
 from tests.store.world import HOUR_US, LAYOUTS, MULTIPART, ONE_REMOTE, THREE_REMOTE, Layout, World
 
 

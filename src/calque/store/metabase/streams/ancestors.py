@@ -45,18 +45,18 @@ def resolve(transaction: Transaction, found: Sequence[SegmentRecord]) -> list[Se
     resolved: list[SegmentRecord] = []
     for stream_id, group in groupby(found, key=lambda segment: segment.stream_id):
         own = list(group)
-        borrowed = [segment.position for segment in own if segment.borrowed]
+        borrowed = [segment.position for segment in own if segment.is_borrowed]
         if borrowed:
-            lent = _lent(transaction, stream_id, min(borrowed), max(borrowed))
-            own = [_fill(segment, lent) if segment.borrowed else segment for segment in own]
+            lent = _read_lender(transaction, stream_id, min(borrowed), max(borrowed))
+            own = [_fill(segment, lent) if segment.is_borrowed else segment for segment in own]
         resolved.extend(own)
     return resolved
 
 
-_Lent = dict[int, tuple[int | None, bytes, int, bytes, int]]
+_LentPieces = dict[int, tuple[int | None, bytes, int, bytes, int]]
 
 
-def _lent(transaction: Transaction, stream_id: bytes, first: int, last: int) -> _Lent:
+def _read_lender(transaction: Transaction, stream_id: bytes, first: int, last: int) -> _LentPieces:
     ancestor = ancestor_of(transaction, stream_id)
     if ancestor is None:
         raise IntegrityError(f"stream {stream_id.hex()} has neither pieces nor an ancestor")
@@ -64,7 +64,7 @@ def _lent(transaction: Transaction, stream_id: bytes, first: int, last: int) -> 
     return {position: tuple(rest) for position, *rest in rows}
 
 
-def _fill(segment: SegmentRecord, lent: _Lent) -> SegmentRecord:
+def _fill(segment: SegmentRecord, lent: _LentPieces) -> SegmentRecord:
     source = lent.get(segment.position)
     if source is None or source[3] is None:
         where = Position.decode(segment.position)

@@ -25,8 +25,8 @@ from calque.errors import (
     Unavailable,
     Unexpected,
 )
+from calque.store.metabase.accounts.buckets import BUCKET_EXISTS
 from calque.store.metabase.accounts.create_bucket import INSERT_BUCKET
-from calque.store.metabase.copies.promotion import DELETE_SEGMENTS
 from calque.store.metabase.engine.database import MAX_TRIES, Database
 from calque.store.metabase.engine.errors import Disturbed, database_error, disturbed
 from calque.store.metabase.engine.migrate import current_revision, migrate, revisions
@@ -34,7 +34,7 @@ from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import packed_pieces as pieces
 from calque.store.metabase.model.records import Encryption, Position, Redundancy
 from calque.store.metabase.model.schema import metadata, segments
-from calque.store.metabase.objects.lookup import BUCKET_EXISTS
+from calque.store.metabase.streams.promotion import DELETE_SEGMENTS
 from tests.servers.postgres import PostgresServer
 from tests.store.world import World, in_parallel
 

@@ -18,7 +18,7 @@ from calque.store.metabase.accounts.quota import PROJECT_LIMITS
 from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
 from calque.store.metabase.engine import connections
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.engine.libpq import one_trip
+from calque.store.metabase.engine.libpq import execute_prepared
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.engine.pools import POOL_SIZE
 from calque.store.metabase.engine.transaction import Transaction
@@ -125,7 +125,7 @@ def test_a_cut_during_commit_is_said(postgres_world: World) -> None:
 
 def test_more_callers_than_connections(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes when all are lent waits for the next one that is given back."""
-    monkeypatch.setattr(connections, "PATIENCE", 20.0)
+    monkeypatch.setattr(connections, "MAX_WAIT_SECONDS", 20.0)
     world.upload("a")
 
     def caller() -> None:
@@ -141,7 +141,7 @@ def test_whoever_waits_for_a_connection_is_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads that give back and take again at once leave room for those who came before them."""
-    monkeypatch.setattr(connections, "PATIENCE", 5.0)
+    monkeypatch.setattr(connections, "MAX_WAIT_SECONDS", 5.0)
     world.upload("a")
     over = threading.Event()
 
@@ -164,12 +164,12 @@ def test_a_place_in_the_line_that_is_given_up_costs_no_connection(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who was served while leaving passes on what it got: a connection, or leave to open one."""
-    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    monkeypatch.setattr(connections, "MAX_WAIT_SECONDS", 0.2)
     pool = world.database._connections
-    monkeypatch.setattr(connections, "_Place", _Interrupted)
+    monkeypatch.setattr(connections, "_Waiter", _Interrupted)
     for _ in range(2 * POOL_SIZE):
         with pytest.raises(KeyboardInterrupt):
-            pool._waited_for()
+            pool._wait_for_one()
     monkeypatch.undo()
     with ExitStack() as lent:
         for _ in range(POOL_SIZE):
@@ -177,14 +177,14 @@ def test_a_place_in_the_line_that_is_given_up_costs_no_connection(
     world.upload("a")
 
 
-class _Interrupted(connections._Place):
+class _Interrupted(connections._Waiter):
     """Whoever waits here is interrupted the moment it is served."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__()
-        self.gate = _InterruptedGate(self.gate)  # type: ignore[assignment]
+        self.ready = _InterruptedGate(self.ready)  # type: ignore[assignment]
 
 
 class _InterruptedGate:
@@ -201,7 +201,7 @@ class _InterruptedGate:
 
 def test_all_connections_busy_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for ever; when one is given back the next is served."""
-    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    monkeypatch.setattr(connections, "MAX_WAIT_SECONDS", 0.2)
     with ExitStack() as lent:
         for _ in range(POOL_SIZE):
             lent.enter_context(world.database._connection())
@@ -263,18 +263,20 @@ def test_values_come_back_as_they_went(connection: Any) -> None:
     kinds = {bytes: "bytea", str: "text", int: "bigint", bool: "boolean", type(None): "bytea"}
     casts = ", ".join(f"${n}::{kinds[type(value)]}" for n, value in enumerate(VALUES, 1))
     for _ in range(2):
-        assert one_trip(connection, f"SELECT {casts}", VALUES) == [tuple(VALUES)]
-    assert one_trip(connection, "SELECT 1::integer, 2::smallint, 'w'::varchar", []) == [(1, 2, "w")]
-    assert one_trip(connection, "SELECT 1 WHERE false", []) == []
+        assert execute_prepared(connection, f"SELECT {casts}", VALUES) == [tuple(VALUES)]
+    assert execute_prepared(connection, "SELECT 1::integer, 2::smallint, 'w'::varchar", []) == [
+        (1, 2, "w")
+    ]
+    assert execute_prepared(connection, "SELECT 1 WHERE false", []) == []
 
 
 def test_a_refused_statement_leaves_the_connection_usable(connection: Any) -> None:
     """What the server says is raised with its SQLSTATE, when preparing and when executing."""
     for text_, state in [("SELECT nonsense", "42703"), ("SELECT 1 / $1::bigint", "22012")]:
         with pytest.raises(psycopg.Error) as caught:
-            one_trip(connection, text_, [0] if "$1" in text_ else [])
+            execute_prepared(connection, text_, [0] if "$1" in text_ else [])
         assert caught.value.sqlstate == state
-        assert one_trip(connection, "SELECT 7::bigint", []) == [(7,)]
+        assert execute_prepared(connection, "SELECT 7::bigint", []) == [(7,)]
 
 
 def test_ctrl_c_ends_a_wait(postgres_world: World) -> None:
@@ -283,10 +285,10 @@ def test_ctrl_c_ends_a_wait(postgres_world: World) -> None:
     main = threading.main_thread().ident or 0
     threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt), postgres_world.database._connection() as connection:
-        one_trip(connection, "SELECT pg_sleep(60)::text, 'late'", [])
+        execute_prepared(connection, "SELECT pg_sleep(60)::text, 'late'", [])
     assert time.monotonic() - begun < 20
     with postgres_world.database._connection() as connection:
-        assert one_trip(connection, "SELECT 'mine'::text", []) == [("mine",)]
+        assert execute_prepared(connection, "SELECT 'mine'::text", []) == [("mine",)]
 
 
 def test_refusals_do_not_forget_plans(postgres_world: World) -> None:
@@ -297,7 +299,9 @@ def test_refusals_do_not_forget_plans(postgres_world: World) -> None:
     def prepared() -> int:
         with postgres_world.database._connection() as connection:
             return int(
-                one_trip(connection, "SELECT count(*) FROM pg_prepared_statements", [])[0][0]
+                execute_prepared(connection, "SELECT count(*) FROM pg_prepared_statements", [])[0][
+                    0
+                ]
             )
 
     before = prepared()

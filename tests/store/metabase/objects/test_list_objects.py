@@ -210,7 +210,7 @@ def _rows_read(world: World) -> int:
         driver.set_progress_handler(None, 0)
         raw.close()
         return next(steps)
-    query, values = LEVEL_FROM.numbered(parameters)
+    query, values = LEVEL_FROM.for_postgres(parameters)
     with psycopg.RawCursor(driver) as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", values)
         (answer,) = cursor.fetchone() or ((),)

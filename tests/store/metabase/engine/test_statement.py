@@ -27,7 +27,7 @@ FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (hops|parts|target|\(subquery)")
 def _parameters(statement: Statement) -> dict[str, Any]:
     return {
         name: _example(bind.type)
-        for name, bind in statement.compiled(SQLITE).binds.items()
+        for name, bind in statement.compile(SQLITE).binds.items()
         if bind.required
     }
 
@@ -83,7 +83,7 @@ KEYS = ("key", "first", "source_key")
 
 
 def _names_a_key(statement: Statement, database: str) -> bool:
-    return any(name in KEYS for name in statement.compiled(database).binds)
+    return any(name in KEYS for name in statement.compile(database).binds)
 
 
 def test_keys_are_found_by_index_on_sqlite(sqlite_world: World) -> None:
@@ -222,7 +222,7 @@ def _json_plan(driver: Any, statement: Statement) -> Plan:
 
 def _generic_plan(driver: Any, statement: Statement, how: str = "FORMAT TEXT") -> list[Any]:
     """The plan that serves whatever the parameters are: the one that the metabase runs."""
-    binds = statement.compiled(POSTGRES).binds
+    binds = statement.compile(POSTGRES).binds
     kinds = [_sql_type(binds[name].type) for name in statement.names(POSTGRES)]
     return _explained(driver, statement.sql(POSTGRES), kinds, how)
 

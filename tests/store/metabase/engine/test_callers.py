@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import Message
 
 from calque.errors import Aborted, CalqueError, TimedOut, Unavailable
-from calque.store.metabase.engine.callers import calling, require_caller
+from calque.store.metabase.engine.callers import act_for_caller, require_caller
 from calque.store.metabase.engine.locks import lock_keys
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
@@ -29,7 +29,7 @@ def test_nothing_is_begun_for_a_caller_that_is_gone(world: World) -> None:
     """A delete and a copy whose caller left before they began leave every row as it was."""
     world.upload("a")
     request = world.finishing(world.at("a"), world.at("b"))
-    with calling(lambda: False):
+    with act_for_caller(lambda: False):
         with world.unchanged(Aborted, match="given up"):
             world.delete(world.at("a"))
         with world.unchanged(Aborted, match="given up"):
@@ -40,7 +40,7 @@ def test_nothing_is_committed_for_a_caller_that_left(world: World) -> None:
     """A caller that leaves while the work runs: it is taken back before the commit."""
     world.upload("a")
     answers = iter([True, False])
-    with calling(lambda: next(answers)), world.unchanged(Aborted):
+    with act_for_caller(lambda: next(answers)), world.unchanged(Aborted):
         world.delete(world.at("a"))
 
 
@@ -55,7 +55,7 @@ def test_a_caller_that_leaves_in_a_line(world: World) -> None:
         assert go_on.wait(60)
 
     def delete() -> None:
-        with calling(lambda: not left.is_set()):
+        with act_for_caller(lambda: not left.is_set()):
             delete_object(world.database, DeleteObject(world.at("a")))
 
     with ThreadPoolExecutor(2) as pool:

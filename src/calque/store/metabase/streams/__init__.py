@@ -1,0 +1,1 @@
+"""An object's stream: finding it, where its pieces are, and taking it away."""
