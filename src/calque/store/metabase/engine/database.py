@@ -25,15 +25,10 @@ from sqlalchemy import PoolProxiedConnection, inspect
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import FailedPrecondition, Unavailable
+from calque.sql.errors import is_cut, is_forbidden
 from calque.store.metabase.engine.callers import require_caller, while_called
 from calque.store.metabase.engine.connections import Connections
-from calque.store.metabase.engine.errors import (
-    Disturbed,
-    database_error,
-    is_cut,
-    is_forbidden,
-    meaning,
-)
+from calque.store.metabase.engine.errors import Disturbed, database_error, meaning_of
 from calque.store.metabase.engine.group_commit import SharedCommits
 from calque.store.metabase.engine.libpq import one_trip, roll_back
 from calque.store.metabase.engine.pools import (
@@ -168,7 +163,7 @@ class Database:
             yield connection
         except Exception as error:
             lost = self._give_up(pooled, error)
-            found = meaning(error)
+            found = meaning_of(error)
             if found is error:
                 raise
             raise (Disturbed("the connection broke") if lost else found) from error
