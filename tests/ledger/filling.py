@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import Claimed, LoadStart, Wanted, claim
-from calque.ledger.finish import FileResult, LoadedFile, Manifest, finalise, prepare
+from calque.ledger.finalise import finalise
+from calque.ledger.manifest import FileResult, LoadedFile, Manifest
+from calque.ledger.prepare import prepare
 from calque.values import SourceIdentity
 
 OWNER = "elsewhere/1/1"

@@ -18,11 +18,12 @@ from calque.errors import (
     NotFound,
 )
 from calque.ledger import Ledger, TableRow, open_ledger
+from calque.ledger.abort import abort
 from calque.ledger.claim import LoadStart, Wanted, claim
 from calque.ledger.database import DEFAULT_LIFE
 from calque.ledger.expire import expire
 from calque.ledger.files import after_prefix, forget, mget, parts_of, renew, scan
-from calque.ledger.finish import Manifest, abort, finalise, manifest_of, prepare
+from calque.ledger.finalise import finalise
 from calque.ledger.history import find_load, history, records_of
 from calque.ledger.identity import DAY
 from calque.ledger.lease import (
@@ -32,6 +33,8 @@ from calque.ledger.lease import (
     take_over,
     this_process,
 )
+from calque.ledger.manifest import Manifest
+from calque.ledger.prepare import manifest_of, prepare
 from calque.ledger.schema import claims, loads
 from calque.ledger.tables import find_table, register_table, void_records
 from tests.ledger.conftest import KEY, Clock
@@ -55,7 +58,7 @@ def test_key_is_tenant_database_table_and_file(url: str) -> None:
         with open_ledger(url, tenant=tenant) as ledger:
             for number, key in enumerate(keys):
                 row = register_table(ledger, key)
-                assert row.unchecked
+                assert row.is_unchecked
                 load(ledger, row, f"{tenant}{number}", [f"s3://b/{tenant}{number}"])
                 assert [one.location for one in scan(ledger, row)] == [f"s3://b/{tenant}{number}"]
             assert register_table(ledger, KEY).number == find_table(ledger, KEY).number

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, select
 
 from calque.errors import NotFound
 from calque.ledger.database import Ledger
-from calque.ledger.finish import FileResult
 from calque.ledger.identity import moment
+from calque.ledger.manifest import FileResult
 from calque.ledger.schema import errors, files, loads, results, tables
 from calque.ledger.tables import TableKey
 from calque.values.row_errors import unpack
@@ -74,21 +74,21 @@ def history(
     ]
     if table_id is not None:
         conditions.append(tables.c.table_id == table_id)
-    return _loads(ledger, conditions, limit)
+    return _select_loads(ledger, conditions, limit)
 
 
 def find_load(ledger: Ledger, load_id: str) -> LoadRow:
     """One load; NotFound if the ledger has never seen it."""
-    return _one(ledger, load_id, _loads(ledger, [loads.c.load_id == load_id], 1))
+    return _require_one(ledger, load_id, _select_loads(ledger, [loads.c.load_id == load_id], 1))
 
 
-def load_called(ledger: Ledger, name: str) -> LoadRow:
+def find_load_by_name(ledger: Ledger, name: str) -> LoadRow:
     """One load by its id, or the last that bore the label; NotFound if there is none."""
-    found = _loads(ledger, [loads.c.load_id == name], 1)
-    return _one(ledger, name, found or _loads(ledger, [loads.c.label == name], 1))
+    found = _select_loads(ledger, [loads.c.load_id == name], 1)
+    return _require_one(ledger, name, found or _select_loads(ledger, [loads.c.label == name], 1))
 
 
-def _one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
+def _require_one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
     if not found:
         raise NotFound(
             f"there is no load {name!r} in the ledger at {ledger.where}",
@@ -99,7 +99,7 @@ def _one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
 
 def loads_of_label(ledger: Ledger, number: int, label: str) -> list[LoadRow]:
     """The loads of a label in one table, newest first."""
-    return _loads(ledger, [loads.c.table_number == number, loads.c.label == label], 10_000)
+    return _select_loads(ledger, [loads.c.table_number == number, loads.c.label == label], 10_000)
 
 
 def results_of(ledger: Ledger, load_id: str) -> Iterator[FileResult]:
@@ -157,7 +157,9 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
 
 
-def _loads(ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int) -> list[LoadRow]:
+def _select_loads(
+    ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int
+) -> list[LoadRow]:
     query = (
         select(*_LOAD)
         .join(tables, tables.c.number == loads.c.table_number)
@@ -166,10 +168,10 @@ def _loads(ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int) ->
         .limit(limit)
     )
     with ledger.read() as connection:
-        return [_load(row) for row in connection.execute(query)]
+        return [_to_row(row) for row in connection.execute(query)]
 
 
-def _load(row: Sequence[Any]) -> LoadRow:
+def _to_row(row: Sequence[Any]) -> LoadRow:
     values = list(row)
     values[8], values[9] = moment(values[8]), moment(values[9])
     return LoadRow(*values)

@@ -36,7 +36,7 @@ class TableRow:
     """The youngest time stamp of a file whose record has expired and was dropped."""
 
     @property
-    def unchecked(self) -> bool:
+    def is_unchecked(self) -> bool:
         """Nobody has compared the ledger with the table yet, or not to the end."""
         return self.checked_version < 0
 

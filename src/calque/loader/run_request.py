@@ -15,8 +15,8 @@ from calque.errors import CalqueError, ConditionNotMatch, DataError, NotFound, S
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import LoadStart
 from calque.ledger.expire import OldLoad, expire_some
-from calque.ledger.finish import FileResult
 from calque.ledger.lease import this_process
+from calque.ledger.manifest import FileResult
 from calque.ledger.tables import find_table, note_restore, register_table, void_records
 from calque.loader.after.archive import checked_archive
 from calque.loader.after.purge import purge_sources
@@ -224,13 +224,13 @@ class Statement:
         if self._draft is not None and self._draft.snapshot is snapshot:
             void_records(self.ledger, table, [], snapshot.version)  # there is nothing to compare
             return register_table(self.ledger, key)
-        ranges = [] if table.unchecked else snapshot.restored(table.checked_version)
+        ranges = [] if table.is_unchecked else snapshot.restored(table.checked_version)
         if ranges and note_restore(self.ledger, table, ranges):
             self.report.notes.append(
                 "the table was restored to an earlier version: files that it lost count as new"
             )
             table = register_table(self.ledger, key)
-        if table.was_restored or (table.unchecked and self._adopted < 0):
+        if table.was_restored or (table.is_unchecked and self._adopted < 0):
             faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from calque.config import Settings
 from calque.errors import CalqueError, NotFound
 from calque.ledger import Ledger, TableKey, TableRow
+from calque.ledger.abort import abort as abort_in_ledger
 from calque.ledger.expire import OldLoad
 from calque.ledger.expire import expire as expire_in_ledger
-from calque.ledger.finish import Manifest
-from calque.ledger.finish import abort as abort_in_ledger
 from calque.ledger.lease import dead_loads, take_over, this_process
+from calque.ledger.manifest import Manifest
 from calque.ledger.tables import tables_with_open_loads
 from calque.loader.commit.protocol import recover
 from calque.loader.commit.sidecars import Sidecars

@@ -39,13 +39,15 @@ from calque.errors import (
     Unsupported,
 )
 from calque.ledger import Ledger, TableRow
+from calque.ledger.abort import abort as abort_in_ledger
 from calque.ledger.claim import Claimed, LoadStart, Wanted
 from calque.ledger.claim import claim as claim_files
-from calque.ledger.finish import Manifest, finalise, manifest_of
-from calque.ledger.finish import abort as abort_in_ledger
-from calque.ledger.finish import prepare as prepare_in_ledger
+from calque.ledger.finalise import finalise
 from calque.ledger.history import find_load
 from calque.ledger.lease import OpenLoad, dead_loads, renew_lease, take_over
+from calque.ledger.manifest import Manifest
+from calque.ledger.prepare import manifest_of
+from calque.ledger.prepare import prepare as prepare_in_ledger
 from calque.ledger.schema import OPEN
 from calque.ledger.tables import namesakes
 from calque.loader.after.orphans import data_files_exist, remove_orphans

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from calque.ledger.finish import FileResult
+from calque.ledger.manifest import FileResult
 from calque.loader.commit.tables import Lake, Snapshot
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import Status

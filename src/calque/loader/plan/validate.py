@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.ledger.finish import FileResult
+from calque.ledger.manifest import FileResult
 from calque.loader.batch import first_error
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Engine, WritePlan
