@@ -15,10 +15,10 @@ from calque.ledger.schema import loads
 def finalise(
     ledger: Ledger, load_id: str, table_version: int, manifest: Manifest | None = None
 ) -> bool:
-    """Files recorded, claims gone, load COMMITTED, in one transaction; False if somebody did it already.
+    """Record the files, release the claims, mark the load COMMITTED; False if that was done.
 
-    Works from the stored manifest, so that the owner and a recoverer do the very same; a caller
-    that holds it may give it, and it is not read again.
+    All in one transaction. Works from the stored manifest, so that the owner and a recoverer do the
+    very same; a caller that holds it may give it, and it is not read again.
     """
     with ledger.write() as connection:
         # Locked: owner and recoverer may come here at once, and only one writes the results.
