@@ -50,8 +50,8 @@ def test_key_is_tenant_database_table_and_file(url: str) -> None:
     """Tenants, databases, tables and re-made tables never see each other's records."""
     keys = [
         KEY,
-        replace(KEY, database="iceberg"),
-        replace(KEY, name="file:///lake/u"),
+        replace(KEY, catalog="iceberg:/lake"),
+        replace(KEY, address="file:///lake/u"),
         replace(KEY, table_id="id-2"),
     ]
     for tenant in ("a", "b"):
@@ -96,7 +96,7 @@ def test_scan_is_in_code_point_order(
     forget(ledger, table)
     with ledger.write() as connection:
         connection.execute(update(loads).values(state="COMMITTED"))
-    load(ledger, table, f"L{len(list(history(ledger, KEY.database, KEY.name)))}", names)
+    load(ledger, table, f"L{len(list(history(ledger, KEY)))}", names)
     expected = sorted(name for name in names if name.startswith(prefix))
     assert [one.location for one in scan(ledger, table, prefix)] == expected
     assert set(mget(ledger, table, [*names, "nope"])) == set(names)

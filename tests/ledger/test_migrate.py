@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from calque.errors import ConfigInvalid
-from calque.ledger import open_ledger
+from calque.ledger import TableKey, open_ledger
 from calque.ledger.history import errors_of, find_load
 from calque.ledger.migrate import STEPS
 from calque.ledger.purge import pending_purges
@@ -68,6 +68,35 @@ def fill(connection: Connection) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("catalog", "address", "database", "name"),
+    [
+        ("delta", "s3://lake/shop/sales", "s3://lake/shop", "sales"),
+        ("delta", "s3://lake", "default", "s3://lake"),
+        ("delta", "file:///t", "default", "file:///t"),
+        ("iceberg:/lake", "shop.eu.sales", "shop.eu", "sales"),
+        ("iceberg:glue", "default.sales", "default", "sales"),
+    ],
+)
+def test_tables_get_the_users_words(
+    url: str, catalog: str, address: str, database: str, name: str
+) -> None:
+    """A table that was ``delta`` and a location has a database, and is still found by both."""
+    make_old(url, "version_4")
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        statement = text("UPDATE calque_tables SET database = :catalog, name = :address")
+        connection.execute(statement, {"catalog": catalog, "address": address})
+    engine.dispose()
+    with open_ledger(url) as ledger:
+        told = find_load(ledger, "l1")
+        assert (told.database, told.table) == (database, name)
+        key = TableKey(catalog, address, "id-1", database="warehouse", name="sales")
+        assert register_table(ledger, key).number == 1
+        told = find_load(ledger, "l1")
+        assert (told.database, told.table) == ("warehouse", "sales")
+
+
 @pytest.mark.parametrize("name", ["version_1", "version_2_with_archives", "version_4"])
 def test_an_old_ledger_is_taken_over(url: str, name: str) -> None:
     """What it knew is known, its tables are those of today, and the next opening does nothing."""
@@ -78,7 +107,8 @@ def test_an_old_ledger_is_taken_over(url: str, name: str) -> None:
             assert (row.number, row.checked_version) == (1, 3)
             ((queued,),) = pending_purges(ledger, row)
             assert (queued.load_id, queued.archive, queued.name) == ("l1", None, None)
-            assert find_load(ledger, "l1").rows == 3
+            told = find_load(ledger, "l1")
+            assert (told.rows, told.database, told.table) == (3, "file:///lake", "t")
     assert_schema(url)
 
 

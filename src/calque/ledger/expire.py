@@ -13,7 +13,7 @@ from calque.ledger.adopt import ADOPTED
 from calque.ledger.database import Ledger
 from calque.ledger.files import NAMES_AT_ONCE, RECORDS_AT_ONCE
 from calque.ledger.schema import OPEN, errors, files, loads, purges, results, tables
-from calque.ledger.tables import TableKey, TableRow, lock_table
+from calque.ledger.tables import KEY_COLUMNS, TableKey, TableRow, lock_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +157,7 @@ def _old_loads() -> Select[tuple[Any, ...]]:
         select(
             loads.c.load_id,
             loads.c.owner,
-            tables.c.database,
-            tables.c.name,
-            tables.c.table_id,
-            tables.c.location,
+            *KEY_COLUMNS,
         )
         .join(tables, tables.c.number == loads.c.table_number)
         .where(loads.c.state.not_in(OPEN))

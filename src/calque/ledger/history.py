@@ -15,7 +15,7 @@ from calque.ledger.database import Ledger
 from calque.ledger.identity import moment
 from calque.ledger.manifest import FileResult
 from calque.ledger.schema import errors, files, loads, results, tables
-from calque.ledger.tables import TableKey
+from calque.ledger.tables import TableKey, find_table
 from calque.values.row_errors import unpack
 
 
@@ -24,6 +24,7 @@ class LoadRow:
     """One load in the history of a table."""
 
     load_id: str
+    database: str
     table: str
     state: str
     label: str | None
@@ -44,6 +45,7 @@ class LoadRow:
 
 _LOAD = (
     loads.c.load_id,
+    tables.c.database,
     tables.c.name.label("table_name"),
     loads.c.state,
     loads.c.label,
@@ -63,17 +65,13 @@ _LOAD = (
 )
 
 
-def history(
-    ledger: Ledger, database: str, name: str, *, table_id: str | None = None, limit: int = 100
-) -> list[LoadRow]:
-    """The last loads of a table, newest first, those of an earlier table of the name too."""
+def history(ledger: Ledger, key: TableKey, *, limit: int = 100) -> list[LoadRow]:
+    """The last loads of a table, newest first, those of an earlier table in its place too."""
     conditions = [
         tables.c.tenant == ledger.tenant,
-        tables.c.database == database,
-        tables.c.name == name,
+        tables.c.catalog == key.catalog,
+        tables.c.address == key.address,
     ]
-    if table_id is not None:
-        conditions.append(tables.c.table_id == table_id)
     return _select_loads(ledger, conditions, limit)
 
 
@@ -126,21 +124,15 @@ def errors_of(ledger: Ledger, load_id: str) -> Iterator[dict[str, Any]]:
 
 def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[dict[str, Any]]:
     """Every file record of a table, key and value whole, in order of location."""
+    table = find_table(ledger, key)
+    if table is None:
+        return
+    words = {"tenant": ledger.tenant, "database": key.database, "table": key.name}
     query = (
         select(
-            tables.c.tenant,
-            tables.c.database,
-            tables.c.name.label("table"),
-            *(column for column in files.columns if column.name not in {"table_number", "parts"}),
+            *(column for column in files.columns if column.name not in {"table_number", "parts"})
         )
-        .join(tables, tables.c.number == files.c.table_number)
-        .where(
-            tables.c.tenant == ledger.tenant,
-            tables.c.database == key.database,
-            tables.c.name == key.name,
-            tables.c.table_id == key.table_id,
-            files.c.location >= prefix,
-        )
+        .where(files.c.table_number == table.number, files.c.location >= prefix)
         .order_by(files.c.location)
     )
     with ledger.read() as connection:
@@ -151,7 +143,7 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
                 name: moment(value) if name in _MOMENTS else value
                 for name, value in row._mapping.items()
             }
-            yield told | {"metadata": json.loads(row.metadata or "{}")}
+            yield words | told | {"metadata": json.loads(row.metadata or "{}")}
 
 
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
@@ -173,5 +165,5 @@ def _select_loads(
 
 def _to_row(row: Sequence[Any]) -> LoadRow:
     values = list(row)
-    values[8], values[9] = moment(values[8]), moment(values[9])
+    values[9], values[10] = moment(values[9]), moment(values[10])
     return LoadRow(*values)

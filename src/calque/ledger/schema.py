@@ -33,8 +33,8 @@ tables = Table(
     metadata,
     Column("number", Number, primary_key=True, autoincrement=True),
     Column("tenant", Key, nullable=False),
-    Column("database", Key, nullable=False),
-    Column("name", Key, nullable=False),
+    Column("catalog", Key, nullable=False),
+    Column("address", Key, nullable=False),
     Column("table_id", Key, nullable=False),
     Column("location", Text),
     Column("first_load_at", BigInteger),
@@ -42,7 +42,10 @@ tables = Table(
     Column("truncated_version", BigInteger, nullable=False, default=-1),
     Column("forgotten_until", BigInteger),
     Column("swept_to", Text),
-    UniqueConstraint("tenant", "database", "name", "table_id"),
+    Column("database", Key, nullable=False, server_default=""),
+    Column("name", Key, nullable=False, server_default=""),
+    # Not by the user's words for it: those may change, and two tables may have had the same.
+    UniqueConstraint("tenant", "catalog", "address", "table_id"),
 )
 
 files = Table(
