@@ -1,7 +1,7 @@
 """A table's database and name are the user's; where it is found stands beside them.
 
-Until now ``database`` was the word ``delta``, or ``iceberg:`` and a catalog, and ``name`` a location
-or an identifier in that catalog.
+Until now ``database`` was the word ``delta``, or ``iceberg:`` and a catalog, and ``name`` a
+location, or an identifier in that catalog.
 """
 
 from __future__ import annotations
