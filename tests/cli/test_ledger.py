@@ -6,9 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+
+from calque.config import load_settings
+from calque.loader.after.expire import lake_of
+from calque.loader.commit.tables import open_table
 
 CONFIG = """
 [tables."warehouse.sales"]
@@ -20,7 +25,11 @@ location = "{folder}/lake/plain"
 [tables.daily]
 format = "iceberg"
 catalog = "own"
-identifier = "shop.eu.sales"
+identifier = "shop.sales"
+
+[tables.monthly]
+format = "iceberg"
+catalog = "own"
 
 [catalogs.own]
 type = "sql"
@@ -61,13 +70,14 @@ def folder(tmp_path: Path) -> Path:
     [
         ("warehouse.sales", "warehouse", "sales"),
         ("plain", "default", "plain"),
-        ("daily", "shop.eu", "sales"),
+        ("daily", "shop", "sales"),
+        ("monthly", "default", "monthly"),
         ("iceberg:./lake/shop.orders", "shop", "orders"),
         ("lake/by_path", "file://{folder}/lake", "by_path"),
     ],
 )
 def test_the_database_is_the_users(folder: Path, table: str, database: str, name: str) -> None:
-    """Tenant, database and table are shown as the user or the catalog calls them."""
+    """Tenant, database and table are as the user or the catalog says; by its key it is found."""
     database = database.format(folder=folder)
     assert load(folder, table, CALQUE_TENANT="acme") == 1
     shown = calque(folder, "ledger", "show", table, CALQUE_TENANT="acme")
@@ -77,7 +87,11 @@ def test_the_database_is_the_users(folder: Path, table: str, database: str, name
     assert (record["tenant"], record["database"], record["table"]) == ("acme", database, name)
     (done,) = json.loads(calque(folder, "history", table, "--json", CALQUE_TENANT="acme").stdout)
     assert (done["database"], done["table"]) == (database, name)
-    assert calque(folder, "ledger", "expire", CALQUE_TENANT="acme").returncode == 0
+    settings = load_settings(folder / "calque.toml")
+    with chdir(folder):
+        key = (lake := open_table(table, settings)).key(lake.open())
+        found = lake_of(key, settings)
+        assert found.key(found.open()) == key
 
 
 def test_a_table_under_two_names_is_one(folder: Path) -> None:

@@ -16,7 +16,8 @@ from calque.ledger.tables import TableRow, lock_table, upsert
 from calque.values import SourceIdentity
 
 ENDED = "that has just ended"
-"""Of a file that was another's when we asked for it, and nobody's when we looked whose."""
+"""In place of a holder's name: the insert met another load's claim, which was gone when we asked
+whose it was. That load may have recorded the file, so such files are looked up too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
     compared with. Raises AlreadyExists when another has used the label, or the load id, meanwhile.
     """
     with ledger.write() as connection:
+        # The order matters: only once the claims are ours can no other load record these files, so
+        # whether one has is asked last.
         _open_load(connection, ledger, table, start)
         _insert_claims(connection, table, start, wanted)
         granted, held = _find_holders(connection, table, start, wanted)

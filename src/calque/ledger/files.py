@@ -93,7 +93,7 @@ Seen = tuple[Known, SourceIdentity, Mapping[str, Any] | None]
 
 
 def refresh(ledger: Ledger, table: TableRow, seen: Sequence[Seen]) -> None:
-    """The same content under a new face: take over the new metadata, load nothing.
+    """The same content with new metadata: take that over, load nothing.
 
     A record that another load replaced in the meantime is left as it is.
     """

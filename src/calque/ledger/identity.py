@@ -60,9 +60,10 @@ def moment(stamp: int | None) -> datetime | None:
 
 
 def is_racy(known: Known) -> bool:
-    """The file may have changed within its time stamp's grain after it was read.
+    """The file may have changed after it was read without its time stamp telling.
 
-    Without an etag, a write in the same tick as the load leaves length and time as they were.
+    File systems count time in steps of up to two seconds. Without an etag, a write of equal length
+    in the same step as the load leaves nothing that differs.
     """
     if known.etag is not None or known.last_modified is None:
         return False
@@ -72,8 +73,9 @@ def is_racy(known: Known) -> bool:
 def judge(known: Known, found: SourceIdentity) -> Verdict:
     """Is the staged file the one that was loaded?
 
-    Both etags present: they decide. Otherwise length and modification time do. Equal length and a
-    recorded content hash leave a door open: the same content under a new face is not loaded again.
+    Both etags present: they decide. Otherwise length and modification time do. Where these differ,
+    but the length is equal and a content hash is recorded, the content is compared: the same bytes
+    with a new etag or time are not loaded again.
     """
     if known.etag is not None and known.etag == found.etag:
         return Verdict.SAME

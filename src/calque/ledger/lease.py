@@ -95,7 +95,10 @@ def this_process() -> str:
 
 
 def process_is_gone(owner: str) -> bool:
-    """The owner ran on this very machine and is no more. When in doubt: False."""
+    """The owner ran on this very machine and is no more. When in doubt: False.
+
+    A pid is given again to others; its start time tells whether it is still the same process.
+    """
     machine, _, rest = owner.rpartition("/")[0].rpartition("/")
     started = owner.rpartition("/")[2].partition("#")[0]
     if machine != _this_machine() or not rest.isdigit() or not started.isdigit():

@@ -63,7 +63,8 @@ def find_table(ledger: Ledger, key: TableKey) -> TableRow | None:
 
 
 def register_table(ledger: Ledger, key: TableKey) -> TableRow:
-    """The table's row, made if need be. A re-made table has another id, hence a clean slate."""
+    """The table's row, made if need be. A table that was made again has another id, and so a row
+    of its own without records."""
     with ledger.write() as connection:
         found = _find(ledger, connection, key)
         if found:
@@ -82,7 +83,7 @@ def register_table(ledger: Ledger, key: TableKey) -> TableRow:
                 checked_version=-1,
                 truncated_version=-1,
             )
-            .on_conflict_do_nothing()
+            .on_conflict_do_nothing()  # another loader may register it at this moment
         )
         made = _find(ledger, connection, key)
         assert made is not None, "the row is there, by this transaction or another"
