@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,19 @@ def test_names_of_files_are_their_revisions(steps: SchemaSteps) -> None:
     script = ScriptDirectory(str(steps.folder.parent), version_locations=[str(steps.folder)])
     found = [step.revision for step in reversed(list(script.walk_revisions()))]
     assert steps.revisions == found
+
+
+def test_a_current_ledger_is_opened_without_alembic(tmp_path: Path) -> None:
+    """Every command opens one; Alembic takes as long to import as SQLAlchemy itself."""
+    path = str(tmp_path / "ledger.db")
+    script = (
+        "import sys; from calque.ledger import open_ledger; "
+        "open_ledger(sys.argv[1]).close(); print('alembic' in sys.modules)"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", script, path], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for _ in range(2)
+    ]
+    assert told == ["True", "False"]
