@@ -16,8 +16,9 @@ from calque.config import Settings
 from calque.ledger import TableKey, open_ledger
 from calque.ledger.claim import LoadStart, Wanted, claim
 from calque.ledger.files import scan
-from calque.ledger.finish import LoadedFile, Manifest, prepare
 from calque.ledger.identity import micros
+from calque.ledger.manifest import LoadedFile, Manifest
+from calque.ledger.prepare import prepare
 from calque.ledger.schema import files
 from calque.ledger.tables import register_table
 from calque.loader.commit.recovery import recover

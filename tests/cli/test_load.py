@@ -50,8 +50,8 @@ def test_load_again_history_and_ledger(tmp_path: Path, stage: Path) -> None:
     assert [one["rows"] for one in history] == [3]
     shown = json.loads(calque(tmp_path, "ledger", "show", "lake/t", "--json").stdout)
     assert [one["rows"] for one in shown] == [2, 1]
-    assert {(one["tenant"], one["table"]) for one in shown} == {
-        ("default", f"file://{tmp_path}/lake/t")
+    assert {(one["tenant"], one["database"], one["table"]) for one in shown} == {
+        ("default", f"file://{tmp_path}/lake", "t")
     }
     assert "tenant default" in calque(tmp_path, "ledger", "show", "lake/t").stderr
     assert calque(tmp_path, "ledger", "forget", "lake/t", shown[0]["location"]).returncode == 0

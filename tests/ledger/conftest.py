@@ -11,7 +11,7 @@ from calque.ledger import Ledger, TableKey, TableRow, open_ledger
 from calque.ledger.tables import register_table
 from tests.servers.postgres import PostgresServer
 
-KEY = TableKey("delta", "file:///lake/t", "id-1")
+KEY = TableKey("delta", "file:///lake/t", "id-1", database="file:///lake", name="t")
 
 
 class Clock:

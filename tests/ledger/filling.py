@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from sqlalchemy import select
+
 from calque.ledger import Ledger, TableRow
 from calque.ledger.claim import Claimed, LoadStart, Wanted, claim
-from calque.ledger.finish import FileResult, LoadedFile, Manifest, finalise, prepare
+from calque.ledger.finalise import finalise
+from calque.ledger.manifest import FileResult, LoadedFile, Manifest
+from calque.ledger.prepare import prepare
+from calque.ledger.schema import claims
 from calque.values import SourceIdentity
 
 OWNER = "elsewhere/1/1"
@@ -62,3 +67,9 @@ def load(
     begin(ledger, table, load_id, places, force=True)
     prepare(ledger, load_id, OWNER, manifest(ledger, places))
     assert finalise(ledger, load_id, version)
+
+
+def held(ledger: Ledger) -> dict[str, str]:
+    """Which load holds which file."""
+    with ledger.read() as connection:
+        return {row.location: row.load_id for row in connection.execute(select(claims))}

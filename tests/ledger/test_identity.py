@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.ledger import GRAIN, Known, Verdict, judge, racy
-from calque.ledger.identity import DAY, micros, moment, needs_renewal, uncertain
+from calque.ledger import GRAIN, Known, Verdict, is_racy, judge
+from calque.ledger.identity import DAY, is_uncertain, micros, moment, needs_renewal
 from calque.values import SourceIdentity
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -80,7 +80,7 @@ def test_check_needs_a_hash_and_equal_length(known: Known, file: SourceIdentity)
 @given(records(), found)
 def test_without_etag_length_and_time_decide(known: Known, file: SourceIdentity) -> None:
     """One etag missing, nothing racy: equal length and time are the same file, else not."""
-    if (known.etag is not None and file.etag is not None) or racy(known):
+    if (known.etag is not None and file.etag is not None) or is_racy(known):
         return
     same = known.size == file.size and known.last_modified == micros(file.last_modified)
     same = same and known.last_modified is not None
@@ -90,7 +90,7 @@ def test_without_etag_length_and_time_decide(known: Known, file: SourceIdentity)
 @given(records(), found)
 def test_racy_is_verified_by_hash(known: Known, file: SourceIdentity) -> None:
     """Within the grain of the time stamp only content, or else the token, is believed."""
-    if not racy(known) or known.size != file.size:
+    if not is_racy(known) or known.size != file.size:
         return
     if known.last_modified != micros(file.last_modified):
         return
@@ -106,10 +106,10 @@ def test_racy_only_without_etag_and_near_the_load() -> None:
     """A time stamp within its grain of the load may hide a later write; an etag cannot."""
     stamp = micros(BASE) or 0
     near = Known("x", 1, None, stamp, None, None, "h", stamp + GRAIN, 0, "l")
-    assert racy(near)
-    assert not racy(near._replace(verified_at=stamp + GRAIN + 1))
-    assert not racy(near._replace(etag="e"))
-    assert racy(near._replace(last_modified=stamp + 10 * DAY))
+    assert is_racy(near)
+    assert not is_racy(near._replace(verified_at=stamp + GRAIN + 1))
+    assert not is_racy(near._replace(etag="e"))
+    assert is_racy(near._replace(last_modified=stamp + 10 * DAY))
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
@@ -130,16 +130,16 @@ def test_uncertain_needs_both_to_be_old() -> None:
     now, life = 1000 * DAY, 64 * DAY
     old = SourceIdentity("x", 1, last_modified=moment(now - 65 * DAY))
     young = SourceIdentity("x", 1, last_modified=moment(now - DAY))
-    assert uncertain(old, now - 65 * DAY, now, life)
-    assert not uncertain(old, now - DAY, now, life)
-    assert not uncertain(young, now - 65 * DAY, now, life)
-    assert not uncertain(old, None, now, life)
+    assert is_uncertain(old, now - 65 * DAY, now, life)
+    assert not is_uncertain(old, now - DAY, now, life)
+    assert not is_uncertain(young, now - 65 * DAY, now, life)
+    assert not is_uncertain(old, None, now, life)
 
 
 def test_uncertain_by_what_was_forgotten() -> None:
     """No younger than a file whose record was dropped: uncertain, whatever the clock says."""
     found = SourceIdentity("x", 1, last_modified=moment(100 * DAY))
     for now in (0, 100 * DAY, 1000 * DAY):
-        assert uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY)
-        assert not uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY - 1)
-    assert not uncertain(SourceIdentity("x", 1), None, 0, 64 * DAY, forgotten=100 * DAY)
+        assert is_uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY)
+        assert not is_uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY - 1)
+    assert not is_uncertain(SourceIdentity("x", 1), None, 0, 64 * DAY, forgotten=100 * DAY)

@@ -14,10 +14,14 @@ from sqlalchemy import event, insert
 
 from calque.errors import Unavailable
 from calque.ledger import Ledger, TableRow, database, open_ledger
+from calque.ledger.abort import abort
+from calque.ledger.adopt import adopt
 from calque.ledger.claim import ENDED
 from calque.ledger.files import mget, renew, scan
-from calque.ledger.finish import Manifest, abort, adopt, finalise, prepare
+from calque.ledger.finalise import finalise
 from calque.ledger.lease import dead_loads, renew_lease
+from calque.ledger.manifest import Manifest
+from calque.ledger.prepare import prepare
 from calque.ledger.schema import claims
 from calque.ledger.tables import register_table
 from tests.ledger.conftest import KEY

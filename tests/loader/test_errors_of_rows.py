@@ -160,7 +160,7 @@ def test_history(place: Place) -> None:
     with open_ledger(place.ledger) as ledger:
         statement = place.statement()
         key = statement.lake.key(statement.lake.open())
-        told = history(ledger, key.database, key.name)
+        told = history(ledger, key)
         rows = list(results_of(ledger, report.load_ids[0]))
     assert [one.state for one in told] == ["COMMITTED", "COMMITTED"]
     oldest = told[-1]

@@ -163,7 +163,7 @@ def history_of(place: Place) -> list[LoadRow]:
     lake = open_table(place.table, Settings())
     key = lake.key(lake.open())
     with open_ledger(place.ledger) as ledger:
-        return history(ledger, key.database, key.name)
+        return history(ledger, key)
 
 
 def loads_of(place: Place) -> list[tuple[int, int, int]]:

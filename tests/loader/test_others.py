@@ -327,7 +327,7 @@ def test_purge_removes_only_what_was_loaded(place: Place) -> None:
 
 def test_purge_empties_its_queue(simple: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many sources a load had, all of them are removed by the statement that says so."""
-    monkeypatch.setattr("calque.ledger.purge.TOGETHER", 3)
+    monkeypatch.setattr("calque.ledger.purge.FILES_AT_ONCE", 3)
     write_files(simple.stage, 10)
     assert simple.load(purge=True).purged == 10
     assert list(simple.stage.iterdir()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from calque.ledger.finish import FileResult
+from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.report import RESULT_SCHEMA, SHOWN_IN_HTML, Report, count_of
 

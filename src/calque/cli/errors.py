@@ -9,7 +9,7 @@ import typer
 from calque.cli.load import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, table
 from calque.config import load_settings
-from calque.ledger.history import errors_of, load_called
+from calque.ledger.history import errors_of, find_load_by_name
 from calque.loader.api import ledger_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -44,7 +44,7 @@ def errors(
     """
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
-        found = list(errors_of(opened, load_called(opened, load_id).load_id))
+        found = list(errors_of(opened, find_load_by_name(opened, load_id).load_id))
     if json:
         as_json(found)
     else:

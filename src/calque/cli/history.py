@@ -40,7 +40,7 @@ def history(
     lake = open_table(name, settings)
     key = lake.key(lake.open())
     with ledger_of(settings) as opened:
-        found = read_history(opened, key.database, key.name, limit=limit)
+        found = read_history(opened, key, limit=limit)
     if json:
         as_json([asdict(one) for one in found])
         return

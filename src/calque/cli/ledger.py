@@ -73,7 +73,7 @@ def forget(
         raise typer.BadParameter("name locations, or say --all")
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
-        _, row = _known(name, settings, opened)
+        _, row = _find_known_table(name, settings, opened)
         count = forget_records(opened, row, None if everything else locations)
     if json:
         as_json({"forgotten": count})
@@ -119,7 +119,7 @@ def expire(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = Fal
     say(f"{swept.files} records, {swept.loads} loads and {swept.sidecars} sidecars dropped")
 
 
-def _known(name: str, settings: Settings, ledger: Ledger) -> tuple[Lake, TableRow]:
+def _find_known_table(name: str, settings: Settings, ledger: Ledger) -> tuple[Lake, TableRow]:
     lake = open_table(name, settings)
     row = find_table(ledger, lake.key(lake.open()))
     if row is None:

@@ -12,13 +12,25 @@ Invariants:
 - a load leaves WRITING or PREPARED once, for COMMITTED or ABORTED, together with all its claims;
 - safety never rests on a clock: a lease that ran out only says that somebody else may recover.
 
-Files: ``schema`` (tables, versions), ``database`` (SQLite or PostgreSQL, transactions),
-``identity`` (same file?), ``files`` (scan, mget, renew), ``lease``, ``claim``, ``finish``,
-``history``, ``purge``, ``expire``.
+The flow of a load through it: ``tables.register_table`` → ``files.scan`` (what is known) →
+``claim`` → ``lease.renew_lease`` while it writes → ``prepare`` → the commit to the table, which is
+none of the ledger's → ``finalise`` or ``abort`` → ``purge``. Whoever finds a load that died goes on
+from where it stopped: ``lease.take_over``, then ``finalise`` or ``abort``.
+
+Files:
+
+- ``database``: where the ledger lives, its transactions and its clock;
+- ``schema``, ``migrate``, ``migrations/``: the tables, and the steps that made them;
+- ``tables``: the tables that are loaded into; ``files``: the records of loaded files;
+- ``identity``: same file? Rules without I/O;
+- ``claim``, ``lease``: who loads which files, and whether it still lives;
+- ``manifest``, ``prepare``, ``finalise``, ``abort``, ``record``: the end of a load;
+- ``adopt``: loads of other ledgers, told by the table;
+- ``history``: what was done; ``purge``: sources to be removed; ``expire``: what is too old to keep.
 """
 
 from calque.ledger.database import Ledger, open_ledger
-from calque.ledger.identity import GRAIN, Known, Verdict, judge, racy
+from calque.ledger.identity import GRAIN, Known, Verdict, is_racy, judge
 from calque.ledger.tables import TableKey, TableRow
 
 __all__ = [
@@ -28,7 +40,7 @@ __all__ = [
     "TableKey",
     "TableRow",
     "Verdict",
+    "is_racy",
     "judge",
     "open_ledger",
-    "racy",
 ]

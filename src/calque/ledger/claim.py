@@ -9,14 +9,15 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from calque.errors import AlreadyExists
 from calque.ledger.database import Ledger
-from calque.ledger.files import GET, KNOWN
+from calque.ledger.files import KNOWN, NAMES_AT_ONCE
 from calque.ledger.identity import Known, Verdict, judge
 from calque.ledger.schema import claims, files, loads
 from calque.ledger.tables import TableRow, lock_table, upsert
 from calque.values import SourceIdentity
 
 ENDED = "that has just ended"
-"""Of a file that was another's when we asked for it, and nobody's when we looked whose."""
+"""In place of a holder's name: the insert met another load's claim, which was gone when we asked
+whose it was. That load may have recorded the file, so such files are looked up too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,13 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
     compared with. Raises AlreadyExists when another has used the label, or the load id, meanwhile.
     """
     with ledger.write() as connection:
-        _open(connection, ledger, table, start)
-        _take(connection, table, start, wanted)
-        granted, held = _sort(connection, table, start, wanted)
+        # The order matters: only once the claims are ours can no other load record these files, so
+        # whether one has is asked last.
+        _open_load(connection, ledger, table, start)
+        _insert_claims(connection, table, start, wanted)
+        granted, held = _find_holders(connection, table, start, wanted)
         ended = [one for one in wanted if held.get(one.identity.location) == ENDED]
-        loaded = [] if start.force else _loaded(connection, table, [*granted, *ended])
+        loaded = [] if start.force else _find_loaded(connection, table, [*granted, *ended])
         for location in loaded:
             held.pop(location, None)
             connection.execute(
@@ -83,7 +86,7 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
     )
 
 
-def _open(connection: Connection, ledger: Ledger, table: TableRow, start: LoadStart) -> None:
+def _open_load(connection: Connection, ledger: Ledger, table: TableRow, start: LoadStart) -> None:
     if connection.execute(select(loads.c.load_id).where(loads.c.load_id == start.load_id)).first():
         raise AlreadyExists(f"load {start.load_id} is in the ledger already")
     if start.label is not None:
@@ -122,7 +125,7 @@ def _refuse_used_label(connection: Connection, table: TableRow, start: LoadStart
         )
 
 
-def _take(
+def _insert_claims(
     connection: Connection, table: TableRow, start: LoadStart, wanted: Sequence[Wanted]
 ) -> None:
     if not wanted:
@@ -139,7 +142,7 @@ def _take(
     connection.execute(upsert(connection, claims).on_conflict_do_nothing(), rows)
 
 
-def _sort(
+def _find_holders(
     connection: Connection, table: TableRow, start: LoadStart, wanted: Sequence[Wanted]
 ) -> tuple[list[Wanted], dict[str, str]]:
     holders: dict[str, str] = {}
@@ -159,7 +162,7 @@ def _sort(
     return granted, held
 
 
-def _loaded(connection: Connection, table: TableRow, granted: Sequence[Wanted]) -> list[str]:
+def _find_loaded(connection: Connection, table: TableRow, granted: Sequence[Wanted]) -> list[str]:
     """Files that another load finished between our look and our claim."""
     loaded = []
     for chunk in _chunks(granted):
@@ -178,4 +181,4 @@ def _loaded(connection: Connection, table: TableRow, granted: Sequence[Wanted]) 
 
 
 def _chunks(wanted: Sequence[Wanted]) -> list[Sequence[Wanted]]:
-    return [wanted[start : start + GET] for start in range(0, len(wanted), GET)]
+    return [wanted[start : start + NAMES_AT_ONCE] for start in range(0, len(wanted), NAMES_AT_ONCE)]

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc
-from sqlalchemy.engine import make_url
+from sqlalchemy import Connection, Engine, exc, make_url
 from sqlalchemy.pool import NullPool
 
-from calque.errors import (
-    AlreadyExists,
-    CalqueError,
-    ConfigInvalid,
-    MissingExtra,
-    PermissionDenied,
-    ResourceExhausted,
-    Unavailable,
-    Unexpected,
-)
+from calque.errors import CalqueError, ConfigInvalid, PermissionDenied, Unexpected
 from calque.ledger.identity import DAY
-from calque.ledger.schema import is_current, migrate
-from calque.values import Backoff
+from calque.ledger.migrate import STEPS
+from calque.sql.errors import DISK_FULL, WRONG_FILE, is_one_of, kind_of
+from calque.sql.postgres import end_frozen_writers, open_postgres
+from calque.sql.sqlite import open_sqlite
+from calque.sql.transactions import WRITES
 
 DEFAULT_LIFE = 64 * DAY
-"""How long a record lives, in microseconds: the seed's 64 days."""
+"""How long a record lives unless settings say otherwise, in microseconds. Snowflake's
+COPY INTO forgets loaded files after 64 days too, so who comes from there finds what they know."""
 
 BUSY_SECONDS = 30
-_WAL_BACKOFF = Backoff(first=0.01, most=0.1)
+"""How long a writer waits for another on SQLite, and may sleep in a transaction on PostgreSQL."""
+FULL = "The disk of the ledger is full: make room there, and try again. Nothing was changed."
 
 
 class Ledger:
@@ -80,14 +73,14 @@ class Ledger:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that only reads: one consistent picture."""
-        with _mapped(self.where), self.engine.connect() as connection, connection.begin():
+        with _map_errors(self.where), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that writes: all of it or nothing."""
-        with _mapped(self.where), self.engine.connect() as connection:
-            connection = connection.execution_options(calque_write=True)
+        with _map_errors(self.where), self.engine.connect() as connection:
+            connection = connection.execution_options(**{WRITES: True})
             with connection.begin():
                 yield connection
 
@@ -110,17 +103,14 @@ def open_ledger(
 ) -> Ledger:
     """Open (or make) the ledger at a path or a ``sqlite:``/``postgresql:`` URL; migrates it."""
     text = str(where)
-    engine = _postgres(text) if text.startswith("postgres") else _sqlite(text)
+    engine = _open_server(text) if text.startswith("postgres") else _open_file(text)
     ledger = Ledger(engine, tenant=tenant, life=life, clock=clock)
-    with ledger.read() as connection:
-        current = is_current(connection)
-    if not current:
-        with ledger.write() as connection:
-            migrate(connection)
+    with _map_errors(ledger.where, opening=True):
+        STEPS.apply(engine)
     return ledger
 
 
-def _sqlite(text: str) -> Engine:
+def _open_file(text: str) -> Engine:
     if "://" in text and not text.startswith("sqlite:"):
         raise ConfigInvalid(
             f"a ledger cannot live at {text.partition('://')[0]}://…",
@@ -131,97 +121,44 @@ def _sqlite(text: str) -> Engine:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise PermissionDenied(f"the ledger's directory cannot be made: {error}") from error
-    engine = create_engine(
-        f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS}
+    # No pool: no connection may live on in a forked worker, and the last one that closes folds
+    # the write-ahead log into the file, which can then be copied as it is.
+    return open_sqlite(
+        path,
+        create=True,
+        busy_seconds=BUSY_SECONDS,
+        pragmas=("foreign_keys=ON",),
+        poolclass=NullPool,
     )
-    event.listen(engine, "connect", _tune_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
 
 
-def _tune_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
-    _use_wal(cursor)
-    # A load that was told to be committed must stay so after a power cut.
-    cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.close()
-
-
-def _use_wal(cursor: Any) -> None:
-    """Turn the journal to WAL once; SQLite does not wait for others when it does that."""
-    until, waits = time.monotonic() + BUSY_SECONDS, _WAL_BACKOFF.waits()
-    while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(next(waits))
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    # Writers queue at BEGIN; a deferred transaction could fail half-way when it turns to writing.
-    writes = connection.get_execution_options().get("calque_write")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _postgres(text: str) -> Engine:
+def _open_server(text: str) -> Engine:
     try:
-        import psycopg  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra.of("postgres", "a ledger in PostgreSQL") from error
-    url = make_url(text).set(drivername="postgresql+psycopg")
-    engine = create_engine(url, pool_pre_ping=True, pool_size=5)
-    event.listen(engine, "begin", _begin_postgres)
+        url = make_url(text)
+    except (exc.ArgumentError, ValueError):
+        # The error shows the URL whole, and with it the password.
+        raise ConfigInvalid(
+            "the URL of the ledger cannot be read", hint="Spell it postgresql://HOST/DATABASE."
+        ) from None
+    engine = open_postgres(url, what="a ledger in PostgreSQL", pool_pre_ping=True, pool_size=5)
+    end_frozen_writers(engine, idle_seconds=BUSY_SECONDS, lock_seconds=2 * BUSY_SECONDS)
     return engine
-
-
-def _begin_postgres(connection: Connection) -> None:
-    # A loader that froze inside a transaction loses it, and with it the locks others wait for.
-    # Reads hold no lock that a writer waits for, so they are left alone.
-    if connection.get_execution_options().get("calque_write"):
-        connection.exec_driver_sql(
-            f"SET LOCAL idle_in_transaction_session_timeout = '{BUSY_SECONDS}s'; "
-            f"SET LOCAL lock_timeout = '{2 * BUSY_SECONDS}s'"
-        )
-
-
-ERRORS: tuple[tuple[type[Exception], type[CalqueError]], ...] = (
-    (exc.IntegrityError, AlreadyExists),
-    (exc.OperationalError, Unavailable),
-    (exc.InterfaceError, Unavailable),
-    (exc.TimeoutError, Unavailable),
-    (exc.DBAPIError, Unexpected),
-    (exc.SQLAlchemyError, Unexpected),
-)
-"""The one table of database errors; the first line that fits counts."""
 
 
 @contextmanager
-def _mapped(where: str) -> Iterator[None]:
+def _map_errors(where: str, *, opening: bool = False) -> Iterator[None]:
     try:
         yield
     except exc.SQLAlchemyError as error:
-        raise map_error(error, where) from error
+        raise ledger_error(error, where, opening=opening) from error
 
 
-def map_error(error: Exception, where: str) -> CalqueError:
+def ledger_error(error: Exception, where: str, *, opening: bool = False) -> CalqueError:
     """Our error for a database's, naming the ledger and not the statement's values."""
     cause = getattr(error, "orig", None) or error
     reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
     message = f"the ledger at {where} did not answer: {reason}"
-    if "disk is full" in reason or "No space left" in reason:
-        return ResourceExhausted(message)
-    if "readonly database" in reason or "permission denied" in reason:
-        return PermissionDenied(message)
-    if "unable to open" in reason or "not a database" in reason:
+    if opening and is_one_of(error, WRONG_FILE):
         return ConfigInvalid(message, hint="Check the path or URL of the ledger.")
-    if getattr(error, "connection_invalidated", False):
-        return Unavailable(message)
-    for kind, ours in ERRORS:
-        if isinstance(error, kind):
-            return ours(message)
-    return Unexpected(message)
+    kind = kind_of(error) or Unexpected
+    return kind(message, hint=FULL if is_one_of(error, DISK_FULL) else None)

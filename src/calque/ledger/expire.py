@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, select, update
 
+from calque.ledger.adopt import ADOPTED
 from calque.ledger.database import Ledger
-from calque.ledger.files import GET, PAGE
-from calque.ledger.finish import ADOPTED
+from calque.ledger.files import NAMES_AT_ONCE, RECORDS_AT_ONCE
 from calque.ledger.schema import OPEN, errors, files, loads, purges, results, tables
-from calque.ledger.tables import TableKey, TableRow, lock_table
+from calque.ledger.tables import KEY_COLUMNS, TableKey, TableRow, lock_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ def expire_some(ledger: Ledger, table: TableRow, release: Callable[[OldLoad], bo
     names = sorted(page.dropped)
     if not names:
         return Expired(0, 0)
-    old = _drop_loads(ledger, release, _old_loads().where(loads.c.load_id.in_(names[:GET])))
+    old = _drop_loads(
+        ledger, release, _old_loads().where(loads.c.load_id.in_(names[:NAMES_AT_ONCE]))
+    )
     return Expired(page.dropped.total(), old)
 
 
@@ -87,7 +89,7 @@ def _drop_records(ledger: Ledger, number: int, begin: str) -> _Page:
             select(files.c.location, files.c.last_modified, files.c.expires_at)
             .where(files.c.table_number == number, files.c.location > begin)
             .order_by(files.c.location)
-            .limit(PAGE)
+            .limit(RECORDS_AT_ONCE)
         )
         page = connection.execute(query).all()
     written = horizon - ledger.life
@@ -96,10 +98,10 @@ def _drop_records(ledger: Ledger, number: int, begin: str) -> _Page:
         for location, modified, expires in page
         if expires <= horizon and (modified or 0) <= written
     ]
-    end = page[-1].location if len(page) == PAGE else None
+    end = page[-1].location if len(page) == RECORDS_AT_ONCE else None
     dropped: Counter[str] = Counter()
-    for start in range(0, len(over), GET):
-        dropped += _drop_some(ledger, number, horizon, over[start : start + GET])
+    for start in range(0, len(over), NAMES_AT_ONCE):
+        dropped += _drop_some(ledger, number, horizon, over[start : start + NAMES_AT_ONCE])
     return _Page(end, dropped)
 
 
@@ -144,8 +146,8 @@ def _drop_loads(
             for load_id, owner, *key in connection.execute(query.where(over))
         ]
     old = [load.load_id for load in found if release(load)]
-    for start in range(0, len(old), GET):
-        _drop(ledger, old[start : start + GET])
+    for start in range(0, len(old), NAMES_AT_ONCE):
+        _drop(ledger, old[start : start + NAMES_AT_ONCE])
     return len(old)
 
 
@@ -155,10 +157,7 @@ def _old_loads() -> Select[tuple[Any, ...]]:
         select(
             loads.c.load_id,
             loads.c.owner,
-            tables.c.database,
-            tables.c.name,
-            tables.c.table_id,
-            tables.c.location,
+            *KEY_COLUMNS,
         )
         .join(tables, tables.c.number == loads.c.table_number)
         .where(loads.c.state.not_in(OPEN))

@@ -15,8 +15,9 @@ from calque.ledger.schema import files
 from calque.ledger.tables import TableRow
 from calque.values import SourceIdentity
 
-PAGE = 5000
-GET = 500
+RECORDS_AT_ONCE = 5000
+"""Records in memory at a time: enough that the trips cost nothing, few enough to be small."""
+NAMES_AT_ONCE = 500
 """Names asked for in one statement; SQLite allows 32,766 values, PostgreSQL 65,535."""
 
 KNOWN = (
@@ -38,7 +39,7 @@ def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
 
     No connection is held between pages: whole loads may run before the next one is asked for.
     """
-    query = _records(table).order_by(files.c.location).limit(PAGE)
+    query = _records(table).order_by(files.c.location).limit(RECORDS_AT_ONCE)
     end = after_prefix(prefix)
     if end is not None:
         query = query.where(files.c.location < end)
@@ -47,7 +48,7 @@ def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
         with ledger.read() as connection:
             page = connection.execute(query.where(following)).all()
         yield from map(Known._make, page)
-        if len(page) < PAGE:
+        if len(page) < RECORDS_AT_ONCE:
             return
         following = files.c.location > page[-1][0]
 
@@ -57,7 +58,7 @@ def mget(ledger: Ledger, table: TableRow, locations: Iterable[str]) -> dict[str,
     found: dict[str, Known] = {}
     names = iter(locations)
     with ledger.read() as connection:
-        while chunk := list(islice(names, GET)):
+        while chunk := list(islice(names, NAMES_AT_ONCE)):
             query = _records(table).where(files.c.location.in_(chunk))
             for known in map(Known._make, connection.execute(query)):
                 found[known.location] = known
@@ -71,12 +72,12 @@ def renew(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> None:
     """
     with ledger.write() as connection:
         expires = ledger.lease_now(connection) + ledger.life
-        for start in range(0, len(locations), GET):
+        for start in range(0, len(locations), NAMES_AT_ONCE):
             free = (
                 select(files.c.location)
                 .where(
                     files.c.table_number == table.number,
-                    files.c.location.in_(locations[start : start + GET]),
+                    files.c.location.in_(locations[start : start + NAMES_AT_ONCE]),
                 )
                 .with_for_update(skip_locked=True)
             )
@@ -92,7 +93,7 @@ Seen = tuple[Known, SourceIdentity, Mapping[str, Any] | None]
 
 
 def refresh(ledger: Ledger, table: TableRow, seen: Sequence[Seen]) -> None:
-    """The same content under a new face: take over the new metadata, load nothing.
+    """The same content with new metadata: take that over, load nothing.
 
     A record that another load replaced in the meantime is left as it is.
     """
@@ -136,10 +137,10 @@ def parts_of(ledger: Ledger, table: TableRow, locations: Sequence[str]) -> dict[
     """Where the rows of loaded files stand in the table, as JSON."""
     found: dict[str, str | None] = {}
     with ledger.read() as connection:
-        for start in range(0, len(locations), GET):
+        for start in range(0, len(locations), NAMES_AT_ONCE):
             query = select(files.c.location, files.c.parts).where(
                 files.c.table_number == table.number,
-                files.c.location.in_(locations[start : start + GET]),
+                files.c.location.in_(locations[start : start + NAMES_AT_ONCE]),
             )
             found.update((row[0], row[1]) for row in connection.execute(query))
     return found

@@ -12,10 +12,10 @@ from sqlalchemy import ColumnElement, select
 
 from calque.errors import NotFound
 from calque.ledger.database import Ledger
-from calque.ledger.finish import FileResult
 from calque.ledger.identity import moment
+from calque.ledger.manifest import FileResult
 from calque.ledger.schema import errors, files, loads, results, tables
-from calque.ledger.tables import TableKey
+from calque.ledger.tables import TableKey, find_table
 from calque.values.row_errors import unpack
 
 
@@ -24,6 +24,7 @@ class LoadRow:
     """One load in the history of a table."""
 
     load_id: str
+    database: str
     table: str
     state: str
     label: str | None
@@ -44,6 +45,7 @@ class LoadRow:
 
 _LOAD = (
     loads.c.load_id,
+    tables.c.database,
     tables.c.name.label("table_name"),
     loads.c.state,
     loads.c.label,
@@ -63,32 +65,28 @@ _LOAD = (
 )
 
 
-def history(
-    ledger: Ledger, database: str, name: str, *, table_id: str | None = None, limit: int = 100
-) -> list[LoadRow]:
-    """The last loads of a table, newest first, those of an earlier table of the name too."""
+def history(ledger: Ledger, key: TableKey, *, limit: int = 100) -> list[LoadRow]:
+    """The last loads of a table, newest first, those of an earlier table in its place too."""
     conditions = [
         tables.c.tenant == ledger.tenant,
-        tables.c.database == database,
-        tables.c.name == name,
+        tables.c.catalog == key.catalog,
+        tables.c.address == key.address,
     ]
-    if table_id is not None:
-        conditions.append(tables.c.table_id == table_id)
-    return _loads(ledger, conditions, limit)
+    return _select_loads(ledger, conditions, limit)
 
 
 def find_load(ledger: Ledger, load_id: str) -> LoadRow:
     """One load; NotFound if the ledger has never seen it."""
-    return _one(ledger, load_id, _loads(ledger, [loads.c.load_id == load_id], 1))
+    return _require_one(ledger, load_id, _select_loads(ledger, [loads.c.load_id == load_id], 1))
 
 
-def load_called(ledger: Ledger, name: str) -> LoadRow:
+def find_load_by_name(ledger: Ledger, name: str) -> LoadRow:
     """One load by its id, or the last that bore the label; NotFound if there is none."""
-    found = _loads(ledger, [loads.c.load_id == name], 1)
-    return _one(ledger, name, found or _loads(ledger, [loads.c.label == name], 1))
+    found = _select_loads(ledger, [loads.c.load_id == name], 1)
+    return _require_one(ledger, name, found or _select_loads(ledger, [loads.c.label == name], 1))
 
 
-def _one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
+def _require_one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
     if not found:
         raise NotFound(
             f"there is no load {name!r} in the ledger at {ledger.where}",
@@ -99,7 +97,7 @@ def _one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
 
 def loads_of_label(ledger: Ledger, number: int, label: str) -> list[LoadRow]:
     """The loads of a label in one table, newest first."""
-    return _loads(ledger, [loads.c.table_number == number, loads.c.label == label], 10_000)
+    return _select_loads(ledger, [loads.c.table_number == number, loads.c.label == label], 10_000)
 
 
 def results_of(ledger: Ledger, load_id: str) -> Iterator[FileResult]:
@@ -126,21 +124,15 @@ def errors_of(ledger: Ledger, load_id: str) -> Iterator[dict[str, Any]]:
 
 def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[dict[str, Any]]:
     """Every file record of a table, key and value whole, in order of location."""
+    table = find_table(ledger, key)
+    if table is None:
+        return
+    words = {"tenant": ledger.tenant, "database": key.database, "table": key.name}
     query = (
         select(
-            tables.c.tenant,
-            tables.c.database,
-            tables.c.name.label("table"),
-            *(column for column in files.columns if column.name not in {"table_number", "parts"}),
+            *(column for column in files.columns if column.name not in {"table_number", "parts"})
         )
-        .join(tables, tables.c.number == files.c.table_number)
-        .where(
-            tables.c.tenant == ledger.tenant,
-            tables.c.database == key.database,
-            tables.c.name == key.name,
-            tables.c.table_id == key.table_id,
-            files.c.location >= prefix,
-        )
+        .where(files.c.table_number == table.number, files.c.location >= prefix)
         .order_by(files.c.location)
     )
     with ledger.read() as connection:
@@ -151,13 +143,15 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
                 name: moment(value) if name in _MOMENTS else value
                 for name, value in row._mapping.items()
             }
-            yield told | {"metadata": json.loads(row.metadata or "{}")}
+            yield words | told | {"metadata": json.loads(row.metadata or "{}")}
 
 
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
 
 
-def _loads(ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int) -> list[LoadRow]:
+def _select_loads(
+    ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int
+) -> list[LoadRow]:
     query = (
         select(*_LOAD)
         .join(tables, tables.c.number == loads.c.table_number)
@@ -166,10 +160,10 @@ def _loads(ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int) ->
         .limit(limit)
     )
     with ledger.read() as connection:
-        return [_load(row) for row in connection.execute(query)]
+        return [_to_row(row) for row in connection.execute(query)]
 
 
-def _load(row: Sequence[Any]) -> LoadRow:
+def _to_row(row: Sequence[Any]) -> LoadRow:
     values = list(row)
-    values[8], values[9] = moment(values[8]), moment(values[9])
+    values[9], values[10] = moment(values[9]), moment(values[10])
     return LoadRow(*values)

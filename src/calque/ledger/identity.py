@@ -59,10 +59,11 @@ def moment(stamp: int | None) -> datetime | None:
     return None if stamp is None else _EPOCH + timedelta(microseconds=stamp)
 
 
-def racy(known: Known) -> bool:
-    """The file may have changed within its time stamp's grain after it was read.
+def is_racy(known: Known) -> bool:
+    """The file may have changed after it was read without its time stamp telling.
 
-    Without an etag, a write in the same tick as the load leaves length and time as they were.
+    File systems count time in steps of up to two seconds. Without an etag, a write of equal length
+    in the same step as the load leaves nothing that differs.
     """
     if known.etag is not None or known.last_modified is None:
         return False
@@ -72,27 +73,28 @@ def racy(known: Known) -> bool:
 def judge(known: Known, found: SourceIdentity) -> Verdict:
     """Is the staged file the one that was loaded?
 
-    Both etags present: they decide. Otherwise length and modification time do. Equal length and a
-    recorded content hash leave a door open: the same content under a new face is not loaded again.
+    Both etags present: they decide. Otherwise length and modification time do. Where these differ,
+    but the length is equal and a content hash is recorded, the content is compared: the same bytes
+    with a new etag or time are not loaded again.
     """
     if known.etag is not None and known.etag == found.etag:
         return Verdict.SAME
     if known.size != found.size:
         return Verdict.DIFFERENT
     if known.etag is not None and found.etag is not None:
-        return _by_content(known)
+        return _judge_by_content(known)
     if known.last_modified is None or known.last_modified != micros(found.last_modified):
-        return _by_content(known)
-    if racy(known):
-        return _racy(known, found)
+        return _judge_by_content(known)
+    if is_racy(known):
+        return _judge_racy(known, found)
     return Verdict.SAME
 
 
-def _by_content(known: Known) -> Verdict:
+def _judge_by_content(known: Known) -> Verdict:
     return Verdict.CHECK if known.content_hash is not None else Verdict.DIFFERENT
 
 
-def _racy(known: Known, found: SourceIdentity) -> Verdict:
+def _judge_racy(known: Known, found: SourceIdentity) -> Verdict:
     """Hash if there is one; else the token (inode and change time) is the last word."""
     if known.content_hash is not None:
         return Verdict.CHECK
@@ -113,7 +115,7 @@ def needs_renewal(known: Known, now: int, life: int) -> bool:
     return known.expires_at - now < life // 4
 
 
-def uncertain(
+def is_uncertain(
     found: SourceIdentity,
     first_load: int | None,
     now: int,

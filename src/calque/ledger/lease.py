@@ -91,19 +91,22 @@ def take_over(ledger: Ledger, load: OpenLoad, owner: str, seconds: float) -> Ope
 
 def this_process() -> str:
     """A name for this process that no other has had: host, namespace, boot, pid, start time."""
-    return f"{_machine()}/{os.getpid()}/{_started(os.getpid())}"
+    return f"{_this_machine()}/{os.getpid()}/{_start_of(os.getpid())}"
 
 
 def process_is_gone(owner: str) -> bool:
-    """The owner ran on this very machine and is no more. When in doubt: False."""
+    """The owner ran on this very machine and is no more. When in doubt: False.
+
+    A pid is given again to others; its start time tells whether it is still the same process.
+    """
     machine, _, rest = owner.rpartition("/")[0].rpartition("/")
     started = owner.rpartition("/")[2].partition("#")[0]
-    if machine != _machine() or not rest.isdigit() or not started.isdigit():
+    if machine != _this_machine() or not rest.isdigit() or not started.isdigit():
         return False
-    return _started(int(rest)) != started
+    return _start_of(int(rest)) != started
 
 
-def _machine() -> str:
+def _this_machine() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         namespace = os.readlink("/proc/self/ns/pid")
@@ -112,7 +115,7 @@ def _machine() -> str:
     return f"{socket.gethostname()}:{boot}:{namespace}"
 
 
-def _started(pid: int) -> str:
+def _start_of(pid: int) -> str:
     """The process's start in clock ticks since boot; empty where it is gone (or a zombie)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -13,7 +13,7 @@ from calque.ledger.schema import loads, purges
 from calque.ledger.tables import TableRow
 from calque.values import SourceIdentity
 
-TOGETHER = 500
+FILES_AT_ONCE = 500
 """Files that are removed between two notes of it."""
 
 
@@ -36,7 +36,7 @@ def pending_purges(ledger: Ledger, table: TableRow) -> Iterator[list[Purge]]:
         .join(loads, loads.c.load_id == purges.c.load_id)
         .where(loads.c.table_number == table.number)
         .order_by(purges.c.load_id, purges.c.location)
-        .limit(TOGETHER)
+        .limit(FILES_AT_ONCE)
     )
     key = tuple_(purges.c.load_id, purges.c.location)
     last = ("", "")
@@ -58,14 +58,14 @@ def pending_purges(ledger: Ledger, table: TableRow) -> Iterator[list[Purge]]:
         last = (found[-1].load_id, found[-1].identity.location)
 
 
-def purged(ledger: Ledger, done: Sequence[Purge]) -> None:
+def remove_from_queue(ledger: Ledger, done: Sequence[Purge]) -> None:
     """Take removed files off the queue."""
     if done:
         with ledger.write() as connection:
             connection.execute(delete(purges).where(_ONE), [_key(one) for one in done])
 
 
-def purge_failed(ledger: Ledger, failed: Sequence[tuple[Purge, str]]) -> None:
+def note_failures(ledger: Ledger, failed: Sequence[tuple[Purge, str]]) -> None:
     """Keep files in the queue, each with the reason."""
     if failed:
         with ledger.write() as connection:

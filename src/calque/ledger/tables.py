@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from sqlalchemy import Column, ColumnElement, Connection, and_, delete, false, or_, select, update
@@ -16,12 +17,21 @@ RESTORED = -2
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """Database, name and the table's own id, under the ledger's tenant."""
+    """A table under the ledger's tenant: where it is found, its own id, and the user's words."""
 
-    database: str
-    name: str
+    catalog: str
+    """Who finds the table: ``delta`` for its location alone, or ``iceberg:`` and the catalog."""
+    address: str
+    """Where the catalog finds it: the location, or the identifier."""
     table_id: str
     location: str | None = None
+    database: str = "default"
+    """The user's: ``warehouse`` of ``warehouse.sales``, the namespace in a catalog, the folder of a
+    table that has no other name. It says what is meant; the table is found by what is above."""
+    name: str = ""
+
+
+KEY_COLUMNS = tuple(tables.c[field.name] for field in dataclasses.fields(TableKey))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,7 @@ class TableRow:
     """The youngest time stamp of a file whose record has expired and was dropped."""
 
     @property
-    def unchecked(self) -> bool:
+    def is_unchecked(self) -> bool:
         """Nobody has compared the ledger with the table yet, or not to the end."""
         return self.checked_version < 0
 
@@ -53,31 +63,42 @@ def find_table(ledger: Ledger, key: TableKey) -> TableRow | None:
 
 
 def register_table(ledger: Ledger, key: TableKey) -> TableRow:
-    """The table's row, made if need be. A re-made table has another id, hence a clean slate."""
+    """The table's row, made if need be. A table that was made again has another id, and so a row
+    of its own without records."""
     with ledger.write() as connection:
         found = _find(ledger, connection, key)
         if found:
+            _keep_words(connection, found)
             return found
         connection.execute(
             upsert(connection, tables)
             .values(
                 tenant=ledger.tenant,
-                database=key.database,
-                name=key.name,
+                catalog=key.catalog,
+                address=key.address,
                 table_id=key.table_id,
                 location=key.location,
+                database=key.database,
+                name=key.name,
                 checked_version=-1,
                 truncated_version=-1,
             )
-            .on_conflict_do_nothing()
+            .on_conflict_do_nothing()  # another loader may register it at this moment
         )
         made = _find(ledger, connection, key)
         assert made is not None, "the row is there, by this transaction or another"
         return made
 
 
+def _keep_words(connection: Connection, table: TableRow) -> None:
+    """Whoever loads it last says what it is called: by a path once, by a name since."""
+    words = {"database": table.key.database, "name": table.key.name}
+    other = or_(tables.c.database != words["database"], tables.c.name != words["name"])
+    connection.execute(update(tables).where(tables.c.number == table.number, other).values(words))
+
+
 def _find(ledger: Ledger, connection: Connection, key: TableKey) -> TableRow | None:
-    same = and_(tables.c.database == key.database, tables.c.name == key.name)
+    same = and_(tables.c.catalog == key.catalog, tables.c.address == key.address)
     if key.location is not None:
         # One table under two names: an Iceberg table renamed, or in two configurations.
         same = or_(same, tables.c.location == key.location)
@@ -103,10 +124,7 @@ def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
     query = (
         select(
             tables.c.number,
-            tables.c.database,
-            tables.c.name,
-            tables.c.table_id,
-            tables.c.location,
+            *KEY_COLUMNS,
             tables.c.first_load_at,
             tables.c.checked_version,
             tables.c.forgotten_until,
@@ -121,17 +139,18 @@ def tables_with_open_loads(ledger: Ledger) -> list[TableRow]:
     )
     with ledger.read() as connection:
         return [
-            TableRow(row[0], TableKey(*row[1:5]), *row[5:]) for row in connection.execute(query)
+            TableRow(number, TableKey(*rest[: len(KEY_COLUMNS)]), *rest[len(KEY_COLUMNS) :])
+            for number, *rest in connection.execute(query)
         ]
 
 
 def namesakes(ledger: Ledger, table: TableRow) -> list[TableRow]:
-    """Other tables that had this one's name and have loads that are not over."""
+    """Other tables that were where this one is and have loads that are not over."""
     key = table.key
     return [
         other
         for other in tables_with_open_loads(ledger)
-        if (other.key.database, other.key.name) == (key.database, key.name)
+        if (other.key.catalog, other.key.address) == (key.catalog, key.address)
         and other.key.table_id != key.table_id
     ]
 

@@ -10,7 +10,7 @@ from calque.errors import CalqueError, DataError
 from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.files import mget
-from calque.ledger.finish import FileResult, LoadedFile, Manifest
+from calque.ledger.manifest import FileResult, LoadedFile, Manifest
 from calque.loader.commit.build_manifest import errors_of, is_kept, result_of, sources_of
 from calque.loader.commit.our_commits import catch_up, find_rival
 from calque.loader.commit.protocol import LoadRun

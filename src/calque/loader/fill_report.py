@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from calque.errors import CalqueError, DataError, LoadAborted
 from calque.ledger import Ledger
-from calque.ledger.finish import FileResult
 from calque.ledger.history import LoadRow, results_of
+from calque.ledger.manifest import FileResult
 from calque.loader.after.purge import Purged
 from calque.loader.batch import BatchResult
 from calque.loader.model.outcome import Status

@@ -15,7 +15,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from calque.errors import Unsupported
-from calque.ledger.finish import FileResult
+from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import WritePlan
 

@@ -160,5 +160,5 @@ def test_an_archive_by_its_name(delta: Place) -> None:
 def test_more_than_a_page_of_the_queue(delta: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue is worked off to its end, whatever its length."""
     write_files(delta.stage, 7)
-    monkeypatch.setattr("calque.ledger.purge.TOGETHER", 3)
+    monkeypatch.setattr("calque.ledger.purge.FILES_AT_ONCE", 3)
     assert delta.load(purge=True).purged == 7

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from calque.config import Settings
 from calque.errors import CalqueError, NotFound
 from calque.ledger import Ledger, TableKey, TableRow
+from calque.ledger.abort import abort as abort_in_ledger
 from calque.ledger.expire import OldLoad
 from calque.ledger.expire import expire as expire_in_ledger
-from calque.ledger.finish import Manifest
-from calque.ledger.finish import abort as abort_in_ledger
 from calque.ledger.lease import dead_loads, take_over, this_process
+from calque.ledger.manifest import Manifest
 from calque.ledger.tables import tables_with_open_loads
 from calque.loader.commit.recovery import recover
 from calque.loader.commit.sidecars import Sidecars
@@ -66,7 +66,7 @@ def _end_dead(settings: Settings, ledger: Ledger, table: TableRow, swept: Swept)
         done = recover(ledger, lake, table, owner, LEASE)
         swept.ended += [f"{one.load_id}: {one.mark}" for one in done]
     except CalqueError as error:
-        swept.troubles.append(f"dead loads of {table.key.name} stay open: {error.message}")
+        swept.troubles.append(f"dead loads of {table.key.address} stay open: {error.message}")
 
 
 def _current_id(lake: Lake) -> str | None:
@@ -81,7 +81,7 @@ def _let_go(ledger: Ledger, table: TableRow, owner: str, swept: Swept, *, absent
     for load in dead_loads(ledger, table):
         if absent and load.state != "WRITING":
             swept.troubles.append(
-                f"load {load.load_id} stays open: its table {table.key.name} is not there, and "
+                f"load {load.load_id} stays open: its table {table.key.address} is not there, and "
                 "only the table can tell whether it was committed"
             )
         elif take_over(ledger, load, owner, LEASE) is not None:
@@ -103,19 +103,22 @@ def _remove_sidecar(settings: Settings, load: OldLoad, swept: Swept) -> bool:
 
 def lake_of(key: TableKey, settings: Settings) -> Lake:
     """The table that the ledger names so; as the configuration describes it, if it does."""
-    kind, _, place = key.database.partition(":")
+    kind, _, place = key.catalog.partition(":")
     for name, table in settings.tables.items():
         if table.format != kind:
             continue
-        if kind == "delta" and open_table(name, settings).root == key.name:
+        if kind == "delta" and open_table(name, settings).root == key.address:
             return open_table(name, settings)
-        if table.catalog == place and (table.identifier or name) == key.name:
+        identifier = table.identifier or name
+        if "." not in identifier:
+            identifier = f"default.{identifier}"
+        if table.catalog == place and identifier == key.address:
             return open_table(name, settings)
     if kind == "delta":
-        return open_table(key.name, settings)
+        return open_table(key.address, settings)
     if not place.startswith("/"):
         raise NotFound(
-            f"no table of the configuration is {key.name} of catalog {place}",
+            f"no table of the configuration is {key.address} of catalog {place}",
             hint=f'Describe it under [tables] with catalog = "{place}".',
         )
-    return open_table(f"iceberg:{place}/{key.name}", settings)
+    return open_table(f"iceberg:{place}/{key.address}", settings)

@@ -12,7 +12,7 @@ from calque import faults
 from calque.config import Settings
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.ledger import Ledger, TableRow
-from calque.ledger.purge import Purge, pending_purges, purge_failed, purged
+from calque.ledger.purge import Purge, note_failures, pending_purges, remove_from_queue
 from calque.loader.after.archive import Archive, delete_pinned
 from calque.loader.plan.stage import Stage
 from calque.loader.run.operators import Operators
@@ -60,8 +60,10 @@ def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Setti
                 outcomes = list(zip(some, pool.map(clear, some), strict=True))
                 faults.point("purge.after")
                 failed = [(one, told) for one, told in outcomes if isinstance(told, str)]
-                purged(ledger, [one for one, told in outcomes if not isinstance(told, str)])
-                purge_failed(ledger, failed)
+                remove_from_queue(
+                    ledger, [one for one, told in outcomes if not isinstance(told, str)]
+                )
+                note_failures(ledger, failed)
                 gone = [one for one, told in outcomes if told is True]
                 done.archived += sum(one.archive is not None for one in gone)
                 done.removed += sum(one.archive is None for one in gone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from calque.ledger.finish import FileResult, LoadedFile
+from calque.ledger.manifest import FileResult, LoadedFile
 from calque.loader.commit.remove_rows import Part
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.outcome import FileOutcome, Status, first_error

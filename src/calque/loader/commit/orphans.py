@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from calque.errors import CalqueError, NotFound
-from calque.ledger.finish import Manifest
+from calque.ledger.manifest import Manifest
 from calque.loader.commit.tables import Lake
 from calque.loader.model.plan import is_data_file_of
 from calque.operator import Operator

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from calque.errors import NotFound, Unsupported
 from calque.ledger import Ledger, TableRow
-from calque.ledger.finish import ADOPTED, Manifest, adopt, loads_of_ledger
+from calque.ledger.adopt import ADOPTED, adopt, find_known_loads
+from calque.ledger.manifest import Manifest
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Committed, Lake, Mark, Snapshot
 
@@ -62,7 +63,7 @@ def unknown_commits(
 ) -> list[Committed]:
     """Those that the ledger has not taken in."""
     told = commits_since(lake, snapshot, since)
-    known = loads_of_ledger(ledger, [name for one in told for name in _names(one, table)])
+    known = find_known_loads(ledger, [name for one in told for name in _names(one, table)])
     return [
         one
         for one in told
@@ -127,7 +128,7 @@ def find_rival(
     Loads of the same ledger have shared out their files by claims.
     """
     told = commits_since(lake, snapshot, since)
-    known = loads_of_ledger(ledger, [one.load_id for one in told])
+    known = find_known_loads(ledger, [one.load_id for one in told])
     others = [one for one in told if not _is_own(known.get(one.load_id), table)]
     for one, listed in _read_sidecars(lake, table, ledger.tenant, others):
         if _collide(manifest, listed):

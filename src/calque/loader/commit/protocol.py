@@ -32,12 +32,12 @@ from calque.errors import (
     CalqueError,
 )
 from calque.ledger import Ledger, TableRow
+from calque.ledger.abort import abort as abort_in_ledger
 from calque.ledger.claim import Claimed, LoadStart, Wanted
 from calque.ledger.claim import claim as claim_files
-from calque.ledger.finish import Manifest
-from calque.ledger.finish import abort as abort_in_ledger
-from calque.ledger.finish import prepare as prepare_in_ledger
 from calque.ledger.lease import OpenLoad, renew_lease
+from calque.ledger.manifest import Manifest
+from calque.ledger.prepare import prepare as prepare_in_ledger
 from calque.loader.commit.orphans import remove_orphans
 from calque.loader.commit.settle import TableGone, abort_load, commit_load, release_load
 from calque.loader.commit.sidecars import Sidecars

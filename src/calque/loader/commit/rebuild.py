@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from calque.errors import IntegrityError, NotFound
 from calque.ledger import Ledger, TableRow, open_ledger
-from calque.ledger.finish import loads_of_ledger
+from calque.ledger.adopt import find_known_loads
 from calque.ledger.tables import find_table, register_table, void_records
 from calque.loader.commit.our_commits import list_sidecars, take_in, unknown_commits
 from calque.loader.commit.settle import fence
@@ -44,7 +44,7 @@ def _fence(
     ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot, load_ids: Sequence[str]
 ) -> list[Committed]:
     """Abort markers for loads that no loader of this ledger runs; those that were quicker."""
-    known = loads_of_ledger(ledger, load_ids)
+    known = find_known_loads(ledger, load_ids)
     quicker = []
     for load_id in load_ids:
         if load_id in known or not _may_count(ledger, lake, table, load_id):
@@ -75,7 +75,7 @@ def ledger_to_look(ledger: Ledger, lake: Lake, snapshot: Snapshot) -> Iterator[L
     """
     key = lake.key(snapshot)
     known = find_table(ledger, key)
-    if known is not None and not known.unchecked:
+    if known is not None and not known.is_unchecked:
         since = known.checked_version
         if not unknown_commits(ledger, lake, known, snapshot, since):
             yield ledger

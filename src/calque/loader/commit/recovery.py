@@ -14,8 +14,8 @@ from calque.errors import (
     Unsupported,
 )
 from calque.ledger import Ledger, TableRow
-from calque.ledger.finish import manifest_of
 from calque.ledger.lease import OpenLoad, dead_loads, take_over
+from calque.ledger.prepare import manifest_of
 from calque.ledger.tables import namesakes
 from calque.loader.commit.orphans import data_files_exist
 from calque.loader.commit.settle import (

@@ -20,10 +20,11 @@ from calque.errors import (
     Unsupported,
 )
 from calque.ledger import Ledger, TableRow
-from calque.ledger.finish import Manifest, finalise
-from calque.ledger.finish import abort as abort_in_ledger
+from calque.ledger.abort import abort as abort_in_ledger
+from calque.ledger.finalise import finalise
 from calque.ledger.history import find_load
 from calque.ledger.lease import OpenLoad
+from calque.ledger.manifest import Manifest
 from calque.ledger.schema import OPEN
 from calque.loader.commit.orphans import remove_orphans
 from calque.loader.commit.our_commits import find_rival

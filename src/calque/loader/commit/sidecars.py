@@ -22,7 +22,7 @@ from calque.errors import (
     IntegrityError,
     NotFound,
 )
-from calque.ledger.finish import FileResult, LoadedFile, Manifest
+from calque.ledger.manifest import FileResult, LoadedFile, Manifest
 from calque.loader.run.writing.table_root import TableRoot
 
 FOLDER = "_calque/loads/"

@@ -76,13 +76,13 @@ class Target:
         if self.draft is not None and self.draft.snapshot is snapshot:
             void_records(self.ledger, table, [], snapshot.version)  # there is nothing to compare
             return register_table(self.ledger, key)
-        ranges = [] if table.unchecked else snapshot.find_restores(table.checked_version)
+        ranges = [] if table.is_unchecked else snapshot.find_restores(table.checked_version)
         if ranges and note_restore(self.ledger, table, ranges):
             self._note(
                 "the table was restored to an earlier version: files that it lost count as new"
             )
             table = register_table(self.ledger, key)
-        if table.was_restored or (table.unchecked and self._known_until < 0):
+        if table.was_restored or (table.is_unchecked and self._known_until < 0):
             faults.point("rebuild.before")
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:

@@ -8,8 +8,8 @@ import time
 from calque.config import Settings
 from calque.ledger import Ledger
 from calque.ledger.claim import LoadStart
-from calque.ledger.finish import Manifest
 from calque.ledger.lease import this_process
+from calque.ledger.manifest import Manifest
 from calque.ledger.tables import register_table
 from calque.loader.commit.protocol import LoadRun
 from calque.loader.commit.recovery import recover

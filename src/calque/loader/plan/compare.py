@@ -16,8 +16,8 @@ from itertools import islice
 
 from calque.errors import CalqueError
 from calque.ledger import Known, Ledger, TableRow, Verdict, judge
-from calque.ledger.files import GET, mget, scan
-from calque.ledger.identity import is_stale, micros, needs_renewal, uncertain
+from calque.ledger.files import NAMES_AT_ONCE, mget, scan
+from calque.ledger.identity import is_stale, is_uncertain, micros, needs_renewal
 from calque.loader.model.content_hash import content_hash
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
@@ -115,7 +115,7 @@ class Comparison:
 
     def _look_up_by_name(self) -> Iterator[Decision | _Pair]:
         found = self._stage.look_up_files() if self._request.files else self._stage.list()
-        while chunk := list(islice(found, GET)):
+        while chunk := list(islice(found, NAMES_AT_ONCE)):
             places = [one.location for one in chunk]
             records = mget(self._ledger, self._table, places) if self._table else {}
             for one in chunk:
@@ -165,7 +165,7 @@ class Comparison:
             return Decision(file, Status.IN_PROGRESS, "younger than the minimum age")
         first = self._table.first_load_at if self._table else None
         forgotten = self._table.forgotten_until if self._table else None
-        if not self._request.load_uncertain_files and uncertain(
+        if not self._request.load_uncertain_files and is_uncertain(
             file.identity, first, self._now, self._ledger.life, forgotten
         ):
             return Decision(

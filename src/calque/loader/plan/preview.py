@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from calque.ledger.finish import FileResult
+from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import FileOutcome, Status, first_error
 from calque.loader.model.plan import Engine, WritePlan
 from calque.loader.model.staged_file import StagedFile

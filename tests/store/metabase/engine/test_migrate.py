@@ -28,7 +28,7 @@ from calque.errors import (
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS
 from calque.store.metabase.accounts.create_bucket import INSERT_BUCKET
 from calque.store.metabase.engine.database import MAX_TRIES, Database
-from calque.store.metabase.engine.errors import Disturbed, database_error, disturbed
+from calque.store.metabase.engine.errors import Disturbed, database_error, disturbance_of
 from calque.store.metabase.engine.migrate import current_revision, migrate, revisions
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import packed_pieces as pieces
@@ -257,9 +257,9 @@ def test_postgres_errors(state: str, kind: type[Exception]) -> None:
 def test_what_is_retried() -> None:
     """Serialization, deadlock and a row inserted twice on PostgreSQL, busy on SQLite."""
     for state in ("40001", "40P01", "23505"):
-        assert disturbed(psycopg.errors.lookup(state)("x"))
-    assert disturbed(psycopg.errors.lookup("23502")("x")) is None
-    assert disturbed(ValueError("x")) is None
+        assert disturbance_of(psycopg.errors.lookup(state)("x"))
+    assert disturbance_of(psycopg.errors.lookup("23502")("x")) is None
+    assert disturbance_of(ValueError("x")) is None
 
 
 def test_sqlite_errors(tmp_path: Path) -> None:

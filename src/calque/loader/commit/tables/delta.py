@@ -56,11 +56,14 @@ class DeltaLake:
         *,
         display: str | None = None,
         options: Mapping[str, object] | None = None,
+        words: tuple[str, str] | None = None,
     ) -> None:
+        """``words`` are the user's for database and table; else the location gives them."""
         self.options = dict(options or {})
         self.place = TableRoot.at(location, self.options)
         folder = self.place.operator.location(self.place.full("_delta_log"))
         self.root = _resolve_links(folder.removesuffix("/_delta_log"))
+        self._words = words or _words_of(self.root)
         self._log = LogMirror.of(self.place)
         self.display = display or location
 
@@ -135,7 +138,8 @@ class DeltaLake:
             ) from error
 
     def key(self, snapshot: Snapshot) -> TableKey:
-        return TableKey("delta", self.root, snapshot.table_id, self.root)
+        database, name = self._words
+        return TableKey("delta", self.root, snapshot.table_id, self.root, database, name)
 
     def encode(self, file: DataFile, target: TargetSchema) -> dict[str, Any]:
         return {
@@ -364,6 +368,13 @@ def _resolve_links(root: str) -> str:
     if not root.startswith("file://"):
         return root
     return "file://" + os.path.realpath(root.removeprefix("file://"))
+
+
+def _words_of(root: str) -> tuple[str, str]:
+    """Database and table where the user gave a location alone: the folder and what is in it."""
+    folder, _, name = root.rpartition("/")
+    is_folder = "://" in folder and not folder.endswith("://")
+    return (folder, name) if is_folder and name else ("default", root)
 
 
 def _reason(error: Exception) -> str:

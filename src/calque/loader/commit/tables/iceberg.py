@@ -68,14 +68,14 @@ class IcebergLake:
         catalog: Catalog,
         identifier: tuple[str, ...],
         *,
-        database: str,
+        catalog_name: str,
         display: str,
         location: str | None = None,
         options: Mapping[str, object] | None = None,
     ) -> None:
         self._catalog = catalog
         self._identifier = identifier
-        self._database = database
+        self._catalog_name = catalog_name
         self._location = location
         self.display = display
         self.options = dict(options or {})
@@ -179,7 +179,14 @@ class IcebergLake:
                 _BACKOFF.sleep(attempt)
 
     def key(self, snapshot: Snapshot) -> TableKey:
-        return TableKey(self._database, ".".join(self._identifier), snapshot.table_id, self.root)
+        return TableKey(
+            catalog=self._catalog_name,
+            address=".".join(self._identifier),
+            table_id=snapshot.table_id,
+            location=self.root,
+            database=".".join(self._identifier[:-1]),
+            name=self._identifier[-1],
+        )
 
     def encode(self, file: DataFile, target: TargetSchema) -> dict[str, Any]:
         return {

@@ -59,7 +59,7 @@ def _open_configured(name: str, table: TableSettings, settings: Settings) -> Lak
         if table.location is None:
             raise ConfigInvalid(f"{section} needs a location")
         options = service_options(table.location, table.options, section)
-        return _delta(table.location, name, options)
+        return _delta(table.location, name, options, words=_words(name))
     if table.catalog is None:
         if table.location is None:
             raise ConfigInvalid(f"{section} needs a catalog or a location")
@@ -70,12 +70,23 @@ def _open_configured(name: str, table: TableSettings, settings: Settings) -> Lak
     return _open_in_catalog(name, table.catalog, table, properties)
 
 
-def _delta(location: str, display: str, options: Mapping[str, object]) -> Lake:
+def _words(name: str) -> tuple[str, str]:
+    """Database and table of a name of the configuration."""
+    database, _, table = name.rpartition(".")
+    return (database, table) if database and table else ("default", name)
+
+
+def _delta(
+    location: str,
+    display: str,
+    options: Mapping[str, object],
+    words: tuple[str, str] | None = None,
+) -> Lake:
     try:
         from calque.loader.commit.tables.delta import DeltaLake
     except ImportError as error:
         raise MissingExtra.of("delta", "a Delta table") from error
-    return DeltaLake(location, display=display, options=options)
+    return DeltaLake(location, display=display, options=options, words=words)
 
 
 def _open_embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
@@ -93,7 +104,10 @@ def _open_embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
     return IcebergLake(
-        open_embedded_catalog(path), identifier, database=f"iceberg:{path}", display=display or text
+        open_embedded_catalog(path),
+        identifier,
+        catalog_name=f"iceberg:{path}",
+        display=display or text,
     )
 
 
@@ -111,7 +125,7 @@ def _open_in_catalog(
     return IcebergLake(
         catalog,
         _identifier(table.identifier or name),
-        database=f"iceberg:{catalog_name}",
+        catalog_name=f"iceberg:{catalog_name}",
         display=name,
         location=table.location,
         options=table.options,

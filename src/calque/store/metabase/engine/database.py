@@ -15,6 +15,7 @@ Promises:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,15 +25,10 @@ from sqlalchemy import PoolProxiedConnection, inspect
 from sqlalchemy.exc import DBAPIError
 
 from calque.errors import FailedPrecondition, ResourceExhausted, Unavailable
+from calque.sql.errors import is_cut, is_forbidden
 from calque.store.metabase.engine.callers import require_caller, require_caller_around
 from calque.store.metabase.engine.connections import Connections
-from calque.store.metabase.engine.errors import (
-    Disturbed,
-    database_error,
-    is_cut,
-    is_forbidden,
-    meaning,
-)
+from calque.store.metabase.engine.errors import Disturbed, database_error, meaning_of
 from calque.store.metabase.engine.group_commit import PAUSE_SECONDS, SharedCommits
 from calque.store.metabase.engine.libpq import execute_prepared, roll_back
 from calque.store.metabase.engine.pools import (
@@ -197,7 +193,7 @@ class Database:
             yield connection
         except Exception as error:
             lost = self._give_up(pooled, error)
-            found = meaning(error)
+            found = meaning_of(error)
             if found is error:
                 raise
             raise (Disturbed("the connection broke") if lost else found) from error

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from calque.store.metabase.engine.errors import Disturbed, meaning
+from calque.store.metabase.engine.errors import Disturbed, meaning_of
 from calque.store.metabase.engine.statement import SQLITE
 from calque.store.metabase.engine.transaction import Transaction
 
@@ -195,5 +195,5 @@ def _run_apart(connection: Any, turn: _Turn[Any], transaction: Transaction) -> N
         if not connection.in_transaction:
             raise  # SQLite has rolled everything back
         connection.execute("ROLLBACK TO turn")
-        turn.error = meaning(error)
+        turn.error = meaning_of(error)
     connection.execute("RELEASE turn")
