@@ -16,17 +16,16 @@ from calque.errors import InvalidInput, IsADirectory, Unsupported
 from calque.operator import Operator, PresignedRequest
 from calque.operator.services.s3.signing import Keys, Signer
 from tests.operator.services.s3.server import make_bucket
-from tests.servers.seaweedfs import S3Server, seaweedfs
+from tests.servers.seaweedfs import S3Server
 
 ODD = "a b/ü+%&=?#~.txt"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
+def server(seaweed: S3Server) -> S3Server:
     """SeaweedFS, which checks signatures."""
-    with seaweedfs() as running:
-        make_bucket(running, "signed")
-        yield running
+    make_bucket(seaweed, "signed")
+    return seaweed
 
 
 @pytest.fixture
