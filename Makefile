@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.calque-setup
 # Tests side by side; each worker starts the servers it needs, once.
 JOBS ?= 2
+# Where quick tests lie; importing the others would take as long as running these.
+QUICK := $(wildcard tests/test_*.py tests/values tests/operator tests/ledger tests/store \
+  tests/loader/formats tests/loader/run/formats)
 # What we measure against has an environment of its own.
 PEERS := .cache/peers
 # Bytecode is kept, whatever the caller's environment says: Python workers of Spark start faster.
 unexport PYTHONDONTWRITEBYTECODE
 
 ##@ Start here
-.PHONY: help setup demo test
+.PHONY: help setup demo quick test
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +29,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: setup ## Show the main job on real files, within two minutes
 	@$(BIN)/calque demo
+
+quick: lint type layers ## Lint, types, layers and the fast tests, within two minutes
+	$(BIN)/python -m pytest $(QUICK) -m quick -n $(JOBS) --dist worksteal
 
 test: lint type layers ## Lint, types, layers, then every test but the soaks
 	$(BIN)/python -m pytest -m "not soak" -n $(JOBS) --dist loadfile

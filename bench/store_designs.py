@@ -3,7 +3,7 @@
 A counter in ``segments`` (with the ancestor beside it), a list of copies in ``segments``, and a
 table of references: each in tables of its own on SQLite, with many other objects beside. Measured
 is the case that the document calls the most common: copy an object, then delete the original.
-``python -m bench.store_designs [scale]``; the result is in decision 0110.
+``python -m bench.store_designs [scale]``; the result is in decision 0019.
 """
 
 from __future__ import annotations

@@ -1,12 +1,70 @@
-"""What holds for every test."""
+"""What holds for every test: signals, servers that all share, and which tests are quick."""
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.seaweedfs import S3Server, seaweedfs
 
 # A job in the background of a shell ignores Ctrl-C, one under nohup a closed terminal, and so would
 # every process they start; tests send both.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests of a worker; each asks it for a database of its own."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def seaweed() -> Iterator[S3Server]:
+    """One SeaweedFS for all tests of a worker; each has a bucket, or a root in one, of its own."""
+    with seaweedfs() as server:
+        yield server
+
+
+QUICK = re.compile(
+    r"tests/(values|operator|ledger|store)/|tests/test_|/formats/|test_(parse|render)"
+)
+"""Where quick tests lie."""
+
+SLOW_FILES = re.compile(
+    r"services/(s3|gcs|azblob)/"  # servers of clouds
+    r"|test_(killed|fuzz|one_bad_file|readme|histories|large_copies|connections|plans)\w*\.py"
+)
+"""Files among them that start processes or servers, or compute for seconds."""
+
+SLOW_CASES = re.compile(r"postgres|seaweedfs|azblob|gcs|s3|gRPC")
+"""Parameters that ask for a server."""
+
+SERVERS = {"postgres", "postgres_url", "seaweed", "cloud", "server", "moto_server", "spark"}
+"""Fixtures that start one."""
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Whether a test needs no server, no JVM and no second: those that `make quick` runs."""
+    path, _, case = item.nodeid.partition("::")
+    return (
+        QUICK.search(path) is not None
+        and SLOW_FILES.search(path) is None
+        and SLOW_CASES.search(case.partition("[")[2]) is None
+        and not SERVERS & set(getattr(item, "fixturenames", ()))
+        and item.get_closest_marker("soak") is None
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is quick."""
+    for item in items:
+        if is_quick(item):
+            item.add_marker(pytest.mark.quick)

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,38 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def test_the_first_screen_has_a_sentence_two_commands_and_ten_lines() -> None:
-    """A newcomer sees what it is, how to start it and how it is used without scrolling."""
-    head = README.read_text(encoding="utf-8").splitlines()[:45]
-    assert any(line.strip() == "make demo" or "make demo " in line for line in head)
-    assert any("make test" in line for line in head)
-    assert any("import calque" in line for line in head)
+    """A newcomer sees what it is, how to get it, start it and use it without scrolling."""
+    head = README.read_text(encoding="utf-8").splitlines()[:30]
+    assert head[2].startswith("**One engine")
+    for command in ("pip install ", "make demo ", "make test "):
+        assert [line for line in head if line.startswith(command)]
+    (code,) = [text for kind, text in BLOCKS if kind == "python"]
+    assert "\n".join(head).find(code.splitlines()[-1]) > 0
+    assert len([line for line in code.splitlines() if line]) == 10
+
+
+def test_what_is_said_to_be_tested_is_what_tests_run_on() -> None:
+    """Python and system of the table are those of the package's own description."""
+    project = tomllib.loads((README.parent / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    rows = re.findall(r"^\| (\w+) \| ([^|]+) \|", README.read_text(encoding="utf-8"), re.MULTILINE)
+    tested = dict(rows)
+    (python,) = re.findall(r"CPython ([\d.]+)", tested["Python"])
+    assert project["requires-python"] == f">={python}"
+    assert f"Programming Language :: Python :: {python}" in project["classifiers"]
+    (system,) = [one for one in project["classifiers"] if one.startswith("Operating System")]
+    assert tested["system"].startswith(system.rpartition(" ")[2])
+
+
+@pytest.mark.parametrize("extra", ["all", "s3", "delta"])
+def test_extras_that_are_named_can_be_installed(extra: str) -> None:
+    """What ``pip install`` is told in the README is an extra of the package."""
+    project = tomllib.loads((README.parent / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    assert f".[{extra}]" in README.read_text(encoding="utf-8")
+    assert extra in project["optional-dependencies"]
 
 
 @pytest.mark.parametrize("code", [text for kind, text in BLOCKS if kind == "python"])

@@ -16,18 +16,17 @@ from calque.operator import Operator
 from tests.cli.conftest import Calque, Spawn
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.proxy import Fault, FaultProxy, Reply
-from tests.servers.seaweedfs import S3Server, seaweedfs
+from tests.servers.seaweedfs import S3Server
 
 MIB = 1024 * 1024
 OPTIONS = ("-o", f"threshold={6 * MIB}", "-o", f"part_size={5 * MIB}", "-o", "key_order=false")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    """One server for all tests here."""
-    with seaweedfs() as running:
-        make_bucket(running, "cli")
-        yield running
+def server(seaweed: S3Server) -> S3Server:
+    """A server with a bucket for these tests."""
+    make_bucket(seaweed, "cli")
+    return seaweed
 
 
 @pytest.fixture(scope="module")

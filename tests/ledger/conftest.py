@@ -24,14 +24,6 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One PostgreSQL for all; every test gets a database of its own."""
-    server = PostgresServer.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture(params=("sqlite", "postgres"))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the ledger lives."""

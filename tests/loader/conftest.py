@@ -14,14 +14,6 @@ KINDS = ("delta", "iceberg")
 LEDGERS = ("sqlite", "postgres")
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One PostgreSQL for all; every test gets a database of its own."""
-    server = PostgresServer.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture(params=LEDGERS)
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the ledger lives: a file, then a database."""

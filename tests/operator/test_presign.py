@@ -15,15 +15,14 @@ from calque.operator import Operator, PresignedRequest
 from calque.operator.services.s3.signing import Keys, Signer
 from tests.operator.presigned import ODD, send
 from tests.operator.services.s3.server import make_bucket
-from tests.servers.seaweedfs import S3Server, seaweedfs
+from tests.servers.seaweedfs import S3Server
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
+def server(seaweed: S3Server) -> S3Server:
     """SeaweedFS, which checks signatures."""
-    with seaweedfs() as running:
-        make_bucket(running, "signed")
-        yield running
+    make_bucket(seaweed, "signed")
+    return seaweed
 
 
 @pytest.fixture

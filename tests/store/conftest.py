@@ -16,16 +16,9 @@ from calque.store.metabase.model.records import DeletedPieces, Redundancy
 from calque.store.metabase.model.schema import metadata
 from calque.store.metainfo import MetainfoClient
 from calque.store.satellite import Endpoint, SatelliteSettings, serve_metainfo
-from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer
 from tests.store.uplinkish import Client
 from tests.store.world import Clock, World
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One PostgreSQL server for all tests of this directory."""
-    with running_postgres() as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -9,18 +9,11 @@ from pathlib import Path
 import pytest
 
 from calque.store.nodes.erasure import Redundancy
-from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer
 from tests.store_client.world import World
 
 ONE = Redundancy(share_size=100)
 TWO_OF_FOUR = Redundancy.of(2, 4, share_size=50)
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One PostgreSQL for all tests; each asks it for a database of its own."""
-    with running_postgres() as server:
-        yield server
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.loader.bucket import BucketPlace
 from tests.loader.loader import Place
 from tests.loader.meddling import Meddling
 from tests.loader.world import assert_settled, ids, write_files
-from tests.servers.seaweedfs import seaweedfs
+from tests.servers.seaweedfs import S3Server
 
 
 class Dying(Meddling):
@@ -51,16 +52,16 @@ def leftovers(root: str, options: Mapping[str, object]) -> list[str]:
 
 
 @pytest.fixture(params=["fs", "s3"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A Delta table in a folder, then in a bucket."""
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A Delta table in a folder, then in a bucket of its own."""
+    ledger = str(tmp_path / "ledger.db")
     if request.param == "fs":
-        yield Place(tmp_path, "delta", str(tmp_path / "ledger.db"))
-        return
-    with seaweedfs() as server:
-        ledger = str(tmp_path / "ledger.db")
-        made = BucketPlace(tmp_path, "delta", ledger, server.endpoint, "orphans")
-        made.client.create_bucket(Bucket="orphans")
-        yield made
+        return Place(tmp_path, "delta", ledger)
+    server: S3Server = request.getfixturevalue("seaweed")
+    bucket = f"orphans-{uuid4().hex[:8]}"
+    made = BucketPlace(tmp_path, "delta", ledger, server.endpoint, bucket)
+    made.client.create_bucket(Bucket=bucket)
+    return made
 
 
 def stage(lake: Place) -> list[int]:

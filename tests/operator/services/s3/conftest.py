@@ -13,7 +13,7 @@ from calque.values import MIB
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.moto import moto
 from tests.servers.proxy import FaultProxy
-from tests.servers.seaweedfs import S3Server, seaweedfs
+from tests.servers.seaweedfs import S3Server
 
 BUCKET = "calque-tests"
 PART = 5 * MIB
@@ -39,11 +39,10 @@ def _no_settings_of_this_machine(
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[S3Server]:
-    """SeaweedFS with one bucket."""
-    with seaweedfs() as running:
-        make_bucket(running, BUCKET)
-        yield running
+def server(seaweed: S3Server) -> S3Server:
+    """SeaweedFS with a bucket for these tests."""
+    make_bucket(seaweed, BUCKET)
+    return seaweed
 
 
 @pytest.fixture(scope="session")
