@@ -31,7 +31,8 @@ FOLDERS_OF = {"store": ("store", "store_client"), "config": (".",), "errors": ("
 """Where a package is tried, when it is not, or not only, in the folder of its name."""
 
 TRIED_BY = {
-    "calque.spark.strict": "test_select.py",  # by statements that transform rows
+    "calque.spark.strict_session": "test_select.py",  # by statements that transform rows
+    "calque.spark.job_errors": "test_spark_failures.py",  # by Spark that fails for real
     "calque.store.service": "cases/calque.py",  # by the behaviour suite of all services
 }
 """Modules and packages that other tests than those of their package try."""
