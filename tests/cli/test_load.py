@@ -154,7 +154,7 @@ def test_names_cannot_trick_a_terminal(tmp_path: Path, stage: Path) -> None:
     ("text", "options", "row"),
     [
         ("1\t\\N\n", [r"null_if=\N", "escape=\\", r"field_delimiter=\t"], [1, None]),
-        ("1,é\t\n", [r"null_if=é\t"], [1, None]),
+        ("1,é\t\n", [r"null_if=é\t", "field_delimiter=,"], [1, None]),
         ("1\x01C:\\x\n", [r"field_delimiter=\001", r"null_if=C:\q"], [1, "C:\\x"]),
         ("1|a\\b\n", [r"field_delimiter=\x7c", r"null_if=\\N"], [1, "a\\b"]),
         ("1☃x\n", [r"field_delimiter=\u2603", r"null_if=\ud800"], [1, "x"]),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import TaskResult
-from calque.loader.model.plan import OnAdvance, WritePlan
+from calque.loader.model.plan import OnAdvance, Transformation, WritePlan
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.engines import choose_engine
 
@@ -46,9 +46,12 @@ class Meddling:
         source_options: Mapping[str, object] | None = None,
         *,
         skip_bad: bool = False,
+        transformation: Transformation | None = None,
     ) -> pa.Schema:
         self._before_inference()
-        return self._inner.infer(files, format, source_options, skip_bad=skip_bad)
+        return self._inner.infer(
+            files, format, source_options, skip_bad=skip_bad, transformation=transformation
+        )
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         return self._inner.sample(plan, rows)

@@ -133,3 +133,15 @@ def test_a_leftover_does_not_lend_its_mode(tmp_path: Path) -> None:
     os.chmod(tmp_path / "access.new", 0o644)
     made(tmp_path)
     assert stat.S_IMODE((tmp_path / "access.json").stat().st_mode) == 0o600
+
+
+def test_a_second_opening_keeps_the_locks_of_the_first(tmp_path: Path) -> None:
+    """Another process that comes and goes does not take SQLite's log away from under us."""
+    folder = made(tmp_path / "s")
+    with open_project(folder) as first:
+        first.create_bucket("before")
+        open_project(folder).close()
+        assert cli("store", "buckets", "--project", str(folder)).returncode == 0
+        assert (folder / "meta.db-wal").exists()
+        first.create_bucket("after")
+        assert [bucket.name for bucket in first.list_buckets()] == ["after", "before"]

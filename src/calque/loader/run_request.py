@@ -303,11 +303,17 @@ class RequestRun:
             files,
             stage.options,
             {} if snapshot is None else snapshot.properties,
-            () if snapshot is None else snapshot.target.schema.names,
+            self._known_columns(snapshot),
         )
         if reading.note is not None:
             self._filler.note(reading.note)
         return reading.format
+
+    def _known_columns(self, snapshot: Snapshot | None) -> Sequence[str]:
+        """Names that a header would repeat: of the table, or of the schema it is made with."""
+        if snapshot is not None:
+            return list(snapshot.target.schema.names)
+        return [] if self.request.schema is None else list(self.request.schema.names)
 
     def _engine_for(self, size: int) -> Engine:
         """Chosen once, by the first bytes there are to read: no JVM starts without work for it."""

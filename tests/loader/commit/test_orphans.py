@@ -85,7 +85,7 @@ def test_unfinished_files_of_killed_writers(lake: Place) -> None:
 def test_unfinished_files_of_a_load_given_up(lake: Place) -> None:
     """Nor does it once the load is given up, in whatever partition it wrote."""
     stage(lake)
-    lake.load(partition_by=["name"])
+    lake.load(partition_by=("name",))
     stage(lake)
     engine = Dying(("", "name=x/"), fails=True)
     statement = lake.statement(engine=engine, force=True)

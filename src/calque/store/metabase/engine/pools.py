@@ -64,7 +64,11 @@ def make_file(file: Path) -> None:
     SQLite gives its log the same mode.
     """
     try:
-        os.close(os.open(file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # One that is there is never opened here: closing it again would drop the locks that SQLite
+        # holds on it in this process, and another process would take the log away under us.
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
     except OSError as error:
         raise ConfigInvalid(
             f"the metabase {file} cannot be made or opened: {error.strerror}"
