@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import calque
 from calque.errors import DataError, LoadAborted
@@ -32,3 +33,15 @@ def test_errors_need_no_second_import() -> None:
     code = "import calque, sys; calque.errors.NotFound; print('pyarrow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_no_package_has_the_name_of_a_public_function() -> None:
+    """Importing a package of the name would put it in the function's place."""
+    home = Path(calque.__file__).parent
+    shadows = [
+        name
+        for name in calque.__all__
+        if callable(getattr(calque, name))
+        and ((home / name).is_dir() or (home / f"{name}.py").is_file())
+    ]
+    assert shadows == []

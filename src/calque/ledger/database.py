@@ -10,13 +10,13 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, exc, make_url
 from sqlalchemy.pool import NullPool
 
+from calque.databases.errors import DISK_FULL, WRONG_FILE, is_one_of, kind_of
+from calque.databases.postgres import end_frozen_writers, open_postgres
+from calque.databases.sqlite import open_sqlite
+from calque.databases.transactions import WRITES
 from calque.errors import CalqueError, ConfigInvalid, PermissionDenied, Unexpected
 from calque.ledger.identity import DAY
 from calque.ledger.migrate import STEPS
-from calque.sql.errors import DISK_FULL, WRONG_FILE, is_one_of, kind_of
-from calque.sql.postgres import end_frozen_writers, open_postgres
-from calque.sql.sqlite import open_sqlite
-from calque.sql.transactions import WRITES
 
 DEFAULT_LIFE = 64 * DAY
 """How long a record lives unless settings say otherwise, in microseconds. Snowflake's

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
+from calque.databases.schema_steps import SchemaSteps
 from calque.errors import ConfigInvalid
-from calque.sql.schema_steps import SchemaSteps
 
 NUMBERED = "calque_ledger_version"
 LAST_NUMBER = 4

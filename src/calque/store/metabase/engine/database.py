@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 from sqlalchemy import PoolProxiedConnection, inspect
 from sqlalchemy.exc import DBAPIError
 
+from calque.databases.errors import is_cut, is_forbidden
 from calque.errors import FailedPrecondition, ResourceExhausted, Unavailable
-from calque.sql.errors import is_cut, is_forbidden
 from calque.store.metabase.engine.callers import require_caller, require_caller_around
 from calque.store.metabase.engine.connections import Connections
 from calque.store.metabase.engine.errors import Disturbed, database_error, meaning_of

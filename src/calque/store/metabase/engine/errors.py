@@ -1,7 +1,7 @@
 """What a database's errors are to the metabase's callers, and which of them are retried.
 
-Which kind of error a code is, ``calque.sql.errors`` says; the words are said here. They hold no
-value of a statement: the metabase is the satellite's, its callers are not.
+Which kind of error a code is, ``calque.databases.errors`` says; the words are said here. They hold
+no value of a statement: the metabase is the satellite's, its callers are not.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Literal, overload
 
+from calque.databases.errors import DISK_FULL, code_of, is_conflict, is_one_of, kind_of
 from calque.errors import CalqueError, Unexpected
-from calque.sql.errors import DISK_FULL, code_of, is_conflict, is_one_of, kind_of
 
 FULL = "The disk of the metabase is full: make room there, and try again. Nothing was changed."
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
+from calque.databases.schema_steps import HEAD, SchemaSteps
 from calque.errors import FailedPrecondition
-from calque.sql.schema_steps import HEAD, SchemaSteps
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.errors import database_error
 from calque.store.metabase.model.schema import metadata

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import URL, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from calque.databases.postgres import open_postgres
+from calque.databases.sqlite import open_sqlite
 from calque.errors import ConfigInvalid
-from calque.sql.postgres import open_postgres
-from calque.sql.sqlite import open_sqlite
 from calque.store.metabase.engine.statement import POSTGRES, SQLITE
 
 BUSY_SECONDS = 10

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from calque.databases import postgres as sql_postgres
+from calque.databases.postgres import LIVENESS
 from calque.errors import ConfigInvalid, Unavailable
 from calque.ledger import open_ledger
-from calque.sql import postgres as sql_postgres
-from calque.sql.postgres import LIVENESS
 from calque.store.metabase.engine.database import Database
 from tests.servers.postgres import PostgresServer
 

@@ -10,6 +10,14 @@ import pytest
 from sqlalchemy import create_engine, exc, text
 from sqlalchemy.pool import QueuePool
 
+from calque.databases.errors import (
+    DISK_FULL,
+    code_of,
+    is_conflict,
+    is_cut,
+    is_one_of,
+    kind_of,
+)
 from calque.errors import (
     AlreadyExists,
     CalqueError,
@@ -20,7 +28,6 @@ from calque.errors import (
     Unexpected,
 )
 from calque.ledger.database import ledger_error
-from calque.sql.errors import DISK_FULL, code_of, is_conflict, is_cut, is_one_of, kind_of
 from calque.store.metabase.engine.errors import database_error
 
 

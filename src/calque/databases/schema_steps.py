@@ -13,8 +13,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
+from calque.databases.transactions import WRITES
 from calque.errors import CalqueError
-from calque.sql.transactions import WRITES
 
 HEAD = "head"
 
@@ -81,7 +81,7 @@ class SchemaSteps:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self.lock})
 
     def _take_missing(self, connection: Connection, revision: str) -> None:
-        from calque.sql.alembic_steps import run_steps
+        from calque.databases.alembic_steps import run_steps
 
         noted = self.current(connection)
         found = noted or self.find_unnoted(connection)

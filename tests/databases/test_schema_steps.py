@@ -10,10 +10,10 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
 
+from calque.databases.schema_steps import SchemaSteps
+from calque.databases.sqlite import open_sqlite
 from calque.errors import ConfigInvalid
 from calque.ledger.migrate import STEPS as LEDGER
-from calque.sql.schema_steps import SchemaSteps
-from calque.sql.sqlite import open_sqlite
 from calque.store.metabase.engine.migrate import STEPS as METABASE
 
 STEP = """

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import exc, text
 
-from calque.sql.errors import WRONG_FILE, is_one_of
-from calque.sql.sqlite import open_sqlite
-from calque.sql.transactions import WRITES
+from calque.databases.errors import WRONG_FILE, is_one_of
+from calque.databases.sqlite import open_sqlite
+from calque.databases.transactions import WRITES
 
 
 def test_a_missing_file_stays_missing(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from calque.databases.transactions import WRITES
 from calque.errors import MissingExtra
-from calque.sql.transactions import WRITES
 
 # A connection that breaks is retried or raised by us. Without a handler of their own the drivers
 # would also write it, with a traceback, to the terminal of whoever has not set up logging.

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-from calque.sql.errors import is_conflict
-from calque.sql.transactions import WRITES
+from calque.databases.errors import is_conflict
+from calque.databases.transactions import WRITES
 from calque.values import Backoff
 
 _WAL_BACKOFF = Backoff(first=0.05, factor=1.0, jitter=0.9)
