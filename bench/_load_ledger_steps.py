@@ -168,7 +168,7 @@ def recover_dead(where: str) -> dict[str, float]:
 def _lake(where: str, kind: str) -> Lake:
     place = f"{where}/t" if kind == "delta" else f"iceberg:{where}/t"
     lake = open_table(place, Settings())
-    lake.create(SCHEMA, ())
+    lake.draft(SCHEMA, ()).publish()
     return lake
 
 

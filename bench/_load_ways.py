@@ -40,7 +40,7 @@ def calque(stage: str, out: str, kind: str, *, spark: str) -> tuple[float, int]:
         format=kind,
         schema=SCHEMA,
         on_error="continue",
-        match_by_column_name="none" if kind == "csv" else "case_sensitive",
+        match_by="none" if kind == "csv" else "case_sensitive",
         spark=spark,
         settings=_settings(out),
     )
