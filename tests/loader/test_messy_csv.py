@@ -25,7 +25,7 @@ EUROPEAN = {"decimal_point": ",", "thousands_separator": ".", "date_format": "dd
 MESSY = (
     "Kunde;Tag;Betrag;Anzahl\n"
     "Müller, Söhne;31/12/2026;1.234.567,89;1.000\n"
-    '"Ö; AG";11/02/2027;-0,5;12\n'
+    '"Ö; AG";01/02/2027;-0,5;12\n'
 )
 
 
@@ -42,7 +42,7 @@ def test_a_european_file_loads_typed(simple: Place, encoding: str) -> None:
     options = {**EUROPEAN, "encoding": encoding}
     load_csv(simple, MESSY.encode(encoding), format="csv", format_options=options)
     found = rows(simple)
-    assert found.column("Tag").to_pylist() == [date(2026, 12, 31), date(2027, 2, 11)]
+    assert found.column("Tag").to_pylist() == [date(2026, 12, 31), date(2027, 2, 1)]
     assert found.column("Anzahl").to_pylist() == [1000, 12]
     assert [float(one) for one in found.column("Betrag").to_pylist()] == [1234567.89, -0.5]
     assert found.column("Kunde").to_pylist() == ["Müller, Söhne", "Ö; AG"]
