@@ -187,7 +187,9 @@ def test_a_timeout_aborts_too(plain: Operator) -> None:
     go_on = threading.Event()
 
     async def main() -> None:
-        op = AsyncOperator(plain.layer(Hook("copy_part", lambda _: go_on.wait(0.2) and None)))
+        op = AsyncOperator(plain.layer(Hook("copy_part", lambda _: go_on.wait(30) and None)))
+        # Due after the timeout, so run after it by the same loop, however late both are.
+        asyncio.get_running_loop().call_later(0.2, go_on.set)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await op.copy("from", "to", concurrent=2)

@@ -29,14 +29,20 @@ from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
 
 FOUR_OF_SIX = Redundancy.of(4, 6, share_size=50)
 TWO_OF_SIX = Redundancy.of(2, 6, share_size=50)
-BRISK = replace(SMALL, upload_patience=Patience(least=0.05, share=0, silence=1), download_silence=1)
+SILENCE = 3.0
+"""Long enough that no node that lives is called silent on a slow machine."""
+BRISK = replace(
+    SMALL,
+    upload_patience=Patience(least=0.05, share=0, silence=SILENCE),
+    download_silence=SILENCE,
+)
 
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small requests are given up sooner, too."""
     for module in (liveness, node, upload):
-        monkeypatch.setattr(module, "ANSWER_WITHIN", 1.0)
+        monkeypatch.setattr(module, "ANSWER_WITHIN", SILENCE)
 
 
 @contextmanager
@@ -138,9 +144,9 @@ def test_a_slow_source_is_not_a_silent_node(make_world: Callable[..., World]) ->
     pause = threading.Event()
 
     def slowly() -> Iterator[bytes]:
-        for part in parts:
-            pause.wait(1.3)
-            yield part
+        yield parts[0]
+        pause.wait(1.3 * SILENCE)
+        yield from parts[1:]
 
     brisk_project(world).upload(BUCKET, "k", slowly())
     assert world.project.download(BUCKET, "k").read() == b"".join(parts)
@@ -166,9 +172,9 @@ def test_frozen_nodes_keep_no_thread_of_the_relay(
 ) -> None:
     """Client after client leaves two requests on frozen nodes; the relay still has its threads."""
     monkeypatch.setattr(server, "STREAMS", 6)
-    monkeypatch.setattr(node_streams, "SILENCE", 0.2)
-    slower = Patience(least=0.05, share=0, silence=5)
-    settings = replace(BRISK, upload_patience=slower, download_silence=5)
+    monkeypatch.setattr(node_streams, "SILENCE", 2.0)
+    slower = Patience(least=0.05, share=0, silence=20)
+    settings = replace(BRISK, upload_patience=slower, download_silence=20)
     world, content = World.make(tmp_path / "s", TWO_OF_SIX), os.urandom(SEGMENT)
     grant = world.store.grant()
     world.project.upload(BUCKET, "before", content)

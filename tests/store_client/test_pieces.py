@@ -258,7 +258,7 @@ def test_an_error_of_the_source_passes_through(tmp_path: Path) -> None:
 def wait_for_threads() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("piece-"):
-            thread.join(10)
+            thread.join(60)
 
 
 def test_too_few_nodes_are_refused_at_once(tmp_path: Path) -> None:

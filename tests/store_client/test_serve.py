@@ -69,7 +69,7 @@ def start(folder: Path, *options: str) -> Server:
 
 def stop(server: Server, number: signal.Signals = signal.SIGINT) -> int:
     server.process.send_signal(number)
-    code = server.process.wait(20)
+    code = server.process.wait(60)
     assert server.process.stdout is not None
     server.process.stdout.close()
     return code

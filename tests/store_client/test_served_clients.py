@@ -83,8 +83,8 @@ def test_a_peer_that_is_gone_without_a_word_is_noticed(
     store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client is told, and the server keeps no thread for an upload that cannot end."""
-    monkeypatch.setattr(keepalive, "ASK_EVERY_MS", 600)
-    monkeypatch.setattr(keepalive, "ANSWER_WITHIN_MS", 300)
+    monkeypatch.setattr(keepalive, "ASK_EVERY_MS", 1000)
+    monkeypatch.setattr(keepalive, "ANSWER_WITHIN_MS", 4000)
     arrived, ended = threading.Event(), threading.Event()
     put = PieceRelay._put
 

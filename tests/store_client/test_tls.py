@@ -81,7 +81,7 @@ def served(files: Path) -> Iterator[dict[str, str]]:
             break
     yield json.loads(said)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     process.stdout.close()
 
 

@@ -47,7 +47,7 @@ def proxy() -> Iterator[FaultProxy]:
 
 
 def ask(proxy: FaultProxy, method: str = "GET", target: str = "/x", body: bytes = b"") -> Reply:
-    connection = http.client.HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=60)
     try:
         connection.request(method, target, body=body or None, headers={"Host": "signed.host"})
         reply = connection.getresponse()
@@ -99,7 +99,8 @@ def test_an_edited_and_a_trickling_reply(proxy: FaultProxy) -> None:
 
 def test_it_counts_what_is_in_flight(proxy: FaultProxy) -> None:
     """The most at one time, and how many each request met."""
-    proxy.add(Fault(times=None, delay=0.3))
+    together = threading.Barrier(3)
+    proxy.add(Fault(times=None, hook=lambda _: together.wait(60) and None))
     threads = [threading.Thread(target=ask, args=(proxy,)) for _ in range(3)]
     for thread in threads:
         thread.start()

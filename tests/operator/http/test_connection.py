@@ -69,7 +69,9 @@ def scripted(*scripts: bytes | None, close_after: bool = False) -> Iterator[tupl
 
 
 def ask(pool: Pool, *, repeatable: bool = True, bodiless: bool = False) -> tuple[int, bytes]:
-    connection, reply = pool.exchange(GET, b"", bodiless=bodiless, timeout=5, repeatable=repeatable)
+    connection, reply = pool.exchange(
+        GET, b"", bodiless=bodiless, timeout=60, repeatable=repeatable
+    )
     try:
         return reply.status, reply.read()
     finally:
@@ -177,7 +179,7 @@ def test_connections_are_bounded() -> None:
     slow = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
     with scripted(slow, slow) as (_, pool):
         held = [
-            pool.exchange(GET, b"", bodiless=False, timeout=5, repeatable=True) for _ in range(2)
+            pool.exchange(GET, b"", bodiless=False, timeout=60, repeatable=True) for _ in range(2)
         ]
         with pytest.raises(WireError, match="2 connections were busy") as raised:
             ask(pool)
@@ -189,7 +191,7 @@ def test_connections_are_bounded() -> None:
 def test_a_reply_that_was_not_read_costs_its_connection() -> None:
     """Bytes of one answer never become those of the next."""
     with scripted(OK, OK) as (server, pool):
-        connection, reply = pool.exchange(GET, b"", bodiless=False, timeout=5, repeatable=True)
+        connection, reply = pool.exchange(GET, b"", bodiless=False, timeout=60, repeatable=True)
         assert isinstance(reply, Reply)
         pool.release(connection)
         assert ask(pool) == (200, b"ok")
@@ -220,7 +222,7 @@ def test_a_forked_child_has_its_own_connections() -> None:
     with scripted(*[OK] * 4) as (server, pool):
         ask(pool)
         held = [
-            pool.exchange(GET, b"", bodiless=False, timeout=5, repeatable=True) for _ in range(2)
+            pool.exchange(GET, b"", bodiless=False, timeout=60, repeatable=True) for _ in range(2)
         ]
         child = os.fork()
         if child == 0:

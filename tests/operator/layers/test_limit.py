@@ -29,7 +29,7 @@ class Meeting:
             self.inside += 1
             self.most = max(self.most, self.inside)
             self._lock.notify_all()
-            self._lock.wait_for(lambda: self.most >= self._together, timeout=5)
+            self._lock.wait_for(lambda: self.most >= self._together, timeout=60)
         with self._lock:
             self.inside -= 1
 

@@ -43,7 +43,7 @@ def test_odd_names(near: storage.Bucket, name: str) -> None:
 def test_names_that_the_service_refuses(fake: GcsFake, name: str) -> None:
     """400, as there."""
     url = f"{fake.endpoint}/upload/storage/v1/b/near/o"
-    answer = requests.post(url, params={"uploadType": "media", "name": name}, data=b"x", timeout=5)
+    answer = requests.post(url, params={"uploadType": "media", "name": name}, data=b"x", timeout=60)
     assert answer.status_code == 400
     assert answer.json()["error"]["errors"][0]["reason"] == "invalid"
 
@@ -97,12 +97,12 @@ def test_preconditions_on_delete(near: storage.Bucket) -> None:
 def test_a_precondition_that_is_no_number(fake: GcsFake) -> None:
     """400 that names the parameter."""
     url = f"{fake.endpoint}/storage/v1/b/near/o/x"
-    answer = requests.get(url, params={"ifGenerationMatch": "abc"}, timeout=5)
+    answer = requests.get(url, params={"ifGenerationMatch": "abc"}, timeout=60)
     assert answer.status_code == 404
     requests.post(
-        f"{fake.endpoint}/upload/storage/v1/b/near/o?uploadType=media&name=x", data=b"1", timeout=5
+        f"{fake.endpoint}/upload/storage/v1/b/near/o?uploadType=media&name=x", data=b"1", timeout=60
     )
-    answer = requests.get(url, params={"ifGenerationMatch": "abc"}, timeout=5)
+    answer = requests.get(url, params={"ifGenerationMatch": "abc"}, timeout=60)
     assert (answer.status_code, answer.json()["error"]["errors"][0]["location"]) == (
         400,
         "ifGenerationMatch",
@@ -120,7 +120,7 @@ def test_ranges(near: storage.Bucket) -> None:
 
 def test_errors_of_downloads_are_plain_text(fake: GcsFake) -> None:
     """As the service does where bytes were asked for, not JSON."""
-    answer = requests.get(f"{fake.endpoint}/download/storage/v1/b/near/o/no?alt=media", timeout=5)
+    answer = requests.get(f"{fake.endpoint}/download/storage/v1/b/near/o/no?alt=media", timeout=60)
     assert (answer.status_code, answer.text) == (404, "No such object: near/no")
 
 
@@ -130,8 +130,8 @@ def test_gzip_is_unpacked_for_who_does_not_take_it(fake: GcsFake, near: storage.
     blob.content_encoding = "gzip"
     blob.upload_from_string(gzip.compress(b"plain"))
     url = f"{fake.endpoint}/download/storage/v1/b/near/o/z?alt=media"
-    plain = requests.get(url, headers={"Accept-Encoding": "identity"}, timeout=5)
-    packed = requests.get(url, headers={"Accept-Encoding": "gzip"}, stream=True, timeout=5)
+    plain = requests.get(url, headers={"Accept-Encoding": "identity"}, timeout=60)
+    packed = requests.get(url, headers={"Accept-Encoding": "gzip"}, stream=True, timeout=60)
     assert plain.content == b"plain"
     assert gzip.decompress(packed.raw.read(decode_content=False)) == b"plain"
 
@@ -155,7 +155,7 @@ def test_listing_pages_prefixes_and_offsets(near: storage.Bucket) -> None:
 
 def test_a_damaged_page_token(fake: GcsFake) -> None:
     """400, not a listing from the start."""
-    answer = requests.get(f"{fake.endpoint}/storage/v1/b/near/o?pageToken=%00", timeout=5)
+    answer = requests.get(f"{fake.endpoint}/storage/v1/b/near/o?pageToken=%00", timeout=60)
     assert answer.status_code == 400
 
 
@@ -212,10 +212,10 @@ def test_tokens_are_asked_for() -> None:
     with GcsFake(require_token=True) as fake:
         fake.make_bucket("near")
         url = f"{fake.endpoint}/storage/v1/b/near/o"
-        bare = requests.get(url, timeout=5)
-        wrong = requests.get(url, headers={"Authorization": "Bearer no"}, timeout=5)
+        bare = requests.get(url, timeout=60)
+        wrong = requests.get(url, headers={"Authorization": "Bearer no"}, timeout=60)
         token = fake.issue_token()
-        right = requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=5)
+        right = requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
     reasons = [json.loads(a.text)["error"]["errors"][0]["reason"] for a in (bare, wrong)]
     assert reasons == ["required", "authError"]
     assert (bare.status_code, wrong.status_code, right.status_code) == (401, 401, 200)

@@ -18,7 +18,7 @@ def rewrite(fake: GcsFake, body: Any = None, target: str = "far/o/t", **query: s
         f"{fake.endpoint}/storage/v1/b/near/o/src/rewriteTo/b/{target}",
         params=query,
         json=body,
-        timeout=5,
+        timeout=60,
     )
 
 

@@ -16,14 +16,14 @@ def session(fake: GcsFake, name: str = "s", **query: str) -> str:
     answer = requests.post(
         f"{fake.endpoint}/upload/storage/v1/b/near/o",
         params={"uploadType": "resumable", "name": name, **query},
-        timeout=5,
+        timeout=60,
     )
     assert answer.status_code == 200
     return answer.headers["Location"]
 
 
 def put(url: str, data: bytes, span: str) -> requests.Response:
-    return requests.put(url, data=data, headers={"Content-Range": span}, timeout=5)
+    return requests.put(url, data=data, headers={"Content-Range": span}, timeout=60)
 
 
 def test_resumable_by_the_client(near: storage.Bucket) -> None:
@@ -67,7 +67,7 @@ def test_the_condition_holds_at_the_end_too(fake: GcsFake, near: storage.Bucket)
 def test_cancel_and_expiry(fake: GcsFake) -> None:
     """A cancelled session is 499, then 404; one of more than a week is 410."""
     url = session(fake)
-    assert requests.delete(url, timeout=5).status_code == 499
+    assert requests.delete(url, timeout=60).status_code == 499
     assert put(url, b"x", "bytes 0-0/1").status_code == 404
     url = session(fake)
     born = fake.world.now()
@@ -83,6 +83,6 @@ def test_wrong_checksums_are_refused(near: storage.Bucket, fake: GcsFake) -> Non
         blob.upload_from_string(b"data", checksum=None)
     url = session(fake)
     headers = {"Content-Range": "bytes 0-3/4", "X-Goog-Hash": "crc32c=AAAAAA=="}
-    assert requests.put(url, data=b"data", headers=headers, timeout=5).status_code == 400
+    assert requests.put(url, data=b"data", headers=headers, timeout=60).status_code == 400
     assert near.get_blob("bad") is None
     assert near.get_blob("s") is None

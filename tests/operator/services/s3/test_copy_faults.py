@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 
 import pytest
 
@@ -273,8 +274,8 @@ def test_a_slow_commit_that_lives(
 ) -> None:
     """White space before the answer, for longer than an ordinary reply may take."""
     patient = (Retry(attempts=6, first=0.01),)  # of parts, which a busy machine may copy slowly
-    through = open_at(proxy.endpoint, read_timeout=1.0, layers=patient)
-    proxy.add(Fault(**COMMIT, trickle=2.0))  # type: ignore[arg-type]
+    through = open_at(proxy.endpoint, read_timeout=4.0, layers=patient)
+    proxy.add(Fault(**COMMIT, trickle=5.0))  # type: ignore[arg-type]
     through.copy("large", "to")
     assert op.read("to") == source
     assert proxy.count(**COMMIT) == 1
@@ -296,7 +297,18 @@ def test_as_many_in_flight_as_asked(
 ) -> None:
     """Never more than ``concurrent`` parts at a time, and that many while enough remain."""
     op.write("wide", content(6 * PART))
-    proxy.add(Fault(**COPY, times=None, delay=0.2))  # type: ignore[arg-type]
+    arrivals = threading.Condition()
+    arrived = 0
+
+    def wait_for_two_more(_: Exchange) -> None:
+        nonlocal arrived
+        with arrivals:
+            arrived += 1
+            arrivals.notify_all()
+            wanted = min(arrived + 2, 6)
+            arrivals.wait_for(lambda: arrived >= wanted, timeout=30)
+
+    proxy.add(Fault(**COPY, times=None, hook=wait_for_two_more))  # type: ignore[arg-type]
     through.copy("wide", "to", concurrent=3, chunk=PART)
     assert proxy.max_in_flight == 3
     parts = [each for each in proxy.seen("PUT") if "x-amz-copy-source" in each.headers]
@@ -399,6 +411,6 @@ def test_a_marker_that_cannot_be_put(
 def test_a_server_that_never_answers(open_at: Open, proxy: FaultProxy, source: bytes) -> None:
     """A server that never answers is given up after the read timeout."""
     through = open_at(proxy.endpoint, read_timeout=0.2, layers=())
-    proxy.add(Fault(method="HEAD", times=None, delay=1.0))
+    proxy.add(Fault(method="HEAD", times=None, delay=60.0))
     with pytest.raises(TimeoutError):
         through.stat("small")

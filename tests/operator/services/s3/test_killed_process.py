@@ -41,7 +41,7 @@ class Assassin:
         self.struck = False
 
     def strike(self, _: Exchange) -> None:
-        self.ready.wait(10)
+        self.ready.wait(60)
         assert self.child is not None
         self.struck = True
         os.kill(self.child.pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ def run_and_kill(
         [sys.executable, "-c", COPY, root, str(notes)], env=environment, stderr=subprocess.PIPE
     )
     assassin.ready.set()
-    _, told = assassin.child.communicate(timeout=60)
+    _, told = assassin.child.communicate(timeout=150)
     if not assassin.struck:
         assert assassin.child.returncode == 0, told.decode()
     return assassin.struck

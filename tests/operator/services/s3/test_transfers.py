@@ -66,7 +66,7 @@ def test_a_read_that_never_goes_on(op: Operator, through: Operator, proxy: Fault
 
 def test_a_stream_that_is_left_gives_its_connection_back(open_at: Open) -> None:
     """Readers that stop early do not use up the pool."""
-    op = open_at(max_connections=1, read_timeout=5.0)
+    op = open_at(max_connections=1, read_timeout=60.0)
     op.write("x", content(2 * MIB))
     for _ in range(3):
         stream = op.read_stream("x")

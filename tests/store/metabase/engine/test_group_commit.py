@@ -391,7 +391,9 @@ def test_other_processes_come_in_between_batches(tmp_path: Path) -> None:
 
     def write_batches() -> list[bool]:
         connection = sqlite3.connect(file, isolation_level=None)
-        for _ in range(30):
+        for _ in range(1000):
+            if len(others) == 3 and all(other.done() for other in others):
+                break
             connection.execute("BEGIN IMMEDIATE")
             has_begun.set()
             time.sleep(0.06)
