@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
-from tests.servers.postgres import PostgresServer, running_postgres
-from tests.servers.seaweedfs import S3Server, seaweedfs
+from calque.errors import Unavailable
+from tests.servers.azurite import Azurite
+from tests.servers.postgres import PostgresServer
+from tests.servers.seaweedfs import S3Server
+from tests.servers.shared import (
+    shared_azurite,
+    shared_postgres,
+    shared_seaweedfs,
+    stop_shared,
+)
 
 # A job in the background of a shell ignores Ctrl-C, one under nohup a closed terminal, and so would
 # every process they start; tests send both.
@@ -20,17 +27,29 @@ if threading.current_thread() is threading.main_thread():
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
+def postgres() -> PostgresServer:
     """One PostgreSQL for all tests of a worker; each asks it for a database of its own."""
-    with running_postgres() as server:
-        yield server
+    return shared_postgres()
 
 
 @pytest.fixture(scope="session")
-def seaweed() -> Iterator[S3Server]:
+def seaweed() -> S3Server:
     """One SeaweedFS for all tests of a worker; each has a bucket, or a root in one, of its own."""
-    with seaweedfs() as server:
-        yield server
+    return shared_seaweedfs()
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Azurite:
+    """One Azurite for all tests of a worker; they are skipped, with the reason, without it."""
+    try:
+        return shared_azurite()
+    except Unavailable as error:
+        pytest.skip(f"Azurite cannot be had: {error}")
+
+
+def pytest_sessionfinish() -> None:
+    """The servers that tests shared end with the last of them."""
+    stop_shared()
 
 
 QUICK = re.compile(

@@ -59,7 +59,7 @@ def seaweedfs(*, volume_limit_mb: int = 128) -> Iterator[S3Server]:
         yield S3Server(f"http://{HOST}:{ports[0]}", ACCESS_KEY, SECRET_KEY)
     finally:
         if server is not None:
-            server.stop()
+            server.stop(grace=0)  # it would take seconds to put in order what is dropped below
         shutil.rmtree(folder, ignore_errors=True)
         _drop_sockets(ports)
 

@@ -28,7 +28,7 @@ from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
 from tests.servers.proxy import Exchange, Fault, FaultProxy
-from tests.servers.seaweedfs import S3Server, seaweedfs
+from tests.servers.seaweedfs import S3Server
 from tests.store_client.conftest import ONE, TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, Clock, World
 
@@ -38,10 +38,9 @@ PATIENT = replace(SMALL, upload_patience=Patience(least=60.0))
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    """One SeaweedFS for the tests of this file."""
-    with seaweedfs() as running:
-        yield running
+def server(seaweed: S3Server) -> S3Server:
+    """The SeaweedFS of all tests; these make buckets in it."""
+    return seaweed
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,8 @@ from calque.errors import Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Layer, Retry, Timeout
 from tests.operator.services.s3.server import make_bucket
-from tests.servers.azurite import Azurite
 from tests.servers.gcs_fake import GcsFake
-from tests.servers.seaweedfs import seaweedfs
+from tests.servers.shared import shared_azurite, shared_seaweedfs
 
 NAMES = ("s3", "gcs", "azblob")
 SOON = (Retry(attempts=3, first=0.001, longest=0.01), Timeout(step=20, slow=60))
@@ -45,26 +43,25 @@ class Cloud:
 
 
 @contextmanager
-def running(name: str, work: Path) -> Iterator[Cloud]:
+def running(name: str) -> Iterator[Cloud]:
     """A server of a cloud with one bucket or container."""
     if name == "s3":
-        with seaweedfs() as server:
-            make_bucket(server, "hostile")
-            options: dict[str, object] = {**KEYS, "region": server.region, "key_order": False}
-            yield Cloud(name, server.endpoint, f"s3://hostile/{uuid.uuid4().hex[:8]}", options)
+        server = shared_seaweedfs()
+        make_bucket(server, "hostile")
+        options: dict[str, object] = {**KEYS, "region": server.region, "key_order": False}
+        yield Cloud(name, server.endpoint, f"s3://hostile/{uuid.uuid4().hex[:8]}", options)
     elif name == "gcs":
         with GcsFake() as fake:
             fake.make_bucket("hostile")
             yield Cloud(name, fake.endpoint, "gs://hostile", {"anonymous": True})
     else:
         try:
-            azurite = Azurite(work)
+            azurite = shared_azurite()
         except Unavailable as error:
             pytest.skip(f"Azurite cannot be had: {error}")
-        with azurite:
-            azurite.make_container("calquetest", "hostile")
-            options = {"account": "calquetest", "key": azurite.keys["calquetest"]}
-            yield Cloud(name, f"http://127.0.0.1:{azurite.port}", "az://hostile", options)
+        azurite.make_container("calquetest", "hostile")
+        options = {"account": "calquetest", "key": azurite.keys["calquetest"]}
+        yield Cloud(name, f"http://127.0.0.1:{azurite.port}", "az://hostile", options)
 
 
 def nowhere(name: str) -> Cloud:

@@ -11,11 +11,9 @@ from tests.servers.proxy import FaultProxy
 
 
 @pytest.fixture(scope="session", params=NAMES)
-def cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cloud]:
+def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
     """Each cloud in its turn."""
-    with running(request.param, tmp_path_factory.mktemp("cloud")) as found:
+    with running(request.param) as found:
         yield found
 
 

@@ -7,7 +7,8 @@ from calque.operator import Operator
 from calque.values import MIB
 from tests.operator.behaviour.case import Case
 from tests.operator.services.s3.server import make_bucket
-from tests.servers.seaweedfs import S3Server, seaweedfs
+from tests.servers.seaweedfs import S3Server
+from tests.servers.shared import shared_seaweedfs
 
 THRESHOLD, PART = 6 * MIB, 5 * MIB
 
@@ -36,7 +37,7 @@ def opener(server: S3Server, bucket: str, **options: object) -> Callable[[str], 
 
 @contextmanager
 def open_case() -> Iterator[Case]:
-    """One server for the session, a root in its bucket for each test."""
-    with seaweedfs() as server:
-        make_bucket(server, "behaviour")
-        yield Case("s3-seaweedfs", opener(server, "behaviour"), THRESHOLD, PART)
+    """The shared server, a root in a bucket for each test."""
+    server = shared_seaweedfs()
+    make_bucket(server, "behaviour")
+    yield Case("s3-seaweedfs", opener(server, "behaviour"), THRESHOLD, PART)

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from tests.operator.behaviour.case import Case
 from tests.operator.behaviour.cases.s3_seaweedfs import PART, THRESHOLD, opener
 from tests.operator.services.s3.server import make_bucket
-from tests.servers.seaweedfs import seaweedfs
+from tests.servers.shared import shared_seaweedfs
 
 
 @contextmanager
 def open_case() -> Iterator[Case]:
-    """A server of its own, so that it can be tried without the other case."""
-    with seaweedfs() as server:
-        make_bucket(server, "behaviour-versions", versions=True)
-        open_root = opener(server, "behaviour-versions", versions=True)
-        yield Case("s3-versions", open_root, THRESHOLD, PART)
+    """The shared server, with a bucket of its own."""
+    server = shared_seaweedfs()
+    make_bucket(server, "behaviour-versions", versions=True)
+    open_root = opener(server, "behaviour-versions", versions=True)
+    yield Case("s3-versions", open_root, THRESHOLD, PART)

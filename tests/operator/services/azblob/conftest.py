@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pytest
 from azure.storage.blob import BlobServiceClient, ContainerClient
 
-from calque.errors import Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Layer, Retry
 from calque.values import KIB
@@ -44,17 +43,6 @@ class Account:
         credential = {"account_name": self.name, "account_key": self.azurite.keys[self.name]}
         service = BlobServiceClient(self.azurite.endpoint(self.name), credential=credential)
         return service.get_container_client(self.container)
-
-
-@pytest.fixture(scope="session")
-def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
-    """A running Azurite; the tests are skipped, with the reason, where it cannot be had."""
-    try:
-        running = Azurite(tmp_path_factory.mktemp("azurite"))
-    except Unavailable as error:
-        pytest.skip(f"Azurite cannot be had: {error}")
-    with running:
-        yield running
 
 
 def fresh(azurite: Azurite, account: str) -> Account:
