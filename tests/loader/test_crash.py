@@ -116,34 +116,71 @@ def frozen(
     base = tmp_path_factory.mktemp("frozen")
     runs: Runs = {}
     with ExitStack() as places, ThreadPoolExecutor(6) as pool:
-        for kind, step in product(KINDS, STEPS):
-
-            def place(name: str, kind: str = kind) -> Place:
-                return places.enter_context(_placed(base / name, kind, ledger, request))
-
-            alone, over = place(f"{kind}-{step}-alone"), place(f"{kind}-{step}-overtaken")
-            fault = f"pause={FREEZE}"
-            runs[kind, step, "alone"] = pool.submit(_alone, alone, f"{step}@1", fault)
-            runs[kind, step, "overtaken"] = pool.submit(_overtaken, over, step)
+        for kind, step, way in sorted(_frozen_cases(request.session, ledger)):
+            name = f"{kind}-{step}-{way}"
+            place = places.enter_context(_placed(base / name, kind, ledger, request))
+            if way == "alone":
+                case = pool.submit(_alone, place, f"{step}@1", f"pause={FREEZE}")
+            else:
+                case = pool.submit(_overtaken, place, step)
+            runs[kind, step, way] = case
         yield runs
 
 
-KILLED = [
-    ("delta", "sqlite"),
-    ("iceberg", "sqlite"),
-    ("delta", "postgres"),
-    pytest.param("iceberg", "postgres", marks=pytest.mark.soak),
-]
-LEDGERS = ["sqlite", pytest.param("postgres", marks=pytest.mark.soak)]
+def _frozen_cases(session: pytest.Session, ledger: str) -> set[tuple[str, str, str]]:
+    """The freezing cases with this ledger among the tests that were chosen."""
+    found = set()
+    for item in session.items:
+        if "frozen" in getattr(item, "fixturenames", ()) and isinstance(item, pytest.Function):
+            given = item.callspec.params
+            if given["ledger"] == ledger:
+                way = "alone" if item.originalname == "test_frozen_alone" else "overtaken"
+                found.add((str(given["kind"]), str(given["step"]), way))
+    return found
+
+
+SOAK = pytest.mark.soak
+LEDGERS = ["sqlite", pytest.param("postgres", marks=SOAK)]
 """The whole matrix on PostgreSQL is for the long run."""
 
-each_step = pytest.mark.parametrize("step", STEPS)
-each_kind = pytest.mark.parametrize("kind", KINDS)
 each_ledger = pytest.mark.parametrize("ledger", LEDGERS, scope="module")
 
 
-@each_step
-@pytest.mark.parametrize(("kind", "ledger"), KILLED)
+def kind_in_turn(step: str, turn: int) -> str:
+    """The kind of table that a step is tried with by default; the other kind is for soak.
+
+    It changes from step to step, and with the turn from test to test: tests that are alike take
+    turns, so that together they try every step with every kind.
+    """
+    return KINDS[(STEPS.index(step) + turn) % len(KINDS)]
+
+
+def each_step(turn: int) -> pytest.MarkDecorator:
+    """Every step with every kind of table, in two halves."""
+    return pytest.mark.parametrize(
+        ("kind", "step"),
+        [
+            pytest.param(kind, step, marks=() if kind == kind_in_turn(step, turn) else SOAK)
+            for kind, step in product(KINDS, STEPS)
+        ],
+    )
+
+
+def _killed_by_default(kind: str, ledger: str, step: str) -> bool:
+    """Every step with both kinds and both ledgers, each kind with one of the ledgers."""
+    return (kind == kind_in_turn(step, 0)) == (ledger == "sqlite")
+
+
+each_killed = pytest.mark.parametrize(
+    ("kind", "ledger", "step"),
+    [
+        pytest.param(*case, marks=() if _killed_by_default(*case) else SOAK)
+        for case in product(KINDS, ("sqlite", "postgres"), STEPS)
+    ],
+)
+
+
+@each_killed
 def test_killed_then_run_again(place: Place, step: str) -> None:
     """A loader killed at any step leaves nothing that the next run does not put right."""
     _, expected, code = _alone(place, step, "kill")
@@ -152,8 +189,7 @@ def test_killed_then_run_again(place: Place, step: str) -> None:
     assert list(place.stage.iterdir()) == []
 
 
-@each_step
-@each_kind
+@each_step(turn=0)
 @each_ledger
 def test_killed_beside_another(place: Place, step: str) -> None:
     """A loader killed at any step does not disturb another on the same stage."""
@@ -162,8 +198,7 @@ def test_killed_beside_another(place: Place, step: str) -> None:
     assert list(place.stage.iterdir()) == []
 
 
-@each_step
-@each_kind
+@each_step(turn=0)
 @each_ledger
 def test_failed_then_run_again(place: Place, step: str) -> None:
     """An error at any step is reported, and the next run puts everything right.
@@ -175,8 +210,7 @@ def test_failed_then_run_again(place: Place, step: str) -> None:
     assert_settled(place, expected)
 
 
-@each_step
-@each_kind
+@each_step(turn=1)
 @each_ledger
 def test_failed_once(place: Place, step: str) -> None:
     """An error that does not come back harms nothing, and is none once the table has the rows."""
@@ -185,8 +219,7 @@ def test_failed_once(place: Place, step: str) -> None:
     assert_settled(place, expected)
 
 
-@each_step
-@each_kind
+@each_step(turn=1)
 @each_ledger
 def test_failed_beside_another(place: Place, step: str) -> None:
     """An error at any step of one loader does not disturb another."""
@@ -194,8 +227,7 @@ def test_failed_beside_another(place: Place, step: str) -> None:
     assert_settled(place, expected)
 
 
-@each_step
-@each_kind
+@each_step(turn=0)
 @each_ledger
 def test_frozen_alone(frozen: Runs, kind: str, step: str) -> None:
     """A loader that sleeps beyond its lease and meets nobody goes on and ends well."""
@@ -204,8 +236,7 @@ def test_frozen_alone(frozen: Runs, kind: str, step: str) -> None:
     assert_settled(place, expected)
 
 
-@each_step
-@each_kind
+@each_step(turn=1)
 @each_ledger
 def test_frozen_and_overtaken(frozen: Runs, kind: str, step: str) -> None:
     """A loader that wakes after another took its load over loads nothing twice."""
@@ -222,7 +253,7 @@ two_ledgers = pytest.mark.parametrize(
             kind,
             ledger,
             step,
-            marks=[] if ledger == "sqlite" and step in TELLING else pytest.mark.soak,
+            marks=() if ledger == "sqlite" and step in TELLING else SOAK,
         )
         for kind, ledger, step in product(KINDS, ("sqlite", "postgres"), STEPS)
     ],
