@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import run_command_text
+
 Done = subprocess.CompletedProcess[str]
 Calque = Callable[..., Done]
 
@@ -33,15 +35,7 @@ def calque(folder: Path, environment: dict[str, str]) -> Calque:
     """Run the command and wait for it."""
 
     def run(*arguments: object) -> Done:
-        return subprocess.run(
-            [sys.executable, "-m", "calque.cli", *map(str, arguments)],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            timeout=150,
-        )
+        return run_command_text(*arguments, cwd=folder, env=environment)
 
     return run
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from calque.config import load_settings
 from calque.loader.after.expire import lake_of
 from calque.loader.commit.tables import open_table
+from tests.command import run_command_text
 
 CONFIG = """
 [tables."warehouse.sales"]
@@ -39,14 +39,8 @@ warehouse = "file://{folder}/warehouse"
 
 
 def calque(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "calque.cli", *arguments],
-        cwd=folder,
-        env={**os.environ, "CALQUE_LEDGER_URL": str(folder / "ledger.db"), **environment},
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
+    url = {"CALQUE_LEDGER_URL": str(folder / "ledger.db")}
+    return run_command_text(*arguments, cwd=folder, env={**os.environ, **url, **environment})
 
 
 def load(folder: Path, table: str, **environment: str) -> int:

@@ -13,16 +13,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from tests.command import run_command_text
+
 
 def calque(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "calque.cli", *arguments],
-        cwd=folder,
-        env={**os.environ, "CALQUE_LEDGER_URL": str(folder / "ledger.db")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    environment = {**os.environ, "CALQUE_LEDGER_URL": str(folder / "ledger.db")}
+    return run_command_text(*arguments, cwd=folder, env=environment)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sys
 
 from calque._version import __version__
 from calque.cli.main import COMMANDS
+from tests.command import run_command_text
 
 
 def calque(*arguments: str, **options: object) -> "subprocess.CompletedProcess[str]":
@@ -30,7 +31,7 @@ def test_help_lists_every_command_with_its_line() -> None:
 def test_every_command_has_help_with_an_example() -> None:
     """``calque X --help`` shows a line that can be typed."""
     for name in COMMANDS:
-        done = calque(name, "--help")
+        done = run_command_text(name, "--help")
         assert done.returncode == 0, (name, done.stderr)
         assert f"calque {name}" in done.stdout, name
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Calque
+from tests.command import run_command
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.moto import moto
 from tests.servers.seaweedfs import S3Server
@@ -114,14 +114,7 @@ def test_a_file_with_a_colon(calque: Calque, folder: Path) -> None:
 
 
 def _piped(folder: Path, environment: dict[str, str], data: bytes, *arguments: str) -> Piped:
-    return subprocess.run(
-        [sys.executable, "-m", "calque.cli", *arguments],
-        cwd=folder,
-        env=environment,
-        input=data,
-        capture_output=True,
-        timeout=150,
-    )
+    return run_command(*arguments, cwd=folder, env=environment, stdin=data)
 
 
 Piped = subprocess.CompletedProcess[bytes]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,12 +22,11 @@ from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
+from tests.forks import FORKS
 
 LEASE = 0.6
 LOST = 255
 """What the fork server tells when it lost a code; then the report that was left tells."""
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.loader.loader", "tests.loader.world"])
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,7 @@ def test_an_executor_is_killed_midway(
     assert_once(place, expected, written)
 
 
+@pytest.mark.soak
 def test_a_twin_overtakes_a_slow_task(
     cluster: SparkCluster, staged: tuple[Path, list[int]], tmp_path: Path
 ) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from calque.loader.commit.tables.base import Change, Mark
 from calque.operator import Operator
 from calque.store.open_project import open_project
 from calque.values import MIB
+from tests.command import run_command
 
 TABLE = "calque://lake/shop/sales"
 
@@ -140,12 +139,7 @@ def test_by_the_command(project: Path, tmp_path: Path) -> None:
 
 
 def command(*arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "calque.cli", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = run_command(*arguments)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.objects import hold_pieces as holds
 from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.open_project import open_project
+from tests.command import run_command_text
 from tests.servers.postgres import PostgresServer
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
@@ -212,8 +212,7 @@ def test_nothing_is_written_over(plain_world: World, tmp_path: Path) -> None:
 
 
 def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "calque.cli", "store", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_command_text("store", *arguments)
 
 
 def test_the_commands(tmp_path: Path) -> None:

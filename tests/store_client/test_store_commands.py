@@ -14,15 +14,11 @@ import pytest
 
 from calque.store.open_project import open_project
 from calque.store.uplink.grant import AccessGrant
+from tests.command import run_command
 
 
 def calque(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "calque.cli", *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        env={**os.environ, **environment},
-    )
+    return run_command(*arguments, env={**os.environ, **environment})
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import grpc
 import pytest
 from google.protobuf.message import Message
 
@@ -145,6 +146,16 @@ def test_a_cut_line(satellite: SatelliteUnderTest, line: Line) -> None:
     assert satellite.client.get(b"k").stream_id
 
 
+def wait_for_server(client: MetainfoClient) -> None:
+    """Return when the server has read all that came before on the client's connection.
+
+    A method that it does not know is answered without a thread of its pool.
+    """
+    with pytest.raises(grpc.RpcError) as told:
+        client._channel.unary_unary("/nothing/Nothing")(b"", timeout=60)
+    assert told.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
 def test_a_call_that_waited_for_a_thread(satellite: SatelliteUnderTest, line: Line) -> None:
     """A delete that was given up in the line of calls never reaches the endpoint."""
     satellite.client.upload(b"first")
@@ -155,6 +166,7 @@ def test_a_call_that_waited_for_a_thread(satellite: SatelliteUnderTest, line: Li
         assert line.satellite.arrived.wait(60)
         with pytest.raises(TimedOut):
             Client(hasty, satellite.client.api_key).delete(b"second")
+        wait_for_server(hasty)
         line.satellite.go_on.set()
         assert answer.result(60).deleted
     # The one thread serves calls in their order, so this one comes after the given-up one.
