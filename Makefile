@@ -34,7 +34,7 @@ quick: lint type layers ## Lint, types, layers and the fast tests, within two mi
 	$(BIN)/python -m pytest $(QUICK) -m quick -n $(JOBS) --dist worksteal
 
 test: lint type layers ## Lint, types, layers, then every test but the soaks
-	$(BIN)/python -m pytest -m "not soak" -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -m "not soak" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 ##@ Work on it
 .PHONY: lint fmt type layers

@@ -334,7 +334,7 @@ def test_a_put_that_fails_is_not_counted(bounded: Served) -> None:
     begun = bounded.begin(bounded.other)
     node = bounded.node(bounded.other)
     node.write(b"", [bytes(1_000)], None, token=begun.pieces[0].token)
-    for _ in range(100):
+    for _ in range(20):
         with pytest.raises(ConditionNotMatch):
             node.write(b"", [bytes(10_000)], None, token=begun.pieces[0].token)
         with pytest.raises(ResourceExhausted, match="than its token"):

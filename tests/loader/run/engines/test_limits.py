@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 SELECT = Transformation(("CAST(`$1` AS BIGINT)", "upper(`$2`)"), ("id", "name"))
 
 
+def name_of(kind: str, force: bool, ends: str, rows: str) -> str:
+    return "-".join((kind, "force" if force else "once", ends, rows))
+
+
 def options_of(place: Place, ends: str, request: pytest.FixtureRequest, transform: bool) -> Any:
     options: dict[str, Any] = {"purge": ends == "purge"}
     if ends == "archive":
@@ -31,10 +36,29 @@ def options_of(place: Place, ends: str, request: pytest.FixtureRequest, transfor
     return options
 
 
-@pytest.mark.parametrize("transform", [False, True], ids=["plain", "select"])
-@pytest.mark.parametrize("ends", ["stay", "purge", "archive"])
-@pytest.mark.parametrize("force", [False, True], ids=["once", "force"])
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+CASES = list(product(("delta", "iceberg"), (False, True), ("stay", "purge", "archive")))
+
+
+def _is_for_soak(kind: str, force: bool, ends: str) -> bool:
+    """Half of what transforms rows: each of the others with one of the two kinds of table."""
+    return (kind == "delta") == (force == (ends == "purge"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "force", "ends", "transform"),
+    [
+        *(pytest.param(*case, False, id=name_of(*case, "plain")) for case in CASES),
+        *(
+            pytest.param(
+                *case,
+                True,
+                id=name_of(*case, "select"),
+                marks=pytest.mark.soak if _is_for_soak(*case) else (),
+            )
+            for case in CASES
+        ),
+    ],
+)
 def test_max_files_takes_the_next_ones(
     tmp_path: Path,
     kind: str,

@@ -152,7 +152,7 @@ def wait_for_server(client: MetainfoClient) -> None:
     A method that it does not know is answered without a thread of its pool.
     """
     with pytest.raises(grpc.RpcError) as told:
-        client._channel.unary_unary("/nothing/Nothing")(b"", timeout=60)
+        client._channel.unary_unary("/nothing/Nothing", None, None)(b"", timeout=60)
     assert told.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
