@@ -122,8 +122,8 @@ odd_values = json_values | st.sampled_from(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(["memory", "fs"]), odd_values, st.data())
-def test_any_forged_value_is_harmless(scheme: str, value: object, data: st.DataObject) -> None:
+@given(st.sampled_from(["memory", "fs"]), odd_values, st.integers(0, 999))
+def test_any_forged_value_is_harmless(scheme: str, value: object, number: int) -> None:
     """Whatever stands anywhere in an envelope with a digest that fits: the right target, or an
     error of ours."""
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +134,9 @@ def test_any_forged_value_is_harmless(scheme: str, value: object, data: st.DataO
         next(copier)
         body = json.loads(copier.pause().to_json())
         del body["digest"]
-        *above, last = data.draw(st.sampled_from(list(leaves(body))))
+        # Drawn as a number: how many places there are depends on how far the copy came.
+        places = list(leaves(body))
+        *above, last = places[number % len(places)]
         within = body
         for step in above:
             within = within[step]
