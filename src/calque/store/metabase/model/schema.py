@@ -251,3 +251,28 @@ freed_segments = Table(
     PrimaryKeyConstraint("root_piece_id"),
     sqlite_with_rowid=False,
 )
+
+# Access keys of the S3 gateway; neither column opens without what the database does not hold.
+s3_keys = Table(
+    "s3_keys",
+    metadata,
+    _bytes("key_hash"),
+    _bytes("sealed"),
+    _bytes("note"),
+    _int("created_at"),
+    PrimaryKeyConstraint("key_hash"),
+    sqlite_with_rowid=False,
+)
+
+# What the gateway is told of a bucket (CORS, lifecycle); the time tells a later bucket apart.
+bucket_documents = Table(
+    "bucket_documents",
+    metadata,
+    _bytes("project_id"),
+    Column("bucket_name", _NAME, nullable=False),
+    Column("kind", Text, nullable=False),
+    _int("bucket_created_at"),
+    _bytes("document"),
+    PrimaryKeyConstraint("project_id", "bucket_name", "kind"),
+    sqlite_with_rowid=False,
+)

@@ -1,0 +1,139 @@
+"""The gateway: one request in, one response out, whatever carries them."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+from calque.errors import CalqueError, NotFound
+from calque.gateway.documents import BucketDocuments
+from calque.gateway.errors import ClientGone, S3Error, to_s3_error
+from calque.gateway.keys import AccessKeys, S3Key, fingerprint
+from calque.gateway.request import Request, Response
+from calque.gateway.route import BUCKET, OBJECT, SERVICE, find_verb
+from calque.gateway.signature.authenticate import authenticate
+from calque.gateway.target import Target, find_target
+from calque.gateway.verbs.call import Call, missing_of
+from calque.gateway.xml import write_document
+from calque.store.embedded import EmbeddedStore
+from calque.store.project import Project
+from calque.store.uplink.session import Session, UplinkSettings
+
+_log = logging.getLogger(__name__)
+_PROJECTS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayOptions:
+    """``domains``: hosts below which the first label is a bucket. ``region``: what is answered;
+    requests may be signed for any."""
+
+    region: str = "us-east-1"
+    domains: Sequence[str] = ("localhost",)
+
+
+class Gateway:
+    """S3 over a store. :meth:`handle` may be called from many threads."""
+
+    def __init__(
+        self,
+        store: EmbeddedStore,
+        options: GatewayOptions | None = None,
+        *,
+        settings: UplinkSettings | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self.options = options or GatewayOptions()
+        self.keys = AccessKeys(store.endpoint.database)
+        self._documents = BucketDocuments(store.endpoint.database)
+        self._lock = threading.Lock()
+        self._projects: dict[bytes, Project] = {}
+
+    def handle(self, request: Request) -> Response:
+        """Answer a request; every error becomes S3's own document."""
+        request_id = secrets.token_hex(8).upper()
+        try:
+            response = self._answer(request)
+        except ClientGone:
+            raise
+        except CalqueError as error:
+            response = _refuse(request, to_s3_error(error), request_id, error)
+        except Exception as error:
+            # Its type alone: what it says may quote a request, and requests hold secrets.
+            _log.exception("a request failed: %s", type(error).__name__)
+            response = _refuse(request, S3Error("InternalError"), request_id, error)
+        response.headers.setdefault("x-amz-request-id", request_id)
+        response.headers.setdefault("Date", format_datetime(self._clock(), usegmt=True))
+        response.headers.setdefault("Server", "calque")
+        return response
+
+    def _answer(self, request: Request) -> Response:
+        target = find_target(request, self.options.domains)
+        identity = authenticate(request, self.keys, self._clock(), target.host_bucket)
+        call = Call(
+            request,
+            identity,
+            self._project(identity.key),
+            target.bucket,
+            target.key,
+            self.options.region,
+            self._documents,
+        )
+        verb = find_verb(_level(target), request.method, call.query, request.headers)
+        try:
+            return verb.run(call)
+        except NotFound as error:
+            raise missing_of(call, error) from error
+
+    def _project(self, key: S3Key) -> Project:
+        """The project behind a key; sessions are kept, for they know limits and ciphers."""
+        project = self._projects.get(key.hash)
+        if project is None or project.access is not key.grant:
+            session = Session(
+                self._store.endpoint,
+                bytes(key.grant.api_key),
+                key.grant.encryption,
+                nodes=self._store.nodes,
+                settings=self._settings,
+            )
+            project = Project(session, key.grant)
+            with self._lock:
+                if len(self._projects) >= _PROJECTS:
+                    self._projects.clear()
+                self._projects[key.hash] = project
+            _log.debug("the key %s is in use", fingerprint(key.hash))
+        return project
+
+
+def _level(target: Target) -> str:
+    if not target.bucket:
+        return SERVICE
+    return OBJECT if target.key else BUCKET
+
+
+def _refuse(request: Request, error: S3Error, request_id: str, cause: Exception) -> Response:
+    if error.status >= 500 and error.code != "NotImplemented":
+        _log.warning("%s: %s (%s)", request_id, error.code, type(cause).__name__)
+    content = {
+        "Code": error.code,
+        "Message": error.message,
+        **error.fields,
+        "Resource": request.path,
+        "RequestId": request_id,
+    }
+    headers = dict(error.headers)
+    if error.status == 304:
+        return Response(304, headers)
+    headers["Content-Type"] = "application/xml"
+    body = write_document("Error", content, namespace=False)
+    if request.method == "HEAD":
+        headers["Content-Length"], body = str(len(body)), b""
+    return Response(error.status, headers, body)
