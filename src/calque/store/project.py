@@ -71,6 +71,7 @@ class Project:
     begin_multipart = _verb(multipart.begin_multipart)
     resume_multipart = _verb(multipart.resume_multipart)
     list_pending = _verb(multipart.list_pending)
+    list_parts = _verb(multipart.list_parts)
 
     def close(self) -> None:
         """Let go of the satellite and the nodes; of the embedded store too, if it was opened."""

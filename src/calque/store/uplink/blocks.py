@@ -96,13 +96,16 @@ class SegmentEncryption:
         self._limit = limit
         self._block = block
         self.plain_size = 0
+        self.ends_source = False
+        """Whether nothing of the source is left behind this segment; known after the last block."""
 
     def __iter__(self) -> Iterator[bytes]:
         number, last = 0, False
         while not last:
             plain = self._source.read(min(self._block, self._limit - self.plain_size))
             self.plain_size += len(plain)
-            last = self.plain_size == self._limit or not self._source.fill(1)
+            self.ends_source = not self._source.fill(1)
+            last = self.plain_size == self._limit or self.ends_source
             yield self._cipher.encrypt(number, plain, last=last)
             number += 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from calque.errors import CalqueError
@@ -12,7 +12,7 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.timestamps import as_timestamp, as_utc
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
-from calque.store.uplink.metadata import SealedMetadata, seal_metadata
+from calque.store.uplink.metadata import GivenMetadata, seal_metadata
 from calque.store.uplink.objects import ObjectInfo, object_info
 from calque.store.uplink.session import Session
 from calque.store.uplink.write_segments import Upload, write_segments
@@ -27,23 +27,31 @@ def upload_object(
     key: str,
     data: Data,
     *,
-    metadata: Mapping[str, str] = EMPTY,
+    metadata: GivenMetadata = EMPTY,
     expires: datetime | None = None,
     if_not_exists: bool = False,
     if_match: str | None = None,
 ) -> ObjectInfo:
     """Store bytes as an object, replacing what is there in one transaction.
 
-    Nothing is visible before the commit. After any failure the upload is given up; a killed
-    process leaves a pending upload that the satellite sweeps. Conditions are checked in the
-    committing transaction.
+    ``metadata`` may be a function: it is called once the last byte was read, and what it raises
+    ends the upload. Nothing is visible before the commit. After any failure the upload is given
+    up; a killed process leaves a pending upload that the satellite sweeps. Conditions are checked
+    in the committing transaction.
     """
     expected = stream_of(if_match)
     source = ChunkReader(data)
-    upload = begin_upload(session, session.locate(bucket, key), metadata, expires)
+    known, late = (EMPTY, metadata) if callable(metadata) else (metadata, None)
+    upload = begin_upload(session, session.locate(bucket, key), known, expires)
     try:
         write_segments(session, upload, source)
-        return commit_upload(session, upload, if_not_exists=if_not_exists, if_match=expected)
+        return commit_upload(
+            session,
+            upload,
+            metadata=late() if late else None,
+            if_not_exists=if_not_exists,
+            if_match=expected,
+        )
     except BaseException:  # Ctrl-C too, or it would stay pending for a day
         give_up(session, upload)
         raise
@@ -81,12 +89,16 @@ def commit_upload(
     session: Session,
     upload: Upload,
     *,
-    metadata: SealedMetadata | None = None,
+    metadata: Mapping[str, str] | None = None,
+    parts: Sequence[int] | None = None,
     if_not_exists: bool = False,
     if_match: bytes = b"",
 ) -> ObjectInfo:
-    """Make the upload the object at its key; ``metadata`` replaces what it began with."""
-    sealed = metadata or SealedMetadata()
+    """Make the upload the object at its key; ``metadata`` replaces what it began with.
+
+    Of an upload in ``parts`` only these become the object.
+    """
+    sealed = seal_metadata(upload.parameters.suite, upload.located, metadata or EMPTY)
     committed = session.metainfo.commit_object(
         pb.ObjectCommitRequest(
             header=session.header,
@@ -97,6 +109,8 @@ def commit_upload(
             encrypted_metadata_encrypted_key=sealed.wrapped_key,
             if_not_exists=if_not_exists,
             if_match_stream_id=if_match,
+            only_parts=parts is not None,
+            part_numbers=parts,
         )
     )
     return object_info(committed.object, upload.located)

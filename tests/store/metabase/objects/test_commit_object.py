@@ -220,7 +220,7 @@ def test_malformed_begin(field: str, value: object) -> None:
         {"redundancy": SCHEME._replace(required=9)},
         {"alias_pieces": None},
         {"inline_data": b"both"},
-        {"encrypted_etag": b"e" * 300},
+        {"encrypted_etag": b"e" * 1100},
         {"stream_id": b""},
     ],
 )

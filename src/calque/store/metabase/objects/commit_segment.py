@@ -23,7 +23,7 @@ from calque.store.metabase.model.records import (
 )
 from calque.store.metabase.model.schema import freed_segments, objects, segments
 
-MAX_ETAG_SIZE = 256
+MAX_ETAG_SIZE = 1024
 MAX_SEGMENT_SIZE = 2**40
 NO_ROOT_PIECE = b""
 
@@ -147,6 +147,25 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         if request.alias_pieces and _is_there(database, request):
             return []
         raise
+
+
+def drop_segments(
+    transaction: Transaction, stream_id: bytes, positions: Sequence[int]
+) -> list[FreedSegment]:
+    """Take segments of an upload away; what their pieces were is queued and handed back."""
+    taken = transaction.batch(
+        [(TAKE_SEGMENT, {"of_stream": stream_id, "at_position": each}) for each in positions]
+    )
+    freed = [
+        FreedSegment(root, pieces)
+        for rows in taken
+        for root, pieces, _ in rows
+        if pieces is not None
+    ]
+    transaction.run_batch(
+        [(FREE_SEGMENT, {**each._asdict(), "freed_at": transaction.now}) for each in freed]
+    )
+    return freed
 
 
 def _refuse_late(request: CommitSegment, replaced: Sequence[Any]) -> None:

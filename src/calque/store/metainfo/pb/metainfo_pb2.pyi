@@ -301,7 +301,7 @@ class ObjectBeginResponse(_message.Message):
     def __init__(self, upload_id: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ...) -> None: ...
 
 class ObjectCommitRequest(_message.Message):
-    __slots__ = ("header", "upload_id", "override_metadata", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key", "if_not_exists", "if_match_stream_id")
+    __slots__ = ("header", "upload_id", "override_metadata", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key", "if_not_exists", "if_match_stream_id", "only_parts", "part_numbers")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     OVERRIDE_METADATA_FIELD_NUMBER: _ClassVar[int]
@@ -310,6 +310,8 @@ class ObjectCommitRequest(_message.Message):
     ENCRYPTED_METADATA_ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
     IF_NOT_EXISTS_FIELD_NUMBER: _ClassVar[int]
     IF_MATCH_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    ONLY_PARTS_FIELD_NUMBER: _ClassVar[int]
+    PART_NUMBERS_FIELD_NUMBER: _ClassVar[int]
     header: RequestHeader
     upload_id: bytes
     override_metadata: bool
@@ -318,7 +320,9 @@ class ObjectCommitRequest(_message.Message):
     encrypted_metadata_encrypted_key: bytes
     if_not_exists: bool
     if_match_stream_id: bytes
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., override_metadata: _Optional[bool] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., if_not_exists: _Optional[bool] = ..., if_match_stream_id: _Optional[bytes] = ...) -> None: ...
+    only_parts: bool
+    part_numbers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., override_metadata: _Optional[bool] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., if_not_exists: _Optional[bool] = ..., if_match_stream_id: _Optional[bytes] = ..., only_parts: _Optional[bool] = ..., part_numbers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ObjectCommitResponse(_message.Message):
     __slots__ = ("object",)

@@ -91,6 +91,7 @@ def commit(
             if_match=request.if_match_stream_id or None,
         ),
         may_overwrite=caller.may(Action.DELETE, upload.bucket, upload.key),
+        parts=frozenset(request.part_numbers) if request.only_parts else None,
     )
     committed = commit_object(satellite.database, asked)
     satellite.open_pieces.close_upload(upload.project_id, upload.stream_id)
