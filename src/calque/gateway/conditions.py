@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from calque.errors import NotFound
+from calque.errors import NotFound, PermissionDenied
 from calque.gateway.content import etag_of, http_time
 from calque.gateway.errors import S3Error, not_implemented
 from calque.gateway.request import Headers
@@ -105,7 +105,7 @@ def failed(condition: str) -> S3Error:
 def _exists(stat: Callable[[], ObjectInfo]) -> bool:
     try:
         stat()
-    except (NotFound, S3Error):
+    except (NotFound, PermissionDenied):  # who may not look is told by the commit
         return False
     return True
 

@@ -2,7 +2,7 @@
 
 User metadata, content headers and tags have the names that the store's service gives them, so that
 whatever door an object came in by, the others show the same. The gateway adds entries of its own:
-the ETag, a checksum, the sizes of the parts, the upload it came from.
+the ETag, a checksum, the upload it came from.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from calque.gateway.request import Headers
 from calque.store.service.metadata import HEADERS, OWN, TAG
 from calque.store.uplink.objects import ObjectInfo
 
-ETAG, CHECKSUM, PARTS, UPLOAD = OWN + "etag", OWN + "checksum", OWN + "parts", OWN + "upload"
-SYSTEM = (ETAG, CHECKSUM, PARTS, UPLOAD)
+ETAG, CHECKSUM, UPLOAD = OWN + "etag", OWN + "checksum", OWN + "upload"
+SYSTEM = (ETAG, CHECKSUM)
 """What describes the bytes themselves, and follows them into every copy."""
 
 LARGEST_USER_METADATA = 2048
 MOST_TAGS = 10
 _USER = "x-amz-meta-"
-_LONGEST_PARTS = 512
 DEFAULT_TYPE = "binary/octet-stream"
 
 
@@ -107,27 +106,6 @@ def etag_of(info: ObjectInfo) -> str:
 def checksum_of(info: ObjectInfo) -> Checksum | None:
     text = info.metadata.get(CHECKSUM)
     return Checksum.parse(text) if text else None
-
-
-def pack_parts(sizes: list[int]) -> str | None:
-    """The sizes of parts, runs of equal ones folded; None when they would take too much room."""
-    runs: list[list[int]] = []
-    for size in sizes:
-        if runs and runs[-1][0] == size:
-            runs[-1][1] += 1
-        else:
-            runs.append([size, 1])
-    text = ",".join(f"{size}*{count}" if count > 1 else str(size) for size, count in runs)
-    return text if len(text) <= _LONGEST_PARTS else None
-
-
-def part_sizes(info: ObjectInfo) -> list[int] | None:
-    """The sizes of the parts an object was uploaded in; None when it was not, or is not known."""
-    text = info.metadata.get(PARTS)
-    if not text:
-        return None
-    runs = [run.partition("*") for run in text.split(",")]
-    return [int(size) for size, _, count in runs for _ in range(int(count or 1))]
 
 
 def object_headers(info: ObjectInfo) -> dict[str, str]:

@@ -19,6 +19,12 @@ from calque.gateway.verbs.call import Call
 from calque.gateway.verbs.objects.delete_object import delete_object
 from calque.gateway.verbs.objects.get_object import get_object, head_object
 from calque.gateway.verbs.objects.put_object import put_object
+from calque.gateway.verbs.uploads.abort_multipart_upload import abort_multipart_upload
+from calque.gateway.verbs.uploads.complete_multipart_upload import complete_multipart_upload
+from calque.gateway.verbs.uploads.create_multipart_upload import create_multipart_upload
+from calque.gateway.verbs.uploads.list_multipart_uploads import list_multipart_uploads
+from calque.gateway.verbs.uploads.list_parts import list_parts
+from calque.gateway.verbs.uploads.upload_part import upload_part
 
 SERVICE, BUCKET, OBJECT = "service", "bucket", "object"
 
@@ -90,6 +96,24 @@ VERBS = (
         marks="list-type",
         takes=f"{_LISTING} continuation-token start-after fetch-owner",
     ),
+    _verb(
+        "ListMultipartUploads",
+        "bucket GET",
+        list_multipart_uploads,
+        marks="uploads",
+        takes="prefix delimiter encoding-type max-uploads key-marker upload-id-marker",
+    ),
+    _verb("CreateMultipartUpload", "object POST", create_multipart_upload, marks="uploads"),
+    _verb("UploadPart", "object PUT", upload_part, marks="partNumber uploadId"),
+    _verb(
+        "ListParts",
+        "object GET",
+        list_parts,
+        marks="uploadId",
+        takes="max-parts part-number-marker",
+    ),
+    _verb("CompleteMultipartUpload", "object POST", complete_multipart_upload, marks="uploadId"),
+    _verb("AbortMultipartUpload", "object DELETE", abort_multipart_upload, marks="uploadId"),
     _verb("PutObject", "object PUT", put_object),
     _verb("GetObject", "object GET", get_object, takes=_READING),
     _verb("HeadObject", "object HEAD", head_object, takes=_READING),

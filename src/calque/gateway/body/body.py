@@ -47,8 +47,9 @@ class Body:
         self._in_trailer = _announced(headers, self._promised)
         self._md5 = _content_md5(headers)
         names = {*also, *self._promised, *self._in_trailer}
-        self._names = sorted(names)
-        hashes = ["md5", *(name.lower() for name in self._names)]
+        self.names = sorted(names)
+        """The checksums that are made."""
+        hashes = ["md5", *(name.lower() for name in self.names)]
         if _SHA256.fullmatch(proof.payload):
             hashes.append("sha256")
         self._hashing = Hashing(dict.fromkeys(hashes), self.size)
@@ -79,7 +80,7 @@ class Body:
     @property
     def checksums(self) -> dict[str, str]:
         """The checksums that were promised or asked for; known at the end."""
-        return {name: checksums.encode(self._hashing.digest(name.lower())) for name in self._names}
+        return {name: checksums.encode(self._hashing.digest(name.lower())) for name in self.names}
 
     def _verify(self) -> None:
         if self._md5 and self._hashing.digest("md5") != self._md5:

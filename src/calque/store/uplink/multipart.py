@@ -14,7 +14,7 @@ from calque.store.metainfo.timestamps import as_datetime
 from calque.store.uplink.access import Located
 from calque.store.uplink.cipher import Sealed
 from calque.store.uplink.etags import stream_of
-from calque.store.uplink.objects import ObjectInfo, parameters_of
+from calque.store.uplink.objects import ObjectInfo, object_info, parameters_of
 from calque.store.uplink.part_etag import open_etag
 from calque.store.uplink.parts import Attempt, PartEtag, PartInfo, gather_parts
 from calque.store.uplink.paths import decrypt_path
@@ -39,9 +39,13 @@ class PendingInfo:
 class MultipartUpload:
     """An upload in parts, not visible until :meth:`commit`. Parts may come from many threads."""
 
-    def __init__(self, session: Session, upload: Upload) -> None:
+    def __init__(
+        self, session: Session, upload: Upload, metadata: Mapping[str, str] = EMPTY
+    ) -> None:
         self._session = session
         self._upload = upload
+        self.metadata = metadata
+        """What the upload began with."""
 
     @property
     def id(self) -> bytes:
@@ -126,7 +130,7 @@ def begin_multipart(
 ) -> MultipartUpload:
     """Begin an upload in parts."""
     upload = begin_upload(session, session.locate(bucket, key), metadata, expires)
-    return MultipartUpload(session, upload)
+    return MultipartUpload(session, upload, metadata)
 
 
 def list_parts(session: Session, bucket: str, key: str) -> list[PartInfo]:
@@ -157,7 +161,7 @@ def resume_multipart(session: Session, bucket: str, key: str, upload_id: bytes) 
         raise InvalidInput(f"this upload does not belong to {bucket}/{key}")
     expires = as_datetime(found.expires_at) if found.HasField("expires_at") else None
     upload = Upload(upload_id, located, parameters_of(found.encryption_parameters), expires)
-    return MultipartUpload(session, upload)
+    return MultipartUpload(session, upload, object_info(found, located).metadata)
 
 
 def list_pending(session: Session, bucket: str, prefix: str = "") -> Iterator[PendingInfo]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from calque.errors import ConditionNotMatch
 from calque.gateway.conditions import check_read
-from calque.gateway.content import checksum_headers, object_headers, part_sizes
+from calque.gateway.content import checksum_headers, object_headers
 from calque.gateway.errors import S3Error
-from calque.gateway.ranges import ByteRange, find_range, not_satisfiable
+from calque.gateway.ranges import ByteRange, find_range
 from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call
 from calque.store.uplink.download import Download
@@ -43,13 +43,20 @@ def get_object(call: Call) -> Response:
 
 def _get_range(call: Call, info: ObjectInfo) -> Response:
     response = describe(call, info)
-    wanted = _range_of(call, info)
-    first, length = (wanted.first, wanted.length) if wanted else (0, None)
+    first, length = _span(response)
     download = call.project.download(
         call.bucket, call.key, offset=first, length=length, if_match=info.etag
     )
     response.body = _blocks(download)
     return response
+
+
+def _span(response: Response) -> tuple[int, int | None]:
+    """Offset and length of what the head promises."""
+    if response.status != 206:
+        return 0, None
+    first = response.headers["Content-Range"].removeprefix("bytes ").partition("-")[0]
+    return int(first), int(response.headers["Content-Length"])
 
 
 def head_object(call: Call) -> Response:
@@ -60,41 +67,42 @@ def head_object(call: Call) -> Response:
 def describe(call: Call, info: ObjectInfo) -> Response:
     """Status and headers, after every condition was looked at."""
     check_read(call.headers, info)
-    wanted = _range_of(call, info)
+    sizes = _part_sizes(call, info) if "partNumber" in call.query else None
+    wanted = _range_of(call, info, sizes)
     headers = object_headers(info)
     headers["Content-Length"] = str(wanted.length if wanted else info.size)
     if wanted:
         headers["Content-Range"] = wanted.header(info.size)
     elif call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
         headers |= checksum_headers(info)
-    sizes = part_sizes(info)
-    if "partNumber" in call.query and sizes:
+    if sizes:
         headers["x-amz-mp-parts-count"] = str(len(sizes))
     for name in _OVERRIDES:
         value = call.query.get(f"response-{name}")
         if value:
             headers[name.title()] = _one_line(value)
-    is_partial = wanted is not None and not (
-        wanted.length == info.size and "range" not in call.headers
-    )
-    return Response(206 if is_partial else 200, headers)
+    return Response(206 if wanted else 200, headers)
 
 
-def _range_of(call: Call, info: ObjectInfo) -> ByteRange | None:
-    if "partNumber" not in call.query:
+def _range_of(call: Call, info: ObjectInfo, sizes: list[int] | None) -> ByteRange | None:
+    if sizes is None:
         return find_range(call.headers.get("range"), info.size)
     if "range" in call.headers:
         raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber.")
     number = call.number("partNumber", 1, 1, 10_001)
-    sizes = part_sizes(info) or [info.size]
+    sizes = sizes or [info.size]
     if number > len(sizes):
         raise S3Error("InvalidPartNumber", "The requested partnumber is not satisfiable")
     if not sizes[number - 1]:
         return None
     first = sum(sizes[: number - 1])
-    if first >= info.size:
-        raise not_satisfiable(info.size)
     return ByteRange(first, first + sizes[number - 1] - 1)
+
+
+def _part_sizes(call: Call, info: ObjectInfo) -> list[int]:
+    """The sizes of the parts that the object came in; empty where it came in one."""
+    sizes = [part.size for part in call.project.list_parts(call.bucket, call.key)]
+    return sizes if sum(sizes) == info.size else []
 
 
 def _blocks(download: Download) -> Iterator[bytes]:

@@ -9,12 +9,7 @@ from calque.gateway.content import CHECKSUM, ETAG, map_of_headers
 from calque.gateway.errors import not_implemented
 from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call
-from calque.store.chunks import ChunkReader
-from calque.store.uplink.etags import stream_of
-from calque.store.uplink.metadata import seal_metadata
 from calque.store.uplink.objects import ObjectInfo
-from calque.store.uplink.upload import begin_upload, commit_upload, give_up
-from calque.store.uplink.write_segments import write_segments
 
 
 def put_object(call: Call) -> Response:
@@ -42,18 +37,11 @@ def store_body(call: Call, body: Body, stored: dict[str, str]) -> ObjectInfo:
         known = {ETAG: body.md5} | ({CHECKSUM: str(made[0])} if made else {})
         return stored | known
 
-    session = call.project.session
-    upload = begin_upload(session, session.locate(call.bucket, call.key), {}, None)
-    try:
-        write_segments(session, upload, ChunkReader(body))
-        sealed = seal_metadata(upload.parameters.suite, upload.located, complete())
-        return commit_upload(
-            session,
-            upload,
-            metadata=sealed,
-            if_not_exists=condition.if_not_exists,
-            if_match=stream_of(condition.if_match),
-        )
-    except BaseException:
-        give_up(session, upload)
-        raise
+    return call.project.upload(
+        call.bucket,
+        call.key,
+        body,
+        metadata=complete,
+        if_not_exists=condition.if_not_exists,
+        if_match=condition.if_match,
+    )
