@@ -43,6 +43,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "MalformedXML": 400,
         "MalformedTrailerError": 400,
         "MaxMessageLengthExceeded": 400,
+        "MaxPostPreDataLengthExceeded": 400,
         "MetadataTooLarge": 400,
         "MethodNotAllowed": 405,
         "MissingContentLength": 411,
@@ -61,6 +62,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "ServiceUnavailable": 503,
         "SignatureDoesNotMatch": 403,
         "SlowDown": 503,
+        "UserKeyMustBeSpecified": 400,
         "XAmzContentSHA256Mismatch": 400,
     }
 )

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 from calque.gateway.errors import S3Error, not_implemented
 from calque.gateway.request import Response
+from calque.gateway.verbs.buckets.bucket_cors import (
+    delete_bucket_cors,
+    get_bucket_cors,
+    put_bucket_cors,
+)
 from calque.gateway.verbs.buckets.create_bucket import create_bucket
 from calque.gateway.verbs.buckets.delete_bucket import delete_bucket
+from calque.gateway.verbs.buckets.delete_objects import delete_objects
 from calque.gateway.verbs.buckets.get_bucket_location import get_bucket_location
 from calque.gateway.verbs.buckets.get_bucket_versioning import get_bucket_versioning
 from calque.gateway.verbs.buckets.head_bucket import head_bucket
@@ -16,8 +22,15 @@ from calque.gateway.verbs.buckets.list_buckets import list_buckets
 from calque.gateway.verbs.buckets.list_objects import list_objects
 from calque.gateway.verbs.buckets.list_objects_v2 import list_objects_v2
 from calque.gateway.verbs.call import Call
+from calque.gateway.verbs.objects.copy_object import copy_object
 from calque.gateway.verbs.objects.delete_object import delete_object
 from calque.gateway.verbs.objects.get_object import get_object, head_object
+from calque.gateway.verbs.objects.get_object_attributes import get_object_attributes
+from calque.gateway.verbs.objects.object_tagging import (
+    delete_object_tagging,
+    get_object_tagging,
+    put_object_tagging,
+)
 from calque.gateway.verbs.objects.put_object import put_object
 from calque.gateway.verbs.uploads.abort_multipart_upload import abort_multipart_upload
 from calque.gateway.verbs.uploads.complete_multipart_upload import complete_multipart_upload
@@ -114,6 +127,15 @@ VERBS = (
     ),
     _verb("CompleteMultipartUpload", "object POST", complete_multipart_upload, marks="uploadId"),
     _verb("AbortMultipartUpload", "object DELETE", abort_multipart_upload, marks="uploadId"),
+    _verb("DeleteObjects", "bucket POST", delete_objects, marks="delete"),
+    _verb("GetBucketCors", "bucket GET", get_bucket_cors, marks="cors"),
+    _verb("PutBucketCors", "bucket PUT", put_bucket_cors, marks="cors"),
+    _verb("DeleteBucketCors", "bucket DELETE", delete_bucket_cors, marks="cors"),
+    _verb("GetObjectTagging", "object GET", get_object_tagging, marks="tagging"),
+    _verb("PutObjectTagging", "object PUT", put_object_tagging, marks="tagging"),
+    _verb("DeleteObjectTagging", "object DELETE", delete_object_tagging, marks="tagging"),
+    _verb("GetObjectAttributes", "object GET", get_object_attributes, marks="attributes"),
+    _verb("CopyObject", "object PUT", copy_object, header="x-amz-copy-source"),
     _verb("PutObject", "object PUT", put_object),
     _verb("GetObject", "object GET", get_object, takes=_READING),
     _verb("HeadObject", "object HEAD", head_object, takes=_READING),

@@ -30,7 +30,7 @@ def authenticate(
 ) -> Identity:
     """The key that signed the request; an error of S3 when none did, or not rightly."""
     query = dict(parse_query(request.query))
-    finder = _Finder(keys)
+    finder = KeyFinder(keys)
     if "x-amz-security-token" in request.headers or "X-Amz-Security-Token" in query:
         raise S3Error("InvalidToken", "The provided token is malformed or otherwise invalid.")
     has_header = "authorization" in request.headers
@@ -48,7 +48,7 @@ def authenticate(
     raise S3Error("AccessDenied", "Access Denied: the request is not signed.")
 
 
-class _Finder:
+class KeyFinder:
     """Looks a key up once, and remembers which it was."""
 
     def __init__(self, keys: AccessKeys) -> None:

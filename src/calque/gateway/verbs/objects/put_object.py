@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from calque.gateway.body.body import Body
+from collections.abc import Iterator
+from typing import Protocol
+
 from calque.gateway.body.checksums import WIDTHS, Checksum
 from calque.gateway.conditions import condition_of_write
 from calque.gateway.content import CHECKSUM, ETAG, map_of_headers
@@ -10,6 +12,18 @@ from calque.gateway.errors import not_implemented
 from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call
 from calque.store.uplink.objects import ObjectInfo
+
+
+class Digested(Protocol):
+    """Bytes whose digests are known at their end."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    @property
+    def md5(self) -> str: ...
+
+    @property
+    def checksums(self) -> dict[str, str]: ...
 
 
 def put_object(call: Call) -> Response:
@@ -27,7 +41,7 @@ def put_object(call: Call) -> Response:
     return Response(200, headers)
 
 
-def store_body(call: Call, body: Body, stored: dict[str, str]) -> ObjectInfo:
+def store_body(call: Call, body: Digested, stored: dict[str, str]) -> ObjectInfo:
     """The body as the object at the call's key, with what its bytes are known by."""
     condition = condition_of_write(call.headers, call.stat)
 
