@@ -258,8 +258,7 @@ class World:
     def delete_bucket(self, name: str, batch: int = 100) -> None:
         request = DeleteBucket(self.project_id, name, everything=True, batch=batch)
         for step in delete_bucket(self.database, request):
-            if isinstance(step, BatchResult):
-                self.free(step.freed)
+            self.free((step if isinstance(step, BatchResult) else step.along).freed)
 
     def free(self, freed: Sequence[FreedSegment]) -> None:
         """Remove pieces from the nodes; a second time for the same piece is an error.

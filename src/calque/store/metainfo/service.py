@@ -52,6 +52,8 @@ CALLS: dict[str, Call] = {
         Call("GetObject", pb.ObjectGetRequest, pb.ObjectGetResponse),
         Call("ListObjects", pb.ObjectListRequest, pb.ObjectListResponse),
         Call("DeleteObject", pb.ObjectDeleteRequest, pb.ObjectDeleteResponse, repeatable=False),
+        Call("DeleteObjects", pb.ObjectsDeleteRequest, pb.ObjectsDeleteResponse, repeatable=False),
+        Call("PutInlineObject", pb.ObjectPutInlineRequest, pb.ObjectPutInlineResponse),
         Call(
             "UpdateObjectMetadata", pb.ObjectUpdateMetadataRequest, pb.ObjectUpdateMetadataResponse
         ),
@@ -123,6 +125,14 @@ class Metainfo(ABC):
     def delete_object(self, request: pb.ObjectDeleteRequest) -> pb.ObjectDeleteResponse:
         """Delete the committed object; no error when there is none."""
         return cast(pb.ObjectDeleteResponse, self.call("DeleteObject", request))
+
+    def delete_objects(self, request: pb.ObjectsDeleteRequest) -> pb.ObjectsDeleteResponse:
+        """Delete the objects at many keys in one transaction, with an answer for each."""
+        return cast(pb.ObjectsDeleteResponse, self.call("DeleteObjects", request))
+
+    def put_inline_object(self, request: pb.ObjectPutInlineRequest) -> pb.ObjectPutInlineResponse:
+        """Store an object of at most one inline segment in one transaction."""
+        return cast(pb.ObjectPutInlineResponse, self.call("PutInlineObject", request))
 
     def update_object_metadata(
         self, request: pb.ObjectUpdateMetadataRequest

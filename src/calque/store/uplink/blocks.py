@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidTag
 
 from calque.errors import IntegrityError, InvalidInput
 from calque.store.chunks import Buffer, ChunkReader
+from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.cipher import NONCE_SIZE, TAG_SIZE, CipherSuite, aead
 from calque.store.uplink.keys import SecretKey
 
@@ -36,6 +37,13 @@ class EncryptionParameters:
     @property
     def plain_block(self) -> int:
         return self.block_size - TAG_SIZE
+
+    def message(self) -> pb.EncryptionParameters:
+        """As the satellite keeps them."""
+        return pb.EncryptionParameters(
+            cipher_suite=self.suite,  # type: ignore[arg-type]  # the same numbers
+            block_size=self.block_size,
+        )
 
     def block_count(self, plain_size: int) -> int:
         """Blocks of a segment; one of no bytes has one block, so that its end is authenticated."""

@@ -14,6 +14,7 @@ from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.metadata import GivenMetadata, seal_metadata
 from calque.store.uplink.objects import ObjectInfo, object_info
+from calque.store.uplink.put_inline import Commit, put_inline
 from calque.store.uplink.session import Session
 from calque.store.uplink.write_segments import Upload, write_segments
 from calque.values.metadata import EMPTY
@@ -39,24 +40,38 @@ def upload_object(
     up; a killed process leaves a pending upload that the satellite sweeps. Conditions are checked
     in the committing transaction.
     """
-    expected = stream_of(if_match)
+    commit = Commit(metadata, if_not_exists, stream_of(if_match))
+    located = session.locate(bucket, key)
     source = ChunkReader(data)
-    known, late = (EMPTY, metadata) if callable(metadata) else (metadata, None)
-    upload = begin_upload(session, session.locate(bucket, key), known, expires)
+    try:
+        if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
+            return put_inline(session, located, source, expires, commit)
+        return _upload_segments(session, located, source, expires, commit)
+    finally:
+        source.close()
+
+
+def _upload_segments(
+    session: Session,
+    located: Located,
+    source: ChunkReader,
+    expires: datetime | None,
+    commit: Commit,
+) -> ObjectInfo:
+    known, late = (EMPTY, commit.metadata) if callable(commit.metadata) else (commit.metadata, None)
+    upload = begin_upload(session, located, known, expires)
     try:
         write_segments(session, upload, source)
         return commit_upload(
             session,
             upload,
             metadata=late() if late else None,
-            if_not_exists=if_not_exists,
-            if_match=expected,
+            if_not_exists=commit.if_not_exists,
+            if_match=commit.if_match,
         )
     except BaseException:  # Ctrl-C too, or it would stay pending for a day
         give_up(session, upload)
         raise
-    finally:
-        source.close()
 
 
 def begin_upload(
@@ -71,10 +86,7 @@ def begin_upload(
             bucket=located.bucket,
             encrypted_object_key=located.encrypted,
             expires_at=as_timestamp(expires),
-            encryption_parameters=pb.EncryptionParameters(
-                cipher_suite=parameters.suite,  # type: ignore[arg-type]  # the same numbers
-                block_size=parameters.block_size,
-            ),
+            encryption_parameters=parameters.message(),
             encrypted_metadata_nonce=sealed.nonce,
             encrypted_metadata=sealed.encrypted,
             encrypted_metadata_encrypted_key=sealed.wrapped_key,

@@ -128,7 +128,7 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         _refuse_late(request, replaced)
         # A repeat of this very call is as old as the first.
         same = [at for root, _, at in replaced if root and root == request.root_piece_id]
-        record = _segment(request, pending[0][0], same[0] if same else transaction.now)
+        record = segment_record(request, pending[0][0], same[0] if same else transaction.now)
         transaction.run(INSERT_SEGMENT, record._asdict())
         # It replaces its own row, and those pieces stay.
         freed = [
@@ -184,7 +184,8 @@ def _is_there(database: Database, request: CommitSegment) -> bool:
     return database.read_rows(ROOT_AT, where) == [(request.root_piece_id,)]
 
 
-def _segment(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:
+def segment_record(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:
+    """The row of a segment."""
     redundancy = request.redundancy.encode() if request.redundancy else NO_REDUNDANCY
     return SegmentRecord(
         stream_id=request.stream_id,

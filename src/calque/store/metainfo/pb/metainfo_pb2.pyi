@@ -418,6 +418,80 @@ class ObjectDeleteResponse(_message.Message):
     object: Object
     def __init__(self, deleted: _Optional[bool] = ..., object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
+class ObjectsDeleteRequest(_message.Message):
+    __slots__ = ("header", "bucket", "items")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    bucket: str
+    items: _containers.RepeatedCompositeFieldContainer[ObjectToDelete]
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., items: _Optional[_Iterable[_Union[ObjectToDelete, _Mapping]]] = ...) -> None: ...
+
+class ObjectToDelete(_message.Message):
+    __slots__ = ("encrypted_object_key", "if_match_stream_id")
+    ENCRYPTED_OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    IF_MATCH_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    encrypted_object_key: bytes
+    if_match_stream_id: bytes
+    def __init__(self, encrypted_object_key: _Optional[bytes] = ..., if_match_stream_id: _Optional[bytes] = ...) -> None: ...
+
+class ObjectsDeleteResponse(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ObjectDeleteAnswer]
+    def __init__(self, items: _Optional[_Iterable[_Union[ObjectDeleteAnswer, _Mapping]]] = ...) -> None: ...
+
+class ObjectDeleteAnswer(_message.Message):
+    __slots__ = ("deleted", "error_kind", "error_message")
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_KIND_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    deleted: bool
+    error_kind: str
+    error_message: str
+    def __init__(self, deleted: _Optional[bool] = ..., error_kind: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+
+class ObjectPutInlineRequest(_message.Message):
+    __slots__ = ("header", "bucket", "encrypted_object_key", "request_id", "expires_at", "encryption_parameters", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key", "encrypted_key_nonce", "encrypted_key", "inline_data", "plain_size", "if_not_exists", "if_match_stream_id")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTION_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_KEY_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
+    INLINE_DATA_FIELD_NUMBER: _ClassVar[int]
+    PLAIN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    IF_NOT_EXISTS_FIELD_NUMBER: _ClassVar[int]
+    IF_MATCH_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    bucket: str
+    encrypted_object_key: bytes
+    request_id: bytes
+    expires_at: _timestamp_pb2.Timestamp
+    encryption_parameters: EncryptionParameters
+    encrypted_metadata_nonce: bytes
+    encrypted_metadata: bytes
+    encrypted_metadata_encrypted_key: bytes
+    encrypted_key_nonce: bytes
+    encrypted_key: bytes
+    inline_data: bytes
+    plain_size: int
+    if_not_exists: bool
+    if_match_stream_id: bytes
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_object_key: _Optional[bytes] = ..., request_id: _Optional[bytes] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., encryption_parameters: _Optional[_Union[EncryptionParameters, _Mapping]] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., inline_data: _Optional[bytes] = ..., plain_size: _Optional[int] = ..., if_not_exists: _Optional[bool] = ..., if_match_stream_id: _Optional[bytes] = ...) -> None: ...
+
+class ObjectPutInlineResponse(_message.Message):
+    __slots__ = ("object",)
+    OBJECT_FIELD_NUMBER: _ClassVar[int]
+    object: Object
+    def __init__(self, object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
+
 class ObjectUpdateMetadataRequest(_message.Message):
     __slots__ = ("header", "bucket", "encrypted_object_key", "stream_id", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key")
     HEADER_FIELD_NUMBER: _ClassVar[int]
