@@ -22,6 +22,7 @@ from calque.gateway.request import Request, Response
 from calque.gateway.route import BUCKET, OBJECT, SERVICE, find_verb
 from calque.gateway.signature.authenticate import Identity, KeyFinder, authenticate
 from calque.gateway.signature.post_policy import verify_policy
+from calque.gateway.signature.presigned_v2 import move_headers
 from calque.gateway.target import Target, find_target
 from calque.gateway.verbs.call import Call, missing_of
 from calque.gateway.verbs.objects.post_object import form_key, post_object
@@ -90,6 +91,7 @@ class Gateway:
             return Response(200, answer_preflight(self._cors(target.bucket), request.headers))
         if is_form(request) and target.bucket and not target.key:
             return self._answer_form(request, target)
+        request = move_headers(request)
         identity = authenticate(request, self.keys, self._clock(), target.host_bucket)
         call = self._call(request, identity, target.bucket, target.key)
         verb = find_verb(_level(target), request.method, call.query, request.headers)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from calque.gateway.errors import S3Error, not_implemented
 from calque.gateway.request import Response
+from calque.gateway.signature.presigned_v2 import CARRIED
 from calque.gateway.verbs.buckets.bucket_cors import (
     delete_bucket_cors,
     get_bucket_cors,
@@ -142,7 +143,7 @@ VERBS = (
     _verb("DeleteObject", "object DELETE", delete_object),
 )
 
-_OF_SIGNATURES = frozenset({"AWSAccessKeyId", "Signature", "Expires"})
+_OF_SIGNATURES = frozenset({"AWSAccessKeyId", "Signature", "Expires"}) | CARRIED
 
 
 def find_verb(

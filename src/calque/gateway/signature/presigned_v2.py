@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from calque.gateway.errors import S3Error
-from calque.gateway.request import Request, parse_query
+from calque.gateway.request import Headers, Request, parse_query
 from calque.gateway.signature import canonical
 from calque.gateway.signature.presigned import expired
 
@@ -42,6 +43,8 @@ _SIGNED_PARAMETERS = frozenset(
         "website",
     }
 )
+CARRIED = frozenset({"content-md5", "content-type"})
+"""Headers that may stand in the query."""
 _OF_THE_SIGNATURE = frozenset({"AWSAccessKeyId", "Signature", "Expires"})
 
 
@@ -69,19 +72,28 @@ def _string_to_sign(
     request: Request, pairs: list[tuple[str, str]], expires: str, path: str, bucket: str | None
 ) -> str:
     headers = request.headers
-    # Headers that travel in the query are signed as headers.
-    amazon = {name: value for name, value in headers.items() if name.startswith("x-amz-")}
-    amazon |= {name.lower(): value for name, value in pairs if name.lower().startswith("x-amz-")}
-    lines = "".join(f"{name}:{' '.join(amazon[name].split())}\n" for name in sorted(amazon))
+    amazon = sorted(name for name in headers if name.startswith("x-amz-"))
+    lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in amazon)
     resources = sorted(pair for pair in pairs if pair[0] in _SIGNED_PARAMETERS)
     search = "&".join(f"{name}={value}" if value else name for name, value in resources)
     resource = (f"/{bucket}{path}" if bucket else path) + (f"?{search}" if search else "")
-    given = {
-        name: value for name, value in pairs if name.lower() in ("content-md5", "content-type")
-    }
-    md5 = headers.get("content-md5", given.get("Content-MD5", ""))
-    kind = headers.get("content-type", given.get("Content-Type", ""))
+    md5, kind = headers.get("content-md5", ""), headers.get("content-type", "")
     return f"{request.method}\n{md5}\n{kind}\n{expires}\n{lines}{resource}"
+
+
+def move_headers(request: Request) -> Request:
+    """The request with the headers that such a link carries in its query, where they are signed
+    as headers; one that came as a header too is taken from there."""
+    pairs = parse_query(request.query)
+    if not is_presigned_v2(dict(pairs)):
+        return request
+    moved = [
+        (name.lower(), value)
+        for name, value in pairs
+        if name.lower().startswith("x-amz-") or name.lower() in CARRIED
+        if name.lower() not in request.headers
+    ]
+    return replace(request, headers=Headers([*request.headers.items(), *moved]))
 
 
 def is_presigned_v2(query: dict[str, str]) -> bool:

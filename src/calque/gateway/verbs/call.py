@@ -14,6 +14,7 @@ from calque.gateway.errors import S3Error
 from calque.gateway.request import Headers, Request, Response, parse_query
 from calque.gateway.signature.authenticate import Identity
 from calque.gateway.xml import Element, read_document, write_document
+from calque.store.metainfo import Action
 from calque.store.project import Project
 from calque.store.uplink.objects import ObjectInfo
 
@@ -58,6 +59,18 @@ class Call:
     def stat(self) -> ObjectInfo:
         """The object; NoSuchKey or NoSuchBucket."""
         return self.project.stat(self.bucket, self.key)
+
+    def require_write(self, size: int) -> None:
+        """AccessDenied or NoSuchBucket before the first byte of a body is asked for.
+
+        The satellite decides again in the end; this saves a client from sending gigabytes first.
+        """
+        located = self.project.session.locate(self.bucket, self.key)
+        for each in self.project.access.api_key.restrictions():
+            if not each.allows(Action.WRITE, self.bucket, located.encrypted):
+                raise S3Error("AccessDenied", "Access Denied")
+        if size > self.project.session.limits.inline_size:
+            self.project.stat_bucket(self.bucket)
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """A number of the query; InvalidArgument outside its borders."""

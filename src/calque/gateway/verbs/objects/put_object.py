@@ -33,6 +33,7 @@ def put_object(call: Call) -> Response:
     stored = map_of_headers(call.headers)
     asked = call.headers.get("x-amz-sdk-checksum-algorithm")
     body = call.body(also=[asked.upper()] if asked and asked.upper() in WIDTHS else ())
+    call.require_write(body.size)
     info = store_body(call, body, stored)
     headers = {"ETag": f'"{info.metadata[ETAG]}"'}
     found = Checksum.parse(info.metadata.get(CHECKSUM, ""))
