@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.config import Config
-from botocore.credentials import Credentials
 
 from calque.gateway.gateway import Gateway
 from calque.gateway.keys import Limits, NewKey
 from calque.gateway.request import Headers, Request, Response
 from calque.gateway.server import serve_gateway
+from calque.operator.services.s3.signing import Keys, Signer
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.project import Project
 
@@ -81,7 +80,7 @@ class World:
         key: NewKey | None = None,
         sign: bool = True,
     ) -> Answer:
-        """One request through :meth:`Gateway.handle`, signed as botocore signs; no server."""
+        """One request through :meth:`Gateway.handle`, signed; no server."""
         sent = {"host": HOST, "content-length": str(len(body)), **(headers or {})}
         if sign:
             sent |= sign_request(key or self.key, method, path, query, sent, body)
@@ -108,12 +107,17 @@ class Answer:
 def sign_request(
     key: NewKey, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
 ) -> dict[str, str]:
-    """The headers that botocore would add."""
-    signer = S3SigV4Auth(Credentials(key.access_key_id, key.secret_access_key), "s3", REGION)
-    url = f"http://{HOST}{path}" + (f"?{query}" if query else "")
-    request = AWSRequest(method, url, {n: v for n, v in headers.items() if n != "host"}, body)
-    signer.add_auth(request)
-    return {name.lower(): value for name, value in request.headers.items()}
+    """The headers to send, signed by calque's own client of S3."""
+    payload = headers.get("x-amz-content-sha256", hashlib.sha256(body).hexdigest())
+    pairs = [each.partition("=") for each in query.split("&") if each]
+    return Signer(REGION).sign(
+        Keys(key.access_key_id, key.secret_access_key),
+        method,
+        path,
+        [(name, value) for name, _, value in pairs],
+        headers,
+        payload,
+    )
 
 
 @contextmanager

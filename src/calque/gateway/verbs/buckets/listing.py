@@ -38,6 +38,13 @@ class Asked:
             bool(encoding),
         )
 
+    def is_common(self, text: str) -> bool:
+        """Whether a text is a common prefix of this listing, and so stands for all below it."""
+        if not self.delimiter or not text.startswith(self.prefix):
+            return False
+        at = text.find(self.delimiter, len(self.prefix))
+        return at >= 0 and at + len(self.delimiter) == len(text)
+
     def show(self, text: str) -> str:
         return quote(text, safe="/") if self.is_encoded else text
 
@@ -55,6 +62,7 @@ class Page:
 def take_page(call: Call, asked: Asked, after: str, *, passed: bool) -> Page:
     """Up to ``asked.most`` entries after a key; ``passed``: a common prefix ``after`` was shown."""
     page = Page()
+    passed = passed and asked.is_common(after)
     if asked.most == 0:
         call.project.stat_bucket(call.bucket)
         return page
@@ -89,7 +97,7 @@ def _objects(call: Call, prefix: str, after: str) -> Iterator[ObjectInfo]:
 
 def _levels(call: Call, asked: Asked, after: str, *, passed: bool) -> Iterator[ObjectInfo | str]:
     """Folded at the slash: the store itself keeps such levels."""
-    start = after + _LAST if passed and after.endswith("/") else after
+    start = after + _LAST if passed else after
     for entry in call.project.list_objects(
         call.bucket, asked.prefix, start_after=start, recursive=False, with_metadata=True
     ):
@@ -101,7 +109,7 @@ def _levels(call: Call, asked: Asked, after: str, *, passed: bool) -> Iterator[O
 
 def _folded(call: Call, asked: Asked, after: str, *, passed: bool) -> Iterator[ObjectInfo | str]:
     """Folded at any other text: keys below a common prefix are jumped over, not read."""
-    start = after + _LAST if passed and after.endswith(asked.delimiter) else after
+    start = after + _LAST if passed else after
     while True:
         for entry in _objects(call, asked.prefix, start):
             at = entry.key.find(asked.delimiter, len(asked.prefix))
