@@ -160,4 +160,5 @@ def _onto_itself(
     if ends.operation is not None:
         transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
     transaction.run(*finish_step(request.operation, source.stream_id))
+    quota.count_change(transaction, source.project_id)
     return Committed(with_metadata(source, request.metadata), [], is_new=False)

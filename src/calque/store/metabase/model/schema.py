@@ -74,6 +74,8 @@ project_usage = Table(
     _int("objects"),
     _int("allowed_bytes", nullable=True),
     _int("allowed_segments", nullable=True),
+    # Rises with every charge: while the sum stands still, nothing a listing shows has changed.
+    Column("changes", BigInteger, nullable=False, server_default="0"),
     PrimaryKeyConstraint("project_id", "shard"),
     sqlite_with_rowid=False,
 )

@@ -359,7 +359,7 @@ class ObjectGetResponse(_message.Message):
     def __init__(self, object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
 class ObjectListRequest(_message.Message):
-    __slots__ = ("header", "bucket", "encrypted_prefix", "encrypted_cursor", "limit", "recursive", "status", "version_cursor", "delimiter")
+    __slots__ = ("header", "bucket", "encrypted_prefix", "encrypted_cursor", "limit", "recursive", "status", "version_cursor", "delimiter", "known_mark")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     BUCKET_FIELD_NUMBER: _ClassVar[int]
     ENCRYPTED_PREFIX_FIELD_NUMBER: _ClassVar[int]
@@ -369,6 +369,7 @@ class ObjectListRequest(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     VERSION_CURSOR_FIELD_NUMBER: _ClassVar[int]
     DELIMITER_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_MARK_FIELD_NUMBER: _ClassVar[int]
     header: RequestHeader
     bucket: str
     encrypted_prefix: bytes
@@ -378,7 +379,8 @@ class ObjectListRequest(_message.Message):
     status: ObjectStatus
     version_cursor: int
     delimiter: bytes
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_prefix: _Optional[bytes] = ..., encrypted_cursor: _Optional[bytes] = ..., limit: _Optional[int] = ..., recursive: _Optional[bool] = ..., status: _Optional[_Union[ObjectStatus, str]] = ..., version_cursor: _Optional[int] = ..., delimiter: _Optional[bytes] = ...) -> None: ...
+    known_mark: bytes
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_prefix: _Optional[bytes] = ..., encrypted_cursor: _Optional[bytes] = ..., limit: _Optional[int] = ..., recursive: _Optional[bool] = ..., status: _Optional[_Union[ObjectStatus, str]] = ..., version_cursor: _Optional[int] = ..., delimiter: _Optional[bytes] = ..., known_mark: _Optional[bytes] = ...) -> None: ...
 
 class ObjectListItem(_message.Message):
     __slots__ = ("encrypted_object_key", "is_prefix", "object")
@@ -391,12 +393,16 @@ class ObjectListItem(_message.Message):
     def __init__(self, encrypted_object_key: _Optional[bytes] = ..., is_prefix: _Optional[bool] = ..., object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
 class ObjectListResponse(_message.Message):
-    __slots__ = ("items", "more")
+    __slots__ = ("items", "more", "mark", "unchanged")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[ObjectListItem]
     more: bool
-    def __init__(self, items: _Optional[_Iterable[_Union[ObjectListItem, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
+    mark: bytes
+    unchanged: bool
+    def __init__(self, items: _Optional[_Iterable[_Union[ObjectListItem, _Mapping]]] = ..., more: _Optional[bool] = ..., mark: _Optional[bytes] = ..., unchanged: _Optional[bool] = ...) -> None: ...
 
 class ObjectDeleteRequest(_message.Message):
     __slots__ = ("header", "bucket", "encrypted_object_key", "if_match_stream_id")

@@ -140,13 +140,17 @@ def list_(
         status,
         request.version_cursor,
         request.delimiter or b"/",
+        request.known_mark,
     )
     page = listing.list_objects(satellite.database, asked)
     placement = 0
     if status == PENDING:
         placement = get_bucket(satellite.database, caller.project_id, request.bucket).placement
     return pb.ObjectListResponse(
-        items=[_item(satellite, item, placement) for item in page.items], more=page.more
+        items=[_item(satellite, item, placement) for item in page.items],
+        more=page.more,
+        mark=page.mark,
+        unchanged=page.unchanged,
     )
 
 
