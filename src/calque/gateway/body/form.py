@@ -41,8 +41,6 @@ class Form:
             name = str(head.get_param("name", "", "content-disposition")).lower()
             if name == "file":
                 self.filename = str(head.get_param("filename", "", "content-disposition"))
-                if "content-type" not in self.fields and head["content-type"]:
-                    self.fields["content-type"] = str(head["content-type"])
                 return
             # The boundary's own line break is the end of the value.
             value = self._read_until(self._end, LARGEST_FIELDS)
