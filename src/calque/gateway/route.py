@@ -39,6 +39,7 @@ from calque.gateway.verbs.uploads.create_multipart_upload import create_multipar
 from calque.gateway.verbs.uploads.list_multipart_uploads import list_multipart_uploads
 from calque.gateway.verbs.uploads.list_parts import list_parts
 from calque.gateway.verbs.uploads.upload_part import upload_part
+from calque.gateway.verbs.uploads.upload_part_copy import upload_part_copy
 
 SERVICE, BUCKET, OBJECT = "service", "bucket", "object"
 
@@ -119,6 +120,13 @@ VERBS = (
     ),
     _verb("CreateMultipartUpload", "object POST", create_multipart_upload, marks="uploads"),
     _verb("UploadPart", "object PUT", upload_part, marks="partNumber uploadId"),
+    _verb(
+        "UploadPartCopy",
+        "object PUT",
+        upload_part_copy,
+        marks="partNumber uploadId",
+        header="x-amz-copy-source",
+    ),
     _verb(
         "ListParts",
         "object GET",

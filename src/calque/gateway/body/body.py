@@ -35,15 +35,23 @@ class Proof(Protocol):
 class Body:
     """Iterate it once: every check is made after the last block, before the end is reported.
 
-    ``also`` names checksums that are wanted although nobody promised them.
+    ``also`` names checksums that are wanted although nobody promised them. ``is_object`` is False
+    where the headers tell of an object and not of the body: those of Complete.
     """
 
-    def __init__(self, request: Request, proof: Proof, *, also: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        request: Request,
+        proof: Proof,
+        *,
+        also: Iterable[str] = (),
+        is_object: bool = True,
+    ) -> None:
         headers = request.headers
         self._payload = proof.payload
         self.size = declared_size(headers, proof.payload)
         self._source = _open_source(request, proof, self.size)
-        self._promised = checksums.find_given(headers)
+        self._promised = checksums.find_given(headers) if is_object else {}
         self._in_trailer = _announced(headers, self._promised)
         self._md5 = _content_md5(headers)
         names = {*also, *self._promised, *self._in_trailer}

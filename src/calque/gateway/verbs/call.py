@@ -54,7 +54,8 @@ class Call:
 
     def document(self, root: str) -> Element:
         """The body as a document with this root."""
-        return read_document(self.body().read_all(LARGEST_DOCUMENT), root)
+        body = Body(self.request, self.identity, is_object=root != "CompleteMultipartUpload")
+        return read_document(body.read_all(LARGEST_DOCUMENT), root)
 
     def stat(self) -> ObjectInfo:
         """The object; NoSuchKey or NoSuchBucket."""

@@ -14,7 +14,14 @@ from calque.gateway.content import CHECKSUM, ETAG, UPLOAD, checksum_fields, chec
 from calque.gateway.errors import S3Error
 from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call, answer
-from calque.gateway.verbs.uploads.upload import ALGORITHM, KIND, MOST_PARTS, PartNote, open_upload
+from calque.gateway.verbs.uploads.upload import (
+    ALGORITHM,
+    KIND,
+    MOST_PARTS,
+    PartNote,
+    find_whole_source,
+    open_upload,
+)
 from calque.gateway.xml import malformed
 from calque.store.uplink.objects import ObjectInfo
 from calque.store.uplink.parts import PartInfo
@@ -147,14 +154,21 @@ def _combine(begun: Mapping[str, str], parts: list[PartInfo]) -> Checksum | None
         return None
     notes = [(PartNote.of(part).checksums.get(algorithm), part.size) for part in parts]
     values = [(value, size) for value, size in notes if value is not None]
-    if len(values) != len(parts):  # a part that was copied has the checksums of its source, or none
-        return None
+    if len(values) != len(parts):  # a part that was copied has none: nobody read it
+        return _carried(parts)
     return checksums.combine(algorithm, begun.get(KIND, FULL_OBJECT), values)
+
+
+def _carried(parts: list[PartInfo]) -> Checksum | None:
+    """The checksum of the object that the parts are a copy of."""
+    source = find_whole_source(parts)
+    found = Checksum.parse(source.checksum) if source else None
+    return found if found and found.kind == FULL_OBJECT else None
 
 
 def _whole_crc(algorithm: str, parts: list[PartInfo]) -> Checksum | None:
     if not algorithm.startswith("CRC"):
-        return None
+        return _carried(parts)
     return _combine({ALGORITHM: algorithm, KIND: FULL_OBJECT}, parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.errors import InvalidInput, NotFound
@@ -19,27 +19,63 @@ ALGORITHM, KIND = OWN + "upload_algorithm", OWN + "upload_checksum_type"
 """What Create was told of checksums, kept with the pending upload."""
 
 MOST_PARTS = 10_000
+_FROM = "from"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Of which contents a copied part is which range, and the checksum of all of them."""
+
+    stream: str
+    offset: int
+    length: int
+    size: int
+    checksum: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.stream}/{self.offset}/{self.length}/{self.size}/{self.checksum}"
+
+    @classmethod
+    def parse(cls, text: str) -> Origin:
+        stream, offset, length, size, checksum = text.split("/", 4)
+        return cls(stream, int(offset), int(length), int(size), checksum)
 
 
 @dataclass(frozen=True, slots=True)
 class PartNote:
-    """What is kept with a part: its MD5 and the checksums it came with."""
+    """What is kept with a part: its ETag, the checksums it came with, where it was copied from."""
 
     etag: str
     checksums: Mapping[str, str]
+    origin: Origin | None = None
 
     def __str__(self) -> str:
-        return ";".join([self.etag, *(f"{name}:{value}" for name, value in self.checksums.items())])
+        given = [f"{name}:{value}" for name, value in self.checksums.items()]
+        origin = [f"{_FROM}:{self.origin}"] if self.origin else []
+        return ";".join([self.etag, *given, *origin])
 
     @classmethod
     def of(cls, part: PartInfo) -> PartNote:
         etag, *given = part.etag.split(";")
         pairs = [each.partition(":") for each in given]
-        return cls(etag, {name: value for name, _, value in pairs})
+        named = {name: value for name, _, value in pairs}
+        origin = named.pop(_FROM, None)
+        return cls(etag, named, Origin.parse(origin) if origin else None)
 
     @classmethod
     def of_body(cls, body: Body) -> PartNote:
         return cls(body.md5, body.checksums)
+
+
+def find_whole_source(parts: Sequence[PartInfo]) -> Origin | None:
+    """The contents that copied parts join to, if they are all of them, in order."""
+    origins = [PartNote.of(part).origin for part in parts]
+    first, at = origins[0], 0
+    for each in origins:
+        if first is None or each is None or each.stream != first.stream or each.offset != at:
+            return None
+        at += each.length
+    return first if first is not None and at == first.size else None
 
 
 def encode_id(upload_id: bytes) -> str:
