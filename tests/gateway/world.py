@@ -34,7 +34,7 @@ class World:
     key: NewKey
     url: str = ""
 
-    def client(self, key: NewKey | None = None, **config: Any) -> Any:
+    def client(self, key: NewKey | None = None, *, verify: str | None = None, **config: Any) -> Any:
         """A client of boto3 that tries once: an error is seen, not repeated away."""
         key = key or self.key
         return boto3.client(
@@ -43,6 +43,7 @@ class World:
             aws_access_key_id=key.access_key_id,
             aws_secret_access_key=key.secret_access_key,
             region_name=REGION,
+            verify=verify,
             config=Config(retries={"max_attempts": 0}, read_timeout=120, **config),
         )
 
