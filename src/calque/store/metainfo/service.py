@@ -60,6 +60,7 @@ CALLS: dict[str, Call] = {
         Call("BeginSegment", pb.SegmentBeginRequest, pb.SegmentBeginResponse),
         Call("CommitSegment", pb.SegmentCommitRequest, pb.SegmentCommitResponse),
         Call("MakeInlineSegment", pb.SegmentMakeInlineRequest, pb.SegmentMakeInlineResponse),
+        Call("CopyPart", pb.PartCopyRequest, pb.PartCopyResponse),
         Call("ListSegments", pb.SegmentListRequest, pb.SegmentListResponse),
         Call("BeginCopyObject", pb.ObjectBeginCopyRequest, pb.ObjectBeginCopyResponse),
         Call("FinishCopyObject", pb.ObjectFinishCopyRequest, pb.ObjectFinishCopyResponse),
@@ -153,6 +154,10 @@ class Metainfo(ABC):
     ) -> pb.SegmentMakeInlineResponse:
         """Store a small segment inside the metadata."""
         return cast(pb.SegmentMakeInlineResponse, self.call("MakeInlineSegment", request))
+
+    def copy_part(self, request: pb.PartCopyRequest) -> pb.PartCopyResponse:
+        """Make ranges of an object segments of an upload; a repeat changes nothing."""
+        return cast(pb.PartCopyResponse, self.call("CopyPart", request))
 
     def list_segments(self, request: pb.SegmentListRequest) -> pb.SegmentListResponse:
         """Segments of an object or an upload, with the pieces to download."""

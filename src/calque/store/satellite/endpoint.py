@@ -22,6 +22,7 @@ from calque.store.satellite.calls import (
     copies,
     inline_objects,
     objects,
+    part_copies,
     segments,
 )
 from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
@@ -52,6 +53,7 @@ HANDLERS: Mapping[str, Callable[..., Message]] = {
     "BeginSegment": segments.begin,
     "CommitSegment": segments.commit,
     "MakeInlineSegment": segments.make_inline,
+    "CopyPart": part_copies.copy_part_of_object,
     "ListSegments": segments.list_,
     "BeginCopyObject": copies.begin_copy_object,
     "FinishCopyObject": copies.finish_copy_object,

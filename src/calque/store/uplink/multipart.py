@@ -13,9 +13,10 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.timestamps import as_datetime
 from calque.store.uplink.access import Located
 from calque.store.uplink.cipher import Sealed
+from calque.store.uplink.copy_part import copy_range, join_keys
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.objects import ObjectInfo, object_info, parameters_of
-from calque.store.uplink.part_etag import open_etag
+from calque.store.uplink.part_etag import open_etag, open_slice_etag
 from calque.store.uplink.parts import Attempt, PartEtag, PartInfo, gather_parts
 from calque.store.uplink.paths import decrypt_path
 from calque.store.uplink.plain_names import name_missing_object
@@ -68,13 +69,40 @@ class MultipartUpload:
         finally:
             source.close()
 
+    def copy_part(
+        self,
+        number: int,
+        bucket: str,
+        key: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        if_match: str | None = None,
+        etag: PartEtag = "",
+    ) -> int:
+        """Make a range of an object of the same project a part; its size. No byte is read.
+
+        The part refers to the source's contents from now on, and keeps them alive whatever becomes
+        of the source. Parts that are all of one object, in order, make the upload an ordinary copy
+        of it when it is committed. An object has one expiry, so sources must have the upload's
+        (an upload without parts takes on that of its first source).
+        """
+        if offset < 0 or (length is not None and length < 0):
+            raise InvalidInput(f"a byte range cannot be negative: offset {offset}, length {length}")
+        source = self._session.locate(bucket, key)
+        attempt = Attempt.begin(number, etag)
+        return copy_range(
+            self._session, self._upload, attempt, source, offset, length, stream_of(if_match)
+        )
+
     def parts(self) -> list[PartInfo]:
         """The parts that the satellite holds, by number."""
         suite, located = self._upload.parameters.suite, self._upload.located
+        return gather_parts(self._segments(), partial(read_note, suite, located))
+
+    def _segments(self) -> Iterator[pb.Segment]:
         request = pb.SegmentListRequest(header=self._session.header, upload_id=self._upload.id)
-        return gather_parts(
-            list_segments(self._session, request), partial(read_note, suite, located)
-        )
+        return list_segments(self._session, request)
 
     def commit(
         self,
@@ -89,14 +117,23 @@ class MultipartUpload:
         Only ``parts``, where they are given: by number, or as :meth:`parts` told them, which saves
         a look. The others go in the same transaction.
         """
+        chosen = self._chosen(parts)
         return commit_upload(
             self._session,
             self._upload,
             metadata=metadata,
-            parts=[part.attempt for part in self._chosen(parts)],
+            parts=[part.attempt for part in chosen],
+            joined_keys=self._joined_keys(chosen),
             if_not_exists=if_not_exists,
             if_match=stream_of(if_match),
         )
+
+    def _joined_keys(self, chosen: Sequence[PartInfo]) -> list[pb.EncryptedKeyAndNonce]:
+        if not chosen or not all(part.copied for part in chosen):
+            return []
+        attempts = {part.attempt for part in chosen}
+        segments = [each for each in self._segments() if each.position.part_number in attempts]
+        return join_keys(self._upload, segments, self._session.limits.keys_per_request)
 
     def _chosen(self, wanted: Sequence[int | PartInfo] | None) -> list[PartInfo]:
         given = [part for part in wanted or () if isinstance(part, PartInfo)]
@@ -205,4 +242,5 @@ def read_note(suite: int, located: Located, segment: pb.Segment) -> str:
     position = Position(segment.position.part_number, segment.position.index)
     wrapped = Sealed(segment.encrypted_key_nonce, segment.encrypted_key)
     key = unwrap_segment_key(suite, located, wrapped, position)
-    return open_etag(suite, key, segment.encrypted_etag)
+    open_note = open_slice_etag if segment.HasField("origin") else open_etag
+    return open_note(suite, key, segment.encrypted_etag)

@@ -40,6 +40,8 @@ class PartInfo:
     modified: datetime
     attempt: int
     """Which upload of the part this is, as the satellite numbers it."""
+    copied: bool = False
+    """Whether it is nothing but ranges of an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class _Piece:
     is_last: bool
     etag: str
     modified: datetime
+    copied: bool
 
 
 def gather_parts(
@@ -90,6 +93,7 @@ def gather_parts(
             pieces[-1].etag,
             max(piece.modified for piece in pieces),
             attempt,
+            all(piece.copied for piece in pieces),
         )
         before = parts.get(number)
         if before is None or before.modified <= made.modified:
@@ -118,8 +122,15 @@ def _attempts(
 
 def _read_piece(segment: pb.Segment, note: str) -> _Piece:
     token, end, etag = note.partition(_END)
-    created = as_datetime(segment.created_at)
-    return _Piece(segment.position.index, segment.plain_size, token, bool(end), etag, created)
+    return _Piece(
+        index=segment.position.index,
+        size=segment.plain_size,
+        token=token,
+        is_last=bool(end),
+        etag=etag,
+        modified=as_datetime(segment.created_at),
+        copied=segment.HasField("origin"),
+    )
 
 
 def _is_whole(attempt: int, pieces: list[_Piece]) -> bool:

@@ -103,6 +103,7 @@ def commit_upload(
     *,
     metadata: Mapping[str, str] | None = None,
     parts: Sequence[int] | None = None,
+    joined_keys: Sequence[pb.EncryptedKeyAndNonce] = (),
     if_not_exists: bool = False,
     if_match: bytes = b"",
 ) -> ObjectInfo:
@@ -123,6 +124,7 @@ def commit_upload(
             if_match_stream_id=if_match,
             only_parts=parts is not None,
             part_numbers=parts,
+            joined_keys=joined_keys,
         )
     )
     return object_info(committed.object, upload.located)

@@ -75,7 +75,9 @@ def write_segments(
         while source.fill(1) or (part > 0 and index == 0):
             segment = _new_segment(upload, Position(part, index), note)
             if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
-                written += _write_inline(session, upload, segment, source)
+                plain = bytes(source.read(session.limits.inline_size + 1))
+                _store_inline(session, upload, segment, plain, is_last=not source.fill(1))
+                written += len(plain)
             else:
                 written += _write_remote(session, upload, segment, source, flight)
             index += 1
@@ -96,9 +98,16 @@ def _new_segment(upload: Upload, position: Position, note: Note) -> _Segment:
     )
 
 
-def _write_inline(session: Session, upload: Upload, segment: _Segment, source: ChunkReader) -> int:
-    plain = source.read(session.limits.inline_size) if session.limits.inline_size else b""
-    data = BlockCipher(segment.key, upload.parameters).encrypt(0, plain, last=True)
+def write_inline(
+    session: Session, upload: Upload, position: Position, plain: bytes, note: Note, *, is_last: bool
+) -> None:
+    """Store bytes inside the metadata, as one segment."""
+    _store_inline(session, upload, _new_segment(upload, position, note), plain, is_last=is_last)
+
+
+def _store_inline(
+    session: Session, upload: Upload, segment: _Segment, plain: bytes, *, is_last: bool
+) -> None:
     session.metainfo.make_inline_segment(
         pb.SegmentMakeInlineRequest(
             header=session.header,
@@ -106,12 +115,11 @@ def _write_inline(session: Session, upload: Upload, segment: _Segment, source: C
             position=position_message(segment.position),
             encrypted_key_nonce=segment.wrapped.nonce,
             encrypted_key=segment.wrapped.ciphertext,
-            inline_data=data,
+            inline_data=BlockCipher(segment.key, upload.parameters).encrypt(0, plain, last=True),
             plain_size=len(plain),
-            encrypted_etag=segment.seal_note(upload, is_last=not source.fill(1)),
+            encrypted_etag=segment.seal_note(upload, is_last=is_last),
         )
     )
-    return len(plain)
 
 
 def _write_remote(

@@ -4,36 +4,62 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 
+from calque.errors import ConditionNotMatch, Unsupported
 from calque.gateway.content import CHECKSUM, ETAG
-from calque.gateway.copy_source import parse_copy_source
+from calque.gateway.copy_source import CopySource, parse_copy_source
 from calque.gateway.errors import S3Error
 from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call, answer
 from calque.gateway.verbs.objects.copy_object import stat_source
 from calque.gateway.verbs.uploads.upload import Origin, PartNote, open_upload, part_number
+from calque.store.uplink.multipart import MultipartUpload
 from calque.store.uplink.objects import ObjectInfo
 
+_TRIES = 3
 _RANGE = re.compile(r"bytes=(\d{1,19})-(\d{1,19})", re.ASCII)
 
 
 def upload_part_copy(call: Call) -> Response:
-    """Make a part of an object, or of a range of it, of the very version that was looked at."""
+    """Make a part of an object, or of a range of it, of the very version that was looked at.
+
+    The part is a reference: no byte is read, whatever the range.
+    """
     number = part_number(call)
     source = parse_copy_source(call.headers["x-amz-copy-source"])
     upload = open_upload(call)
-    found = stat_source(call, source)
-    first, length = _span(call.headers.get("x-amz-copy-source-range"), found)
-    note = _note(found, first, length)
-
-    def read() -> Iterator[bytes]:
-        yield from call.project.download(
-            source.bucket, source.key, offset=first, length=length, if_match=found.etag
-        )
-
-    upload.upload_part(number, read(), etag=str(note))
+    for attempt in range(1, _TRIES + 1):
+        found = stat_source(call, source)
+        first, length = _span(call.headers.get("x-amz-copy-source-range"), found)
+        note = _note(found, first, length)
+        try:
+            _copy_part(call, upload, number, source, found, (first, length), str(note))
+            break
+        except ConditionNotMatch:  # replaced since it was looked at: look, and judge, again
+            if attempt == _TRIES:
+                raise
     return answer("CopyPartResult", {"LastModified": found.created, "ETag": f'"{note.etag}"'})
+
+
+def _copy_part(
+    call: Call,
+    upload: MultipartUpload,
+    number: int,
+    source: CopySource,
+    found: ObjectInfo,
+    span: tuple[int, int],
+    note: str,
+) -> None:
+    where = (source.bucket, source.key)
+    first, length = span
+    try:
+        upload.copy_part(
+            number, *where, offset=first, length=length, if_match=found.etag, etag=note
+        )
+    except Unsupported:
+        # Of another cipher or block size: no reference can be read, so the bytes are stored anew.
+        download = call.project.download(*where, offset=first, length=length, if_match=found.etag)
+        upload.upload_part(number, download, etag=note)
 
 
 def _note(source: ObjectInfo, first: int, length: int) -> PartNote:

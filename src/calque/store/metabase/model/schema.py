@@ -213,6 +213,22 @@ segment_copies = Table(
     sqlite_with_rowid=False,
 )
 
+# A segment that is a part of another one, whose pieces it borrows: from ``skip`` on, ``length``
+# plain bytes. The source always holds pieces itself, and outlives its object while it has slices.
+segment_slices = Table(
+    "segment_slices",
+    metadata,
+    _bytes("stream_id"),
+    _int("position"),
+    _bytes("source_stream_id"),
+    _int("source_position"),
+    _int("skip"),
+    _int("length"),
+    PrimaryKeyConstraint("stream_id", "position"),
+    Index("segment_slices_by_source", "source_stream_id", "source_position"),
+    sqlite_with_rowid=False,
+)
+
 COLLECTING = 1
 FINISHED = 2
 

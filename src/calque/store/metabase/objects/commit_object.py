@@ -17,6 +17,7 @@ from calque.store.metabase.engine.statement import Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
+from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import (
     FreedSegment,
     ObjectLocation,
@@ -26,6 +27,7 @@ from calque.store.metabase.model.records import (
 )
 from calque.store.metabase.model.schema import COMMITTED, PENDING, objects, segments
 from calque.store.metabase.objects.commit_segment import drop_segments
+from calque.store.metabase.objects.join_slices import join_slices
 from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
@@ -90,6 +92,8 @@ class CommitObject:
     may_overwrite: bool = True
     parts: frozenset[int] | None = None
     """Only these, where they are given: what other parts hold goes in the same transaction."""
+    joined_keys: PackedKeys | None = None
+    """Keys for the upload as a copy, should its slices turn out to be one whole object."""
 
     def __post_init__(self) -> None:
         verify.location(self.location)
@@ -131,6 +135,8 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
     touched = [pending, *([existing] if existing else [])]
     lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
     freed = _drop_other_parts(transaction, request)
+    if request.joined_keys:
+        join_slices(transaction, pending.object, request.joined_keys)
     committed = _with_totals(transaction, pending.object, request.metadata)
     usage = quota.Usage().plus(committed)
     if existing is not None:

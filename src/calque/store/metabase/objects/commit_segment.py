@@ -22,6 +22,7 @@ from calque.store.metabase.model.records import (
     SegmentRecord,
 )
 from calque.store.metabase.model.schema import freed_segments, objects, segments
+from calque.store.metabase.streams.slices import forget_slices_at, release
 
 MAX_ETAG_SIZE = 1024
 MAX_SEGMENT_SIZE = 2**40
@@ -153,6 +154,7 @@ def drop_segments(
     transaction: Transaction, stream_id: bytes, positions: Sequence[int]
 ) -> list[FreedSegment]:
     """Take segments of an upload away; what their pieces were is queued and handed back."""
+    released = forget_slices_at(transaction, stream_id, positions)
     taken = transaction.batch(
         [(TAKE_SEGMENT, {"of_stream": stream_id, "at_position": each}) for each in positions]
     )
@@ -165,11 +167,15 @@ def drop_segments(
     transaction.run_batch(
         [(FREE_SEGMENT, {**each._asdict(), "freed_at": transaction.now}) for each in freed]
     )
-    return freed
+    return freed + release(transaction, released)
 
 
 def _refuse_late(request: CommitSegment, replaced: Sequence[Any]) -> None:
-    for root, _, created_at in replaced:
+    for root, pieces, created_at in replaced:
+        if root and pieces is None:
+            raise FailedPrecondition(
+                "a range of another object stands at this position", hint="Upload the part again."
+            )
         if request.begun_at is None or root == request.root_piece_id:
             continue
         if created_at > request.begun_at:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from calque.errors import InvalidInput, PermissionDenied
 from calque.store.metabase.accounts.get_bucket import get_bucket
 from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING
 from calque.store.metabase.objects import list_objects as listing
@@ -98,6 +99,7 @@ def commit(
         ),
         may_overwrite=caller.may(Action.DELETE, upload.bucket, upload.key),
         parts=frozenset(request.part_numbers) if request.only_parts else None,
+        joined_keys=PackedKeys.of(messages.to_segment_keys(request.joined_keys)),
     )
     committed = commit_object(satellite.database, asked)
     satellite.open_pieces.close_upload(upload.project_id, upload.stream_id)

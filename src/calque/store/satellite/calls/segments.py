@@ -192,6 +192,7 @@ def list_(
 
 def _sign_get_tokens(satellite: Satellite, caller: Caller, segment: pb.Segment) -> Iterator[bytes]:
     scheme = messages.to_redundancy(segment.redundancy)
+    whole = segment.origin if segment.HasField("origin") else segment
     for piece in segment.pieces:
         yield sign_get_token(
             satellite,
@@ -199,7 +200,7 @@ def _sign_get_tokens(satellite: Satellite, caller: Caller, segment: pb.Segment) 
             segment.root_piece_id,
             piece.number,
             piece.node_id,
-            max_piece_size(segment.encrypted_size, scheme),
+            max_piece_size(whole.encrypted_size, scheme),
         )
 
 
