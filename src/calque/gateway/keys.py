@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from calque.errors import IntegrityError, InvalidInput, NotFound
 from calque.store.metabase.accounts import s3_keys as rows
@@ -201,13 +202,13 @@ def _open_row(access_key_id: str, row: rows.S3KeyRow) -> S3Key:
     return S3Key(row.key_hash, record["secret"], AccessGrant.parse(record["grant"]))
 
 
-def _open_note(grant: AccessGrant, row: rows.S3KeyRow) -> dict[str, object]:
+def _open_note(grant: AccessGrant, row: rows.S3KeyRow) -> dict[str, Any]:
     sealed = Sealed(row.note[:12], row.note[12:])
     try:
         plain = unseal(_SUITE, _note_key(grant), sealed, row.key_hash, what="a note")
     except IntegrityError:
         return {}
-    told: dict[str, object] = json.loads(plain)
+    told: dict[str, Any] = json.loads(plain)
     return told
 
 

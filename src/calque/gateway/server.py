@@ -252,7 +252,7 @@ def serve_gateway(
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="calque-s3")
     server = uvicorn.Server(
         uvicorn.Config(
-            GatewayApp(gateway, threads),  # type: ignore[arg-type]  # ASGI as it is
+            GatewayApp(gateway, threads),
             lifespan="off",
             access_log=False,  # queries hold signatures
             log_config=None,
