@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Select, Table, select
 
 from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
 from calque.store.metabase.accounts.nodes import Nodes
@@ -39,6 +39,7 @@ from calque.store.metabase.model.schema import metadata
 from calque.store.metabase.objects.begin_object import BeginObject, begin_object
 from calque.store.metabase.objects.commit_object import CommitObject, commit_object
 from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
+from calque.store.metabase.objects.copy_part import CopyPart, PartSlice, copy_part
 from calque.store.metabase.objects.delete_batch import (
     BatchResult,
     DeleteBucket,
@@ -46,6 +47,7 @@ from calque.store.metabase.objects.delete_batch import (
 )
 from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
 from calque.store.metabase.objects.freed_segments import settle_freed
+from calque.store.metabase.objects.get_object import get_object
 from calque.store.metabase.objects.list_segments import ListSegments, list_segments
 
 REMOTE = "remote"
@@ -196,6 +198,53 @@ class World:
         self.free(done.freed)
         return done.object
 
+    def slices(
+        self, source: ObjectLocation, part: int, offset: int, length: int
+    ) -> tuple[PartSlice, ...]:
+        """A range of an object as slices of a part, with random keys."""
+        page = list_segments(
+            self.database,
+            ListSegments(source, range_start=offset, range_limit=offset + length),
+        )
+        cut: list[PartSlice] = []
+        for segment in page.segments:
+            first = max(offset, segment.plain_offset)
+            last = min(offset + length, segment.plain_offset + segment.plain_size)
+            if first < last:
+                cut.append(
+                    PartSlice(
+                        Position(part, len(cut)),
+                        Position.decode(segment.position),
+                        first - segment.plain_offset,
+                        last - first,
+                        os.urandom(12),
+                        os.urandom(48),
+                        b"",
+                    )
+                )
+        return tuple(cut)
+
+    def copy_part(
+        self, upload: ObjectRecord, part: int, source: ObjectLocation, offset: int, length: int
+    ) -> None:
+        """Make a range of an object a part of an upload."""
+        record = get_object(self.database, source)
+        slices = self.slices(source, part, offset, length)
+        copy_part(
+            self.database,
+            CopyPart(upload.location, upload.stream_id, source, record.stream_id, slices),
+        )
+
+    def commit(self, upload: ObjectRecord, joined: Sequence[int] = ()) -> ObjectRecord:
+        """Commit an upload, with keys for a copy of a source with these positions."""
+        keys = [SegmentKey(position, os.urandom(12), os.urandom(48)) for position in joined]
+        request = CommitObject(
+            upload.location, upload.stream_id, joined_keys=PackedKeys.of(keys) if keys else None
+        )
+        done = commit_object(self.database, request)
+        self.free(done.freed)
+        return done.object
+
     # -- copies, moves, deletes
 
     def operation(self, operation_id: bytes | None = None) -> Operation:
@@ -258,8 +307,7 @@ class World:
     def delete_bucket(self, name: str, batch: int = 100) -> None:
         request = DeleteBucket(self.project_id, name, everything=True, batch=batch)
         for step in delete_bucket(self.database, request):
-            if isinstance(step, BatchResult):
-                self.free(step.freed)
+            self.free((step if isinstance(step, BatchResult) else step.along).freed)
 
     def free(self, freed: Sequence[FreedSegment]) -> None:
         """Remove pieces from the nodes; a second time for the same piece is an error.
@@ -300,14 +348,18 @@ class World:
         assert segment.remote_alias_pieces, "a remote segment came without pieces"
         assert [node.node_id for _, node in self.nodes.unpack(segment.remote_alias_pieces)]
         with self._lock:
-            return self.stored[segment.root_piece_id]
+            whole = self.stored[segment.root_piece_id]
+        if segment.origin is None:
+            return whole
+        assert len(whole) == segment.origin.plain_size
+        return whole[segment.origin.skip : segment.origin.skip + segment.plain_size]
 
     def rows(self) -> TableRows:
-        """Every row of every table."""
+        """Every row of every table, but for the count of changes, which only ever rises."""
         with self.database.engine.connect() as connection:
             return {
                 table.name: sorted(
-                    (tuple(row) for row in connection.execute(select(table))), key=repr
+                    (tuple(row) for row in connection.execute(_without_counts(table))), key=repr
                 )
                 for table in metadata.sorted_tables
             }
@@ -326,7 +378,7 @@ class World:
     def empty(self) -> bool:
         """Whether nothing of any object remains, on the nodes neither."""
         rows = self.rows()
-        tables = ("objects", "segments", "segment_copies", "freed_segments")
+        tables = ("objects", "segments", "segment_copies", "segment_slices", "freed_segments")
         gone = not any(rows[name] for name in tables)
         return gone and not self.stored and self.usage() == (0, 0, 0)
 
@@ -337,6 +389,10 @@ class World:
         with pytest.raises(errors, match=match):
             yield
         assert self.rows() == before
+
+
+def _without_counts(table: Table) -> Select[Any]:
+    return select(*(column for column in table.c if column.name != "changes"))
 
 
 Action = Callable[[], Any]

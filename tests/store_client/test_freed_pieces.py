@@ -65,6 +65,7 @@ match verb:
         upload = project.begin_multipart("archive", "parts")
         upload.upload_part(1, bytes(3000))
         upload.upload_part(1, bytes(3000))
+        upload.commit()
 """
 
 

@@ -113,10 +113,37 @@ def test_every_call_of_an_upload(line: Line) -> None:
 def test_a_line_that_stays_dead(line: Line) -> None:
     """After a few tries the caller is told, and may ask what has become of it."""
     line.satellite.turns = {"CommitObject": 99}
+    content = os.urandom(SEGMENT)
     with pytest.raises(Unavailable):
-        line.project.upload(BUCKET, "k", b"small")
+        line.project.upload(BUCKET, "k", content)
     assert line.satellite.calls.count("CommitObject") == 4
-    assert line.world.project.download(BUCKET, "k").read() == b"small"
+    assert line.world.project.download(BUCKET, "k").read() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"small"], ids=["empty", "inline"])
+def test_a_lost_reply_to_a_small_upload(line: Line, content: bytes) -> None:
+    """One call stores it; a repeat of the call gives what the first one made."""
+    line.satellite.turns = {"PutInlineObject": 2}
+    made = line.project.upload(BUCKET, "k", content, metadata={"m": "1"}, if_not_exists=True)
+    assert [each for each in line.satellite.calls if each != "GetProject"] == [
+        "PutInlineObject"
+    ] * 3
+    assert line.world.project.stat(BUCKET, "k") == made
+    assert made.version == 1
+    assert line.world.project.download(BUCKET, "k").read() == content
+
+
+def test_a_lost_reply_to_many_deletes(line: Line) -> None:
+    """What was deleted is told as deleted, and what came since stays."""
+    for key in ("a", "b"):
+        line.project.upload(BUCKET, key, b"small")
+    line.satellite.turns = {"DeleteObjects": 1}
+    gone = line.project.delete_objects(BUCKET, ["a", "b"])
+    assert [(each.key, each.deleted, each.error) for each in gone] == [
+        ("a", True, None), ("b", True, None),
+    ]  # fmt: skip
+    assert line.satellite.calls.count("DeleteObjects") == 1
+    assert line.world.keys() == []
 
 
 @pytest.mark.parametrize("named", [False, True])

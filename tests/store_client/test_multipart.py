@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -131,3 +132,69 @@ def test_a_part_again_replaces_it(world: World, size: int) -> None:
     assert world.project.download(BUCKET, "k").read() == again + b"tail"
     world.project.copy_object(BUCKET, "k", BUCKET, "copy")
     assert world.project.download(BUCKET, "copy").read() == again + b"tail"
+
+
+@pytest.mark.parametrize("size", [0, 10, SEGMENT, 2 * SEGMENT, 2 * SEGMENT + 5])
+def test_an_etag_is_known_last(world: World, size: int) -> None:
+    """A function gives the etag when the part was read; the list of parts gives it back."""
+    read: list[int] = []
+
+    def chunks() -> Iterator[bytes]:
+        for start in range(0, size, 300):
+            read.append(min(300, size - start))
+            yield bytes(read[-1])
+
+    upload = world.project.begin_multipart(BUCKET, "k")
+    upload.upload_part(3, chunks(), etag=lambda: f"{sum(read)} bytes")
+    (part,) = upload.parts()
+    assert (part.number, part.size, part.etag) == (3, size, f"{size} bytes")
+    upload.commit(parts=[part])
+    (stored,) = world.project.list_parts(BUCKET, "k")
+    assert stored == part
+    world.project.copy_object(BUCKET, "k", OTHER, "copy")
+    (copied,) = world.project.list_parts(OTHER, "copy")
+    assert (copied.number, copied.size, copied.etag) == (3, size, f"{size} bytes")
+
+
+@pytest.mark.parametrize("size", [10, 2 * SEGMENT + 5])
+def test_a_part_that_fails_leaves_the_old_one(world: World, size: int) -> None:
+    """A wrong checksum at the end of a part that is uploaded again changes nothing of it."""
+    upload = world.project.begin_multipart(BUCKET, "k")
+    content = os.urandom(size)
+    upload.upload_part(1, content, etag="right")
+
+    def refuse() -> str:
+        raise InvalidInput("the checksum is wrong")
+
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="checksum"):
+            upload.upload_part(1, os.urandom(size), etag=refuse)
+        with pytest.raises(InvalidInput, match="checksum"):
+            upload.upload_part(2, os.urandom(size), etag=refuse)
+    assert [(part.number, part.size, part.etag) for part in upload.parts()] == [(1, size, "right")]
+    upload.commit()
+    assert world.project.download(BUCKET, "k").read() == content
+
+
+def test_parts_left_out_are_dropped(world: World) -> None:
+    """A commit takes the parts it names; what the others held is gone from the nodes too."""
+    bodies = {number: os.urandom(SEGMENT + number) for number in (1, 2, 3)}
+    upload = world.project.begin_multipart(BUCKET, "k")
+    for number, body in bodies.items():
+        upload.upload_part(number, body)
+    upload.upload_part(3, bodies[3])
+    before = world.piece_count()
+    with pytest.raises(InvalidInput, match="part 4"):
+        upload.commit(parts=[1, 4])
+    made = upload.commit(parts=[1, 3])
+    assert made.size == len(bodies[1] + bodies[3])
+    assert world.project.download(BUCKET, "k").read() == bodies[1] + bodies[3]
+    assert world.piece_count() == before // 2
+
+
+def test_no_parts_make_an_empty_object(plain_world: World) -> None:
+    """A commit of no parts drops them all."""
+    upload = plain_world.project.begin_multipart(BUCKET, "k")
+    upload.upload_part(1, os.urandom(SEGMENT))
+    assert upload.commit(parts=[]).size == 0
+    assert plain_world.project.list_parts(BUCKET, "k") == []

@@ -181,16 +181,48 @@ def test_the_cipher_of_the_object_is_used(world: World) -> None:
 
 
 def test_metadata_limits(plain_world: World) -> None:
-    """2 KiB of metadata pass, one byte more is refused before anything is sent."""
-    fits = {"k": "x" * (2048 - len('{"k":""}'))}
+    """8 KiB of metadata pass, one byte more is refused before anything is sent."""
+    fits = {"k": "x" * (8192 - len('{"k":""}'))}
     plain_world.project.upload(BUCKET, "k", b"", metadata=fits)
     assert dict(plain_world.project.stat(BUCKET, "k").metadata) == fits
-    with pytest.raises(InvalidInput, match="2049"):
+    with pytest.raises(InvalidInput, match="8193"):
         plain_world.project.upload(BUCKET, "k", b"", metadata={"k": fits["k"] + "x"})
     with pytest.raises(InvalidInput, match="text"):
         plain_world.project.upload(BUCKET, "k", b"", metadata={"k": 1})  # type: ignore[dict-item]
     with pytest.raises(InvalidInput, match="Unicode"):
         plain_world.project.upload(BUCKET, "k", b"", metadata={"k": "\ud800"})
+
+
+@pytest.mark.parametrize("size", [0, 10, 2 * SEGMENT], ids=["empty", "inline", "remote"])
+def test_metadata_is_known_last(world: World, size: int) -> None:
+    """A function gives the metadata when the last byte was read, as an MD5 must be."""
+    seen: list[bytes] = []
+
+    def chunks() -> Iterator[bytes]:
+        for start in range(0, size, 700):
+            seen.append(bytes(min(700, size - start)))
+            yield seen[-1]
+
+    made = world.project.upload(
+        BUCKET, "k", chunks(), metadata=lambda: {"size": str(len(b"".join(seen)))}
+    )
+    assert dict(made.metadata) == {"size": str(size)}
+    assert world.project.stat(BUCKET, "k") == made
+
+
+@pytest.mark.parametrize("size", [10, 2 * SEGMENT], ids=["inline", "remote"])
+def test_metadata_that_refuses_ends_the_upload(world: World, size: int) -> None:
+    """What the function raises (a wrong checksum) leaves the object as it was, and no piece."""
+
+    def refuse() -> dict[str, str]:
+        raise InvalidInput("the checksum is wrong")
+
+    world.project.upload(BUCKET, "k", b"old")
+    with pytest.raises(InvalidInput, match="checksum"):
+        world.project.upload(BUCKET, "k", os.urandom(size), metadata=refuse)
+    assert world.project.download(BUCKET, "k").read() == b"old"
+    assert list(world.project.list_pending(BUCKET)) == []
+    assert world.piece_count() == 0
 
 
 def test_metadata_is_replaced_alone(plain_world: World) -> None:

@@ -1,4 +1,4 @@
-"""``calque serve``: the satellite of a store, for clients in other processes."""
+"""``calque serve``: a store for others: S3, satellite and relay."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import signal
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say
-from calque.errors import InvalidInput
+from calque.errors import InvalidInput, MissingExtra
+from calque.gateway.required_packages import require_gateway_extra
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metainfo.tls import ServerCertificate
 from calque.store.serve import serve_metrics, serve_store
 
+if TYPE_CHECKING:
+    from calque.cli.serve_s3 import ServedS3
+
 _LOOK_EVERY = 0.5
 """Seconds."""
+
+_S3_PORT = 9000
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -49,17 +55,38 @@ def serve(
         int | None,
         typer.Option(min=0, max=65535, help="Answer Prometheus on this port of this machine."),
     ] = None,
+    s3: Annotated[bool, typer.Option(help="Answer S3, too.")] = True,
+    s3_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help=f"The port of S3: {_S3_PORT}, or a free one where --port is 0.",
+        ),
+    ] = None,
+    s3_domain: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Requests to BUCKET.DOMAIN mean that bucket; may be given several times."
+        ),
+    ] = None,
+    s3_region: Annotated[
+        str, typer.Option(help="The region that S3 clients are told.")
+    ] = "us-east-1",
     json: JsonFlag = False,
 ) -> None:
-    """Serve a store over gRPC until Ctrl-C.
+    """Serve a store until Ctrl-C: over S3 to every tool, over gRPC to calque's own clients.
 
-    calque serve ./data --port 7777
+    calque serve ./data
 
     calque serve ./data --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
 
-    When the store is new its access grant is printed, once. Later: `calque store access`.
+    When the store is new its access grant is printed, once; later: `calque store access`. When it
+    has no S3 key one is made and printed, once; others: `calque store s3-key`.
     """
     tls = _certificate(tls_cert, tls_key)
+    if s3 and not _has_gateway(required=s3_port is not None):
+        s3 = False
     new = not EmbeddedStore.exists(folder)
     if new:
         EmbeddedStore.create(folder, StoreOptions(passphrase=passphrase)).close()
@@ -67,6 +94,22 @@ def serve(
     try:
         with ExitStack() as stack:
             served = stack.enter_context(serve_store(store, f"{host}:{port}", tls=tls))
+            answered = None
+            if s3:
+                from calque.cli.serve_s3 import serve_s3
+
+                chosen = s3_port if s3_port is not None else (_S3_PORT if port else 0)
+                answered = stack.enter_context(
+                    serve_s3(
+                        store,
+                        host,
+                        chosen,
+                        domains=s3_domain or (),
+                        region=s3_region,
+                        passphrase=passphrase,
+                        tls=tls,
+                    )
+                )
             metrics = None
             if metrics_port is not None:
                 metrics = stack.enter_context(serve_metrics(store, metrics_port))
@@ -76,7 +119,7 @@ def serve(
             if tls is None and not _is_loopback(host):
                 say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
             signals = _catch_signals()
-            _announce(served.address, grant, metrics, json)
+            _announce(served.address, grant, metrics, answered, json)
             while not signals:
                 time.sleep(_LOOK_EVERY)
     finally:
@@ -100,14 +143,36 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _announce(address: str, grant: str | None, metrics: str | None, json: bool) -> None:
+def _has_gateway(*, required: bool) -> bool:
+    """Whether S3 can be answered: the store alone is served without its extra."""
+    try:
+        require_gateway_extra()
+    except MissingExtra as error:
+        if required:
+            raise
+        say(f"without S3: {error}")
+        return False
+    return True
+
+
+def _announce(
+    address: str, grant: str | None, metrics: str | None, s3: ServedS3 | None, json: bool
+) -> None:
+    key = s3.key if s3 else None
     if json:
-        as_json({"address": address, "access": grant, "metrics": metrics})
+        shown = {"endpoint": s3.endpoint, **(asdict(key) if key else {})} if s3 else None
+        as_json({"address": address, "access": grant, "metrics": metrics, "s3": shown})
         sys.stdout.flush()
         return
     say(f"serving {address} (Ctrl-C stops)")
     if metrics is not None:
         say(f"metrics at {metrics}")
+    if s3 is not None:
+        say(f"S3 at {s3.endpoint}")
+    if key is not None:
+        say("a key for S3, shown this once; whoever has it has everything in the store:")
+        print(f"AWS_ACCESS_KEY_ID={key.access_key_id}")
+        print(f"AWS_SECRET_ACCESS_KEY={key.secret_access_key}", flush=True)
     if grant is not None:
         say("access grant, shown this once; whoever has it has everything in the store:")
         print(grant, flush=True)

@@ -13,6 +13,7 @@ from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
 from calque.cli.store_restore import restore
 from calque.cli.store_rmbucket import rmbucket
+from calque.cli.store_s3_key import app as s3_key
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 app.command()(init)
@@ -24,6 +25,7 @@ app.command()(expire)
 app.command()(fsck)
 app.command()(backup)
 app.command()(restore)
+app.add_typer(s3_key, name="s3-key")
 
 
 @app.callback()

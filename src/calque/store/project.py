@@ -13,6 +13,7 @@ from calque.store.uplink import copy_object as copies
 from calque.store.uplink import delete_object as deletes
 from calque.store.uplink import list_objects as listings
 from calque.store.uplink import move_object as moves
+from calque.store.uplink.delete_objects import delete_objects
 from calque.store.uplink.download import download_object
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.session import Session
@@ -64,6 +65,7 @@ class Project:
     list_objects = _verb(listings.list_objects)
     update_metadata = _verb(stat_object.update_metadata)
     delete_object = _verb(deletes.delete_object)
+    delete_objects = _verb(delete_objects)
     copy_object = _verb(copies.copy_object)
     prepare_copy = _verb(copies.prepare_copy)
     move_object = _verb(moves.move_object)
@@ -71,6 +73,7 @@ class Project:
     begin_multipart = _verb(multipart.begin_multipart)
     resume_multipart = _verb(multipart.resume_multipart)
     list_pending = _verb(multipart.list_pending)
+    list_parts = _verb(multipart.list_parts)
 
     def close(self) -> None:
         """Let go of the satellite and the nodes; of the embedded store too, if it was opened."""

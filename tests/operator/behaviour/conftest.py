@@ -23,6 +23,13 @@ PARAMS = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Kills at every request are tried on S3's other server; on the gateway by `make soak` only."""
+    for item in items:
+        if "test_killed" in item.nodeid and "[s3_gateway" in item.nodeid:
+            item.add_marker(pytest.mark.soak)
+
+
 @pytest.fixture(scope="session")
 def open_once() -> Iterator[Callable[[str], Case]]:
     """Opens a case once a session, in whatever order tests ask: its server is started once, and

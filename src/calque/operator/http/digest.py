@@ -17,7 +17,9 @@ HASHES = frozenset({"md5", "sha1", "sha256", "sha512"})
 Extend = Callable[[bytes, int], int]
 
 
-class _Running(Protocol):
+class Running(Protocol):
+    """A checksum under way."""
+
     def update(self, data: bytes, /) -> None: ...
 
     def digest(self) -> bytes: ...
@@ -75,7 +77,7 @@ class Digest:
         self._promised = tuple(each for each in promised if _is_known(each.algorithm))
         # Several promises may be of one algorithm; the bytes are hashed once for all of them.
         kinds = {each.algorithm for each in self._promised}
-        self._running: dict[str, _Running] = {kind: _start_hash(kind) for kind in kinds}
+        self._running: dict[str, Running] = {kind: start_hash(kind) for kind in kinds}
 
     def update(self, data: bytes) -> None:
         for running in self._running.values():
@@ -94,7 +96,8 @@ def _is_known(algorithm: str) -> bool:
     return algorithm in HASHES or algorithm in _CRCS
 
 
-def _start_hash(algorithm: str) -> _Running:
+def start_hash(algorithm: str) -> Running:
+    """A hash or CRC by its lower-case name, fed piece by piece."""
     if algorithm in HASHES:
         return hashlib.new(algorithm, usedforsecurity=False)
     return _CRCS[algorithm]()

@@ -49,7 +49,8 @@ def _copy_table(reading: Connection, writing: Connection, table: Table) -> None:
 
 def _copy_usage(reading: Connection, writing: Connection, shards: int) -> None:
     """The two databases spread usage differently; the first charge spreads the limits anew."""
-    columns = (project_usage.c.bytes, project_usage.c.segments, project_usage.c.objects)
+    names = ("bytes", "segments", "objects", "changes")
+    columns = [project_usage.c[name] for name in names]
     used = {
         project: [int(number) for number in numbers]
         for project, *numbers in reading.execute(
@@ -60,9 +61,9 @@ def _copy_usage(reading: Connection, writing: Connection, shards: int) -> None:
     }
     limits = (projects.c.project_id, projects.c.limit_bytes, projects.c.limit_segments)
     for project, most_bytes, most_segments in reading.execute(select(*limits)).all():
-        numbers = used.get(project, [0, 0, 0])
+        numbers = used.get(project, [0] * len(names))
         for shard in range(shards):
-            row = dict(zip(("bytes", "segments", "objects"), numbers, strict=True))
+            row = dict(zip(names, numbers, strict=True))
             writing.execute(
                 insert(project_usage).values(
                     project_id=project,

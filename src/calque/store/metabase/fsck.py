@@ -43,8 +43,10 @@ from calque.store.metabase.model.schema import (
     project_usage,
     projects,
     segment_copies,
+    segment_slices,
     segments,
 )
+from calque.store.metabase.streams.slices import Slice
 
 _WHY = "fsck compares everything with everything"
 
@@ -73,6 +75,7 @@ FSCK_COPIES = Statement(
     select(segment_copies.c.stream_id, segment_copies.c.ancestor_stream_id),
     whole_table=_WHY,
 )
+FSCK_SLICES = Statement("fsck slices", select(segment_slices), whole_table=_WHY)
 FSCK_OPERATIONS = Statement(
     "fsck operations",
     select(operations.c.operation_id, operations.c.state),
@@ -103,6 +106,7 @@ class _Tables:
     objects: dict[bytes, ObjectRecord]
     segments: dict[bytes, list[SegmentRecord]] = field(default_factory=dict)
     ancestors: dict[bytes, bytes] = field(default_factory=dict)
+    slices: dict[tuple[bytes, int], Slice] = field(default_factory=dict)
     nodes: set[int] = field(default_factory=set)
     operations: dict[bytes, int] = field(default_factory=dict)
     key_owners: set[bytes] = field(default_factory=set)
@@ -117,6 +121,7 @@ def fsck(database: Database) -> list[Finding]:
         *_check_totals(tables),
         *_check_references(tables),
         *_check_borrowed(tables),
+        *_check_slices(tables),
         *_check_pieces(tables),
         *_check_usage(tables),
         *_check_operations(tables),
@@ -139,6 +144,7 @@ def _load(transaction: Transaction) -> _Tables:
         objects={record.stream_id: record for record in records},
         segments=dict(by_stream),
         ancestors={row[0]: row[1] for row in transaction.rows(FSCK_COPIES, {})},
+        slices={(row[0], row[1]): Slice(*row) for row in transaction.rows(FSCK_SLICES, {})},
         nodes={row[0] for row in transaction.rows(ALL_NODES, {})},
         operations={row[0]: row[1] for row in transaction.rows(FSCK_OPERATIONS, {})},
         key_owners={row[0] for row in transaction.rows(FSCK_KEYS, {})},
@@ -147,8 +153,11 @@ def _load(transaction: Transaction) -> _Tables:
 
 
 def _check_owners(tables: _Tables) -> Iterator[Finding]:
+    lending = {(each.source_stream_id, each.source_position) for each in tables.slices.values()}
     for stream_id in tables.segments.keys() - tables.objects.keys():
-        yield Finding("segments without object", stream_id.hex())
+        own = {(stream_id, segment.position) for segment in tables.segments[stream_id]}
+        if own - lending:
+            yield Finding("segments without object", stream_id.hex())
     for record in tables.objects.values():
         if (record.project_id, record.bucket_name) not in tables.buckets:
             yield Finding("object without bucket", record.stream_id.hex())
@@ -185,7 +194,10 @@ def _check_references(tables: _Tables) -> Iterator[Finding]:
         copy, original = tables.objects.get(stream_id), tables.objects.get(ancestor)
         if copy is None:
             yield Finding("orphaned reference", where)
-        elif not any(segment.is_borrowed for segment in tables.segments.get(stream_id, [])):
+        elif not any(
+            segment.is_borrowed and (stream_id, segment.position) not in tables.slices
+            for segment in tables.segments.get(stream_id, [])
+        ):
             yield Finding("reference that borrows nothing", where)
         if original is None or original.status != COMMITTED:
             yield Finding("dangling ancestor", where)
@@ -193,7 +205,14 @@ def _check_references(tables: _Tables) -> Iterator[Finding]:
             yield Finding("copy expires apart from its ancestor", where)
         if ancestor in tables.ancestors:
             yield Finding("chained ancestor", where)
-    for ancestor, copies in Counter(tables.ancestors.values()).items():
+    holders = Counter(tables.ancestors.values())
+    holders.update(
+        source
+        for source, _ in {
+            (each.source_stream_id, each.stream_id) for each in tables.slices.values()
+        }
+    )
+    for ancestor, copies in holders.items():
         if copies > verify.MAX_LIVE_COPIES:
             yield Finding("too many copies", f"{ancestor.hex()} has {copies}")
 
@@ -203,7 +222,7 @@ def _check_borrowed(tables: _Tables) -> Iterator[Finding]:
         ancestor = tables.ancestors.get(stream_id, b"")
         lent = {segment.position: segment for segment in tables.segments.get(ancestor, [])}
         for segment in own:
-            if not segment.is_borrowed:
+            if not segment.is_borrowed or (stream_id, segment.position) in tables.slices:
                 continue
             lender = lent.get(segment.position)
             where = f"{stream_id.hex()} at {segment.position}"
@@ -211,6 +230,31 @@ def _check_borrowed(tables: _Tables) -> Iterator[Finding]:
                 yield Finding("piece-less segment without ancestor", where)
             elif lender.root_piece_id != segment.root_piece_id:
                 yield Finding("root piece id differs from the ancestor's", where)
+
+
+def _check_slices(tables: _Tables) -> Iterator[Finding]:
+    by_place = {
+        (stream_id, segment.position): segment
+        for stream_id, own in tables.segments.items()
+        for segment in own
+    }
+    for place, each in tables.slices.items():
+        where = f"{each.stream_id.hex()} at {each.position}"
+        segment = by_place.get(place)
+        source = by_place.get((each.source_stream_id, each.source_position))
+        if segment is None or each.stream_id not in tables.objects:
+            yield Finding("orphaned slice", where)
+        elif not segment.is_borrowed or segment.plain_size != each.length:
+            yield Finding("slice that is no segment's", where)
+        if source is None or source.remote_alias_pieces is None:
+            yield Finding("slice of a segment without pieces", where)
+            continue
+        if each.skip < 0 or each.length < 1 or each.skip + each.length > source.plain_size:
+            yield Finding("slice beyond its source", where)
+        if segment is not None and segment.root_piece_id != source.root_piece_id:
+            yield Finding("root piece id differs from the source's", where)
+        if segment is not None and segment.expires_at != source.expires_at:
+            yield Finding("slice expires apart from its source", where)
 
 
 def _check_pieces(tables: _Tables) -> Iterator[Finding]:

@@ -52,12 +52,15 @@ CALLS: dict[str, Call] = {
         Call("GetObject", pb.ObjectGetRequest, pb.ObjectGetResponse),
         Call("ListObjects", pb.ObjectListRequest, pb.ObjectListResponse),
         Call("DeleteObject", pb.ObjectDeleteRequest, pb.ObjectDeleteResponse, repeatable=False),
+        Call("DeleteObjects", pb.ObjectsDeleteRequest, pb.ObjectsDeleteResponse, repeatable=False),
+        Call("PutInlineObject", pb.ObjectPutInlineRequest, pb.ObjectPutInlineResponse),
         Call(
             "UpdateObjectMetadata", pb.ObjectUpdateMetadataRequest, pb.ObjectUpdateMetadataResponse
         ),
         Call("BeginSegment", pb.SegmentBeginRequest, pb.SegmentBeginResponse),
         Call("CommitSegment", pb.SegmentCommitRequest, pb.SegmentCommitResponse),
         Call("MakeInlineSegment", pb.SegmentMakeInlineRequest, pb.SegmentMakeInlineResponse),
+        Call("CopyPart", pb.PartCopyRequest, pb.PartCopyResponse),
         Call("ListSegments", pb.SegmentListRequest, pb.SegmentListResponse),
         Call("BeginCopyObject", pb.ObjectBeginCopyRequest, pb.ObjectBeginCopyResponse),
         Call("FinishCopyObject", pb.ObjectFinishCopyRequest, pb.ObjectFinishCopyResponse),
@@ -124,6 +127,14 @@ class Metainfo(ABC):
         """Delete the committed object; no error when there is none."""
         return cast(pb.ObjectDeleteResponse, self.call("DeleteObject", request))
 
+    def delete_objects(self, request: pb.ObjectsDeleteRequest) -> pb.ObjectsDeleteResponse:
+        """Delete the objects at many keys in one transaction, with an answer for each."""
+        return cast(pb.ObjectsDeleteResponse, self.call("DeleteObjects", request))
+
+    def put_inline_object(self, request: pb.ObjectPutInlineRequest) -> pb.ObjectPutInlineResponse:
+        """Store an object of at most one inline segment in one transaction."""
+        return cast(pb.ObjectPutInlineResponse, self.call("PutInlineObject", request))
+
     def update_object_metadata(
         self, request: pb.ObjectUpdateMetadataRequest
     ) -> pb.ObjectUpdateMetadataResponse:
@@ -143,6 +154,10 @@ class Metainfo(ABC):
     ) -> pb.SegmentMakeInlineResponse:
         """Store a small segment inside the metadata."""
         return cast(pb.SegmentMakeInlineResponse, self.call("MakeInlineSegment", request))
+
+    def copy_part(self, request: pb.PartCopyRequest) -> pb.PartCopyResponse:
+        """Make ranges of an object segments of an upload; a repeat changes nothing."""
+        return cast(pb.PartCopyResponse, self.call("CopyPart", request))
 
     def list_segments(self, request: pb.SegmentListRequest) -> pb.SegmentListResponse:
         """Segments of an object or an upload, with the pieces to download."""

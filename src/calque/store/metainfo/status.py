@@ -92,9 +92,7 @@ def error_of(failure: grpc.RpcError) -> CalqueError:
     message = (failure.details() if hasattr(failure, "details") else None) or str(code)
     raw = failure.trailing_metadata() if hasattr(failure, "trailing_metadata") else None
     trailers: dict[str, str | bytes] = {each.key: each.value for each in raw or ()}
-    kind = getattr(errors, str(trailers.get(KIND_KEY, "")), None)
-    if not (isinstance(kind, type) and issubclass(kind, CalqueError)):
-        kind = KIND_OF.get(code, errors.Unexpected)
+    kind = kind_named(str(trailers.get(KIND_KEY, ""))) or KIND_OF.get(code, errors.Unexpected)
     hint = trailers.get(HINT_KEY)
     wait = trailers.get(RETRY_AFTER_KEY)
     return kind(
@@ -102,6 +100,12 @@ def error_of(failure: grpc.RpcError) -> CalqueError:
         hint=hint.decode(errors="replace") if isinstance(hint, bytes) else None,
         retry_after=_seconds(wait),
     )
+
+
+def kind_named(name: str) -> type[CalqueError] | None:
+    """The class of our errors with this name."""
+    kind = getattr(errors, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, CalqueError) else None
 
 
 def _seconds(text: object) -> float | None:

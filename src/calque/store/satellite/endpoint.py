@@ -16,7 +16,15 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.pb import tokens_pb2 as tokens
 from calque.store.metainfo.service import CALLS, Metainfo
 from calque.store.satellite.admin import Admin
-from calque.store.satellite.calls import accounts, buckets, copies, objects, segments
+from calque.store.satellite.calls import (
+    accounts,
+    buckets,
+    copies,
+    inline_objects,
+    objects,
+    part_copies,
+    segments,
+)
 from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
 from calque.store.satellite.metrics import Metrics
 from calque.store.satellite.open_pieces import OpenPieces
@@ -39,10 +47,13 @@ HANDLERS: Mapping[str, Callable[..., Message]] = {
     "GetObject": objects.get,
     "ListObjects": objects.list_,
     "DeleteObject": objects.delete,
+    "DeleteObjects": objects.delete_many,
+    "PutInlineObject": inline_objects.put,
     "UpdateObjectMetadata": objects.update,
     "BeginSegment": segments.begin,
     "CommitSegment": segments.commit,
     "MakeInlineSegment": segments.make_inline,
+    "CopyPart": part_copies.copy_part_of_object,
     "ListSegments": segments.list_,
     "BeginCopyObject": copies.begin_copy_object,
     "FinishCopyObject": copies.finish_copy_object,

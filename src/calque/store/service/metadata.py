@@ -13,9 +13,9 @@ from calque.operator.options import CopyOptions, WriteOptions
 from calque.store.uplink.objects import ObjectInfo
 from calque.values import Metadata
 
-_OWN = "calque:"
-_TAG = "calque:tag:"
-_HEADERS = (
+OWN = "calque:"
+TAG = "calque:tag:"
+HEADERS = (
     "content_type",
     "content_encoding",
     "content_language",
@@ -28,15 +28,15 @@ _HEADERS = (
 def to_map(given: WriteOptions | Metadata) -> dict[str, str]:
     """The map that is stored beside the bytes."""
     for name in given.user:
-        if name.startswith(_OWN):
-            raise InvalidInput(f"names of user metadata cannot begin with {_OWN!r}: {name!r}")
+        if name.startswith(OWN):
+            raise InvalidInput(f"names of user metadata cannot begin with {OWN!r}: {name!r}")
     stored = dict(given.user)
-    for header in _HEADERS:
+    for header in HEADERS:
         value = getattr(given, header)
         if value is not None:
-            stored[_OWN + header] = value
+            stored[OWN + header] = value
     for name, value in (given.tags or {}).items():
-        stored[_TAG + name] = value
+        stored[TAG + name] = value
     return stored
 
 
@@ -48,21 +48,21 @@ def map_of_copy(source: Metadata, options: CopyOptions) -> Mapping[str, str] | N
     return {
         name: value
         for name, value in stored.items()
-        if (options.carry_tags if name.startswith(_TAG) else options.carry_metadata)
+        if (options.carry_tags if name.startswith(TAG) else options.carry_metadata)
     }
 
 
 def to_metadata(info: ObjectInfo, path: str) -> Metadata:
     """An object of the store as the Operator shows it."""
     stored = info.metadata
-    tags = {name[len(_TAG) :]: value for name, value in stored.items() if name.startswith(_TAG)}
+    tags = {name[len(TAG) :]: value for name, value in stored.items() if name.startswith(TAG)}
     return Metadata(
         path=path,
         size=info.size,
         is_dir=path.endswith("/"),
         etag=info.etag,
         last_modified=info.created,
-        user={name: value for name, value in stored.items() if not name.startswith(_OWN)},
+        user={name: value for name, value in stored.items() if not name.startswith(OWN)},
         tags=tags,
         content_type=stored.get("calque:content_type"),
         content_encoding=stored.get("calque:content_encoding"),

@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidTag
 
 from calque.errors import IntegrityError, InvalidInput
 from calque.store.chunks import Buffer, ChunkReader
+from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.cipher import NONCE_SIZE, TAG_SIZE, CipherSuite, aead
 from calque.store.uplink.keys import SecretKey
 
@@ -36,6 +37,13 @@ class EncryptionParameters:
     @property
     def plain_block(self) -> int:
         return self.block_size - TAG_SIZE
+
+    def message(self) -> pb.EncryptionParameters:
+        """As the satellite keeps them."""
+        return pb.EncryptionParameters(
+            cipher_suite=self.suite,  # type: ignore[arg-type]  # the same numbers
+            block_size=self.block_size,
+        )
 
     def block_count(self, plain_size: int) -> int:
         """Blocks of a segment; one of no bytes has one block, so that its end is authenticated."""
@@ -96,13 +104,16 @@ class SegmentEncryption:
         self._limit = limit
         self._block = block
         self.plain_size = 0
+        self.ends_source = False
+        """Whether nothing of the source is left behind this segment; known after the last block."""
 
     def __iter__(self) -> Iterator[bytes]:
         number, last = 0, False
         while not last:
             plain = self._source.read(min(self._block, self._limit - self.plain_size))
             self.plain_size += len(plain)
-            last = self.plain_size == self._limit or not self._source.fill(1)
+            self.ends_source = not self._source.fill(1)
+            last = self.plain_size == self._limit or self.ends_source
             yield self._cipher.encrypt(number, plain, last=last)
             number += 1
 

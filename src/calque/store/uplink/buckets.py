@@ -48,7 +48,10 @@ def stat_bucket(session: Session, name: str) -> BucketInfo:
 
 
 def delete_bucket(session: Session, name: str, *, with_objects: bool = False) -> int:
-    """Delete a bucket, empty or ``with_objects``; how many objects went with it."""
+    """Delete a bucket, empty or ``with_objects``; how many objects and uploads went with it.
+
+    Where there is no object, uploads under way are no hindrance: they go in the same transaction.
+    """
     encode_utf8(name, "the name of a bucket")
     answer = session.metainfo.delete_bucket(
         pb.BucketDeleteRequest(header=session.header, name=name, delete_all=with_objects)

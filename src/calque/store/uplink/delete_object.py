@@ -24,6 +24,7 @@ class Deletion:
     """
 
     def __init__(self, session: Session, bucket: str, key: str, if_match: str | None) -> None:
+        self.key = key
         self._session = session
         self._bucket = bucket
         self._encrypted = session.locate(bucket, key).encrypted
@@ -33,16 +34,23 @@ class Deletion:
     def run(self) -> bool:
         """Delete it; whether there was one. After a lost answer what is gone was there."""
         if self._was_sent:
-            return self._repeat()
+            return self.repeat()
         self._was_sent = True
         try:
             return self._send(self._stream)
         except (RateLimited, TimedOut):
             raise
         except Unavailable:
-            return self._repeat()
+            return self.repeat()
 
-    def _repeat(self) -> bool:
+    def message(self) -> pb.ObjectToDelete:
+        """This delete as one of many."""
+        return pb.ObjectToDelete(
+            encrypted_object_key=self._encrypted, if_match_stream_id=self._stream
+        )
+
+    def repeat(self) -> bool:
+        """Delete it after a try whose answer was lost."""
         found = self._find_stream()
         if found is None:
             return True  # by our own first try, or by somebody else: it is gone either way

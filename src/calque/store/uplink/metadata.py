@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from calque.errors import IntegrityError, InvalidInput
@@ -17,8 +17,11 @@ from calque.store.uplink.cipher import NONCE_SIZE, Sealed, aead, unseal, unwrap,
 from calque.store.uplink.keys import KEY_SIZE, SecretKey
 from calque.store.uplink.utf8 import encode_utf8
 
-LARGEST = 2048
+LARGEST = 8192
 """Plain bytes of the map: its JSON in UTF-8."""
+
+GivenMetadata = Mapping[str, str] | Callable[[], Mapping[str, str]]
+"""A map, or what gives one once the last byte was read: a checksum is known no earlier."""
 
 _PURPOSE = b"metadata key"
 _NONCE = bytes(NONCE_SIZE)

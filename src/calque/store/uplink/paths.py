@@ -47,11 +47,33 @@ def bucket_key(root: SecretKey, bucket: str) -> SecretKey:
     return root.derive(b"bucket\x00" + encode_utf8(bucket, "the name of a bucket"))
 
 
+class NameCipher:
+    """Encrypts and decrypts the names of one level: those that share a parent."""
+
+    def __init__(self, parent: SecretKey) -> None:
+        self._cipher = AESSIV(parent.expand(b"names", _SIV_KEY_SIZE))
+
+    def encrypt(self, component: str) -> bytes:
+        """One component as the satellite knows it."""
+        encrypted = self._cipher.encrypt(encode_utf8(component, "a key"), None)
+        return base64.urlsafe_b64encode(encrypted).rstrip(b"=")
+
+    def decrypt(self, encrypted: bytes) -> str:
+        """One plain component; IntegrityError where it is not under this key."""
+        try:
+            return self._cipher.decrypt(_unarmour(encrypted), None).decode()
+        except (InvalidTag, ValueError, binascii.Error) as error:
+            raise IntegrityError(
+                "the name of an object cannot be decrypted with this access",
+                hint="It was written with another passphrase, or the name was tampered with.",
+            ) from error
+
+
 def encrypt_path(base: SecretKey, path: str) -> EncryptedPath:
     """The encrypted form of a whole path below ``base``, and its path key."""
     components = []
     for component in path.split(SEPARATOR):
-        components.append(_encrypt_component(base, component))
+        components.append(NameCipher(base).encrypt(component))
         base = child_key(base, component)
     return EncryptedPath(b"/".join(components), base)
 
@@ -70,7 +92,7 @@ def decrypt_path(base: SecretKey, encrypted: bytes) -> str:
     """The plain path below ``base``; IntegrityError where a component is not under this key."""
     components = []
     for component in encrypted.split(b"/"):
-        plain = decrypt_component(base, component)
+        plain = NameCipher(base).decrypt(component)
         components.append(plain)
         base = child_key(base, plain)
     return SEPARATOR.join(components)
@@ -81,26 +103,6 @@ def child_key(parent: SecretKey, component: str) -> SecretKey:
     return parent.derive(b"component\x00" + encode_utf8(component, "a key"))
 
 
-def decrypt_component(parent: SecretKey, encrypted: bytes) -> str:
-    """One plain component."""
-    try:
-        return _cipher(parent).decrypt(_unarmour(encrypted), None).decode()
-    except (InvalidTag, ValueError, binascii.Error) as error:
-        raise IntegrityError(
-            "the name of an object cannot be decrypted with this access",
-            hint="It was written with another passphrase, or the name was tampered with.",
-        ) from error
-
-
-def _encrypt_component(parent: SecretKey, component: str) -> bytes:
-    encrypted = _cipher(parent).encrypt(encode_utf8(component, "a key"), None)
-    return base64.urlsafe_b64encode(encrypted).rstrip(b"=")
-
-
 def _unarmour(encrypted: bytes) -> bytes:
     padding = b"=" * (-len(encrypted) % 4)
     return base64.b64decode(encrypted + padding, altchars=b"-_", validate=True)
-
-
-def _cipher(parent: SecretKey) -> AESSIV:
-    return AESSIV(parent.expand(b"names", _SIV_KEY_SIZE))

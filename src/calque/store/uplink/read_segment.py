@@ -35,6 +35,14 @@ def read_segment(
         plain = cipher.decrypt(0, segment.inline_data, last=True)
         yield plain[offset : offset + length]
         return
+    if segment.HasField("origin"):
+        # Its blocks are those of the segment that it is cut from, by number and by end.
+        offset += segment.origin.skip
+        whole = pb.Segment()
+        whole.CopyFrom(segment)
+        whole.plain_size = segment.origin.plain_size
+        whole.encrypted_size = segment.origin.encrypted_size
+        segment = whole
     yield from _read_remote(session, cipher, parameters, segment, nodes, offset, length)
 
 

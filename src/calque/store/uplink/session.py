@@ -14,6 +14,7 @@ from calque.store.nodes.node import NodeDirectory, PieceHolder
 from calque.store.nodes.upload import Patience
 from calque.store.uplink.access import EncryptionAccess, Located
 from calque.store.uplink.blocks import EncryptionParameters
+from calque.store.uplink.levels import LevelCache
 from calque.values import MIB
 
 
@@ -78,6 +79,7 @@ class Session:
         self.access = access
         self.nodes = nodes or NodeDirectory()
         self.settings = settings or UplinkSettings()
+        self.levels = LevelCache()
 
     @cached_property
     def limits(self) -> Limits:

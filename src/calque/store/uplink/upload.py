@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from calque.errors import CalqueError
@@ -12,8 +12,9 @@ from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.timestamps import as_timestamp, as_utc
 from calque.store.uplink.access import Located
 from calque.store.uplink.etags import stream_of
-from calque.store.uplink.metadata import SealedMetadata, seal_metadata
+from calque.store.uplink.metadata import GivenMetadata, seal_metadata
 from calque.store.uplink.objects import ObjectInfo, object_info
+from calque.store.uplink.put_inline import Commit, put_inline
 from calque.store.uplink.session import Session
 from calque.store.uplink.write_segments import Upload, write_segments
 from calque.values.metadata import EMPTY
@@ -27,28 +28,50 @@ def upload_object(
     key: str,
     data: Data,
     *,
-    metadata: Mapping[str, str] = EMPTY,
+    metadata: GivenMetadata = EMPTY,
     expires: datetime | None = None,
     if_not_exists: bool = False,
     if_match: str | None = None,
 ) -> ObjectInfo:
     """Store bytes as an object, replacing what is there in one transaction.
 
-    Nothing is visible before the commit. After any failure the upload is given up; a killed
-    process leaves a pending upload that the satellite sweeps. Conditions are checked in the
-    committing transaction.
+    ``metadata`` may be a function: it is called once the last byte was read, and what it raises
+    ends the upload. Nothing is visible before the commit. After any failure the upload is given
+    up; a killed process leaves a pending upload that the satellite sweeps. Conditions are checked
+    in the committing transaction.
     """
-    expected = stream_of(if_match)
+    commit = Commit(metadata, if_not_exists, stream_of(if_match))
+    located = session.locate(bucket, key)
     source = ChunkReader(data)
-    upload = begin_upload(session, session.locate(bucket, key), metadata, expires)
+    try:
+        if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
+            return put_inline(session, located, source, expires, commit)
+        return _upload_segments(session, located, source, expires, commit)
+    finally:
+        source.close()
+
+
+def _upload_segments(
+    session: Session,
+    located: Located,
+    source: ChunkReader,
+    expires: datetime | None,
+    commit: Commit,
+) -> ObjectInfo:
+    known, late = (EMPTY, commit.metadata) if callable(commit.metadata) else (commit.metadata, None)
+    upload = begin_upload(session, located, known, expires)
     try:
         write_segments(session, upload, source)
-        return commit_upload(session, upload, if_not_exists=if_not_exists, if_match=expected)
+        return commit_upload(
+            session,
+            upload,
+            metadata=late() if late else None,
+            if_not_exists=commit.if_not_exists,
+            if_match=commit.if_match,
+        )
     except BaseException:  # Ctrl-C too, or it would stay pending for a day
         give_up(session, upload)
         raise
-    finally:
-        source.close()
 
 
 def begin_upload(
@@ -63,10 +86,7 @@ def begin_upload(
             bucket=located.bucket,
             encrypted_object_key=located.encrypted,
             expires_at=as_timestamp(expires),
-            encryption_parameters=pb.EncryptionParameters(
-                cipher_suite=parameters.suite,  # type: ignore[arg-type]  # the same numbers
-                block_size=parameters.block_size,
-            ),
+            encryption_parameters=parameters.message(),
             encrypted_metadata_nonce=sealed.nonce,
             encrypted_metadata=sealed.encrypted,
             encrypted_metadata_encrypted_key=sealed.wrapped_key,
@@ -81,12 +101,17 @@ def commit_upload(
     session: Session,
     upload: Upload,
     *,
-    metadata: SealedMetadata | None = None,
+    metadata: Mapping[str, str] | None = None,
+    parts: Sequence[int] | None = None,
+    joined_keys: Sequence[pb.EncryptedKeyAndNonce] = (),
     if_not_exists: bool = False,
     if_match: bytes = b"",
 ) -> ObjectInfo:
-    """Make the upload the object at its key; ``metadata`` replaces what it began with."""
-    sealed = metadata or SealedMetadata()
+    """Make the upload the object at its key; ``metadata`` replaces what it began with.
+
+    Of an upload in ``parts`` only these become the object.
+    """
+    sealed = seal_metadata(upload.parameters.suite, upload.located, metadata or EMPTY)
     committed = session.metainfo.commit_object(
         pb.ObjectCommitRequest(
             header=session.header,
@@ -97,6 +122,9 @@ def commit_upload(
             encrypted_metadata_encrypted_key=sealed.wrapped_key,
             if_not_exists=if_not_exists,
             if_match_stream_id=if_match,
+            only_parts=parts is not None,
+            part_numbers=parts,
+            joined_keys=joined_keys,
         )
     )
     return object_info(committed.object, upload.located)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,6 +29,9 @@ from calque.store.uplink.session import Session, redundancy_of
 _REFUSED = (InvalidInput, NotFound, PermissionDenied, FailedPrecondition, ResourceExhausted)
 """What the satellite answers when it has not taken a segment."""
 
+Note = Callable[[bool], str]
+"""What is kept with a segment; it is told whether the segment is the last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Upload:
@@ -45,33 +48,36 @@ class _Segment:
     position: Position
     key: SecretKey
     wrapped: Sealed
-    etag: bytes
+    note: Note
+
+    def seal_note(self, upload: Upload, *, is_last: bool) -> bytes:
+        return seal_etag(upload.parameters.suite, self.key, self.note(is_last))
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSize:
-    """How much a source has become."""
-
-    plain_size: int
-    segments: int
+def no_note(_is_last: bool) -> str:
+    """Nothing is kept with the segments."""
+    return ""
 
 
 def write_segments(
-    session: Session, upload: Upload, source: ChunkReader, *, part: int = 0, etag: str = ""
-) -> WrittenSize:
-    """Read a source to its end into the segments of one part.
+    session: Session, upload: Upload, source: ChunkReader, *, part: int = 0, note: Note = no_note
+) -> int:
+    """Read a source to its end into the segments of one part; how many bytes it had.
 
     Memory is bounded: some MiB for each segment in flight on one node, its coded bytes at most
-    on several. The ``etag`` is kept, encrypted, with every segment of the part. A part of no
-    bytes has one empty segment, an object of no bytes (part 0) none.
+    on several. What ``note`` gives is kept, encrypted, with each segment; of the last one it is
+    asked when everything was read. A part of no bytes has one empty segment, an object of no
+    bytes (part 0) none.
     """
     flight = SegmentsInFlight(session.settings.segments_in_flight)
     written, index = 0, 0
     try:
         while source.fill(1) or (part > 0 and index == 0):
-            segment = _new_segment(upload, Position(part, index), etag)
+            segment = _new_segment(upload, Position(part, index), note)
             if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
-                written += _write_inline(session, upload, segment, source)
+                plain = bytes(source.read(session.limits.inline_size + 1))
+                _store_inline(session, upload, segment, plain, is_last=not source.fill(1))
+                written += len(plain)
             else:
                 written += _write_remote(session, upload, segment, source, flight)
             index += 1
@@ -79,27 +85,29 @@ def write_segments(
     except BaseException:
         flight.stop()
         raise
-    return WrittenSize(written, index)
+    return written
 
 
-def empty_segment(session: Session, upload: Upload, position: Position) -> None:
-    """Put an empty segment in the place of one whose part was uploaded again and is shorter."""
-    _write_inline(session, upload, _new_segment(upload, position, ""), ChunkReader(b""))
-
-
-def _new_segment(upload: Upload, position: Position, etag: str) -> _Segment:
+def _new_segment(upload: Upload, position: Position, note: Note) -> _Segment:
     key, suite = new_segment_key(), upload.parameters.suite
     return _Segment(
         position=position,
         key=key,
         wrapped=wrap_segment_key(suite, upload.located, key, position),
-        etag=seal_etag(suite, key, etag),
+        note=note,
     )
 
 
-def _write_inline(session: Session, upload: Upload, segment: _Segment, source: ChunkReader) -> int:
-    plain = source.read(session.limits.inline_size) if session.limits.inline_size else b""
-    data = BlockCipher(segment.key, upload.parameters).encrypt(0, plain, last=True)
+def write_inline(
+    session: Session, upload: Upload, position: Position, plain: bytes, note: Note, *, is_last: bool
+) -> None:
+    """Store bytes inside the metadata, as one segment."""
+    _store_inline(session, upload, _new_segment(upload, position, note), plain, is_last=is_last)
+
+
+def _store_inline(
+    session: Session, upload: Upload, segment: _Segment, plain: bytes, *, is_last: bool
+) -> None:
     session.metainfo.make_inline_segment(
         pb.SegmentMakeInlineRequest(
             header=session.header,
@@ -107,12 +115,11 @@ def _write_inline(session: Session, upload: Upload, segment: _Segment, source: C
             position=position_message(segment.position),
             encrypted_key_nonce=segment.wrapped.nonce,
             encrypted_key=segment.wrapped.ciphertext,
-            inline_data=data,
+            inline_data=BlockCipher(segment.key, upload.parameters).encrypt(0, plain, last=True),
             plain_size=len(plain),
-            encrypted_etag=segment.etag,
+            encrypted_etag=segment.seal_note(upload, is_last=is_last),
         )
     )
-    return len(plain)
 
 
 def _write_remote(
@@ -161,7 +168,12 @@ def _store_pieces(
         patience=session.settings.upload_patience,
     )
     try:
-        _commit_segment(session, upload, segment, begun, blocks.plain_size, held)
+        note = segment.seal_note(upload, is_last=blocks.ends_source)
+    except BaseException:
+        discard_pieces(held, begun.root_piece_id)
+        raise
+    try:
+        _commit_segment(session, upload, segment, begun, blocks.plain_size, note, held)
     except _REFUSED:
         # Only then: after a lost answer the satellite may well hold the segment.
         discard_pieces(held, begun.root_piece_id)
@@ -174,6 +186,7 @@ def _commit_segment(
     segment: _Segment,
     begun: pb.SegmentBeginResponse,
     plain_size: int,
+    note: bytes,
     held: list[Target],
 ) -> None:
     session.metainfo.commit_segment(
@@ -184,7 +197,7 @@ def _commit_segment(
             encrypted_key=segment.wrapped.ciphertext,
             encrypted_size=upload.parameters.encrypted_size(plain_size),
             plain_size=plain_size,
-            encrypted_etag=segment.etag,
+            encrypted_etag=note,
             pieces=[pb.Piece(number=each.number, node_id=each.node.id) for each in held],
         )
     )

@@ -37,7 +37,7 @@ def _keys(*positions: int) -> list[SegmentKey]:
         (WrappedMetadata(b"n" * 12, None, None), "without its key"),
         (WrappedMetadata(b"n" * 11, b"data", b"k" * 48), "nonce has 11 bytes"),
         (WrappedMetadata(b"n" * 12, b"data", b"k" * 47), "key has 47 bytes"),
-        (WrappedMetadata(b"n" * 12, b"d" * (MAX_METADATA + 1), b"k" * 48), "limit is 2064"),
+        (WrappedMetadata(b"n" * 12, b"d" * (MAX_METADATA + 1), b"k" * 48), "limit is 8208"),
     ],
 )
 def test_metadata_that_does_not_fit_together(

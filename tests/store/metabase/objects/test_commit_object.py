@@ -197,7 +197,7 @@ def test_expiry_in_the_past(world: World) -> None:
     [
         ("encryption", Encryption(0, 4096)),
         ("encryption", Encryption(2, 0)),
-        ("metadata", World.wrapped_metadata(b"x" * 3000)),
+        ("metadata", World.wrapped_metadata(b"x" * 9000)),
     ],
 )
 def test_malformed_begin(field: str, value: object) -> None:
@@ -220,7 +220,7 @@ def test_malformed_begin(field: str, value: object) -> None:
         {"redundancy": SCHEME._replace(required=9)},
         {"alias_pieces": None},
         {"inline_data": b"both"},
-        {"encrypted_etag": b"e" * 300},
+        {"encrypted_etag": b"e" * 1100},
         {"stream_id": b""},
     ],
 )

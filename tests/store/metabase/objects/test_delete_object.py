@@ -6,12 +6,24 @@ import pytest
 from sqlalchemy import update
 
 from calque.errors import ConditionNotMatch, FailedPrecondition, NotFound
-from calque.store.metabase.model.records import SegmentRecord
+from calque.store.metabase.model.records import ObjectRecord, Position, SegmentRecord
 from calque.store.metabase.model.schema import objects, segments
-from calque.store.metabase.objects.delete_batch import DeleteBucket, delete_bucket
+from calque.store.metabase.objects.commit_object import CommitObject, commit_object
+from calque.store.metabase.objects.delete_batch import BucketDeleted, DeleteBucket, delete_bucket
 from calque.store.metabase.objects.delete_object import DeleteObject, delete_object
 from calque.store.metabase.objects.list_segments import ListSegments, list_segments
-from tests.store.world import EMPTY, ONE_REMOTE, SCHEME, THREE_REMOTE, WITH_TAIL, Layout, World
+from tests.store.world import (
+    EMPTY,
+    HOUR_US,
+    ONE_REMOTE,
+    REMOTE,
+    SCHEME,
+    THREE_REMOTE,
+    WITH_TAIL,
+    Layout,
+    World,
+    in_parallel,
+)
 
 SIZES = {"no segment": EMPTY, "one segment": ONE_REMOTE, "three segments": THREE_REMOTE}
 
@@ -153,6 +165,51 @@ def test_a_bucket_that_is_not_empty(world: World) -> None:
         list(delete_bucket(world.database, DeleteBucket(world.project_id, "first")))
     with world.unchanged(NotFound, match="'nowhere'"):
         list(delete_bucket(world.database, DeleteBucket(world.project_id, "nowhere")))
+
+
+def test_uploads_go_with_their_bucket(world: World) -> None:
+    """Uploads under way and what has expired are no hindrance: they go in one transaction."""
+    upload = world.begin(world.at("pending"))
+    world.segment(upload, Position(0, 0), REMOTE, b"x" * 100)
+    world.begin(world.at("other"))
+    world.upload("expired", expires_at=world.clock() + HOUR_US)
+    world.copy(world.at("expired"), world.at("copy"))
+    world.copy(world.at("expired"), world.at("elsewhere", "second"))
+    world.clock.advance(2 * HOUR_US)
+    (step,) = delete_bucket(world.database, DeleteBucket(world.project_id, "first"))
+    assert isinstance(step, BucketDeleted)
+    assert step.along.deleted == 4
+    world.free(step.along.freed)
+    assert len(world.stored) == 1
+    world.delete_bucket("second")
+    assert world.empty()
+
+
+def test_an_upload_that_races_its_bucket(world: World) -> None:
+    """Either the commit comes first and the bucket stays, or the bucket and the upload are gone."""
+    for _ in range(8):
+        upload = world.begin(world.at("k"))
+        world.segment(upload, Position(0, 0), REMOTE, b"x" * 100)
+
+        def commit(upload: ObjectRecord = upload) -> None:
+            world.free(
+                commit_object(world.database, CommitObject(world.at("k"), upload.stream_id)).freed
+            )
+
+        def drop() -> None:
+            (step,) = delete_bucket(world.database, DeleteBucket(world.project_id, "first"))
+            assert isinstance(step, BucketDeleted)
+            world.free(step.along.freed)
+
+        committed, dropped = in_parallel([commit, drop], threads=2)
+        assert (committed is None) != (dropped is None)
+        if committed is None:
+            assert isinstance(dropped, FailedPrecondition)
+            world.delete(world.at("k"))
+        else:
+            assert isinstance(committed, NotFound)
+            world.bucket("first")
+    assert world.empty()
 
 
 def test_move_a_copy(world: World) -> None:

@@ -173,6 +173,7 @@ def _insert_shards(transaction: Transaction, record: ProjectRecord) -> None:
                 "objects": 0,
                 "allowed_bytes": None if record.limit_bytes is None else CLOSED,
                 "allowed_segments": None if record.limit_segments is None else CLOSED,
+                "changes": 0,
             },
         )
 

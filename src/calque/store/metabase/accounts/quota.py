@@ -1,4 +1,4 @@
-"""What a project uses, charged in the transaction that commits.
+"""What a project uses, charged in the transaction that commits, which is counted thereby.
 
 One row a project would make all its commits queue for that row until the disk has
 answered. So usage is spread over shards and each thread charges its own. The limit stays
@@ -12,7 +12,7 @@ import itertools
 import threading
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Update, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Update, bindparam, func, or_, select, update
 
 from calque.errors import NotFound, ResourceExhausted
 from calque.store.metabase.engine.statement import POSTGRES, Statement
@@ -55,6 +55,7 @@ def charge_shard(
             bytes=_usage.bytes + more_bytes,
             segments=_usage.segments + more_segments,
             objects=_usage.objects + more_objects,
+            changes=_usage.changes + 1,
         )
     )
 
@@ -90,7 +91,12 @@ SET_SHARD = Statement(
         objects=bindparam("new_objects"),
         allowed_bytes=bindparam("new_allowed_bytes"),
         allowed_segments=bindparam("new_allowed_segments"),
+        changes=_usage.changes + 1,
     ),
+)
+CHANGES = Statement(
+    "changes of a project",
+    select(func.sum(_usage.changes)).where(_usage.project_id == bindparam("project")),
 )
 
 
@@ -139,6 +145,11 @@ def charge(transaction: Transaction, project_id: bytes, more: Usage) -> None:
     settle(
         transaction, project_id, more, transaction.run(*charge_step(transaction, project_id, more))
     )
+
+
+def count_change(transaction: Transaction, project_id: bytes) -> None:
+    """Say that something changed which costs nothing: a name, or metadata."""
+    charge(transaction, project_id, Usage())
 
 
 def settle(transaction: Transaction, project_id: bytes, more: Usage, charged: int) -> None:
@@ -197,6 +208,7 @@ class _Shard(NamedTuple):
     objects: int
     allowed_bytes: int | None
     allowed_segments: int | None
+    changes: int
 
 
 def _refuse_beyond(limit: int | None, used: int, more: int, what: str) -> None:

@@ -64,6 +64,7 @@ from calque.store.metabase.model.schema import (
     objects,
     operations,
     segment_copies,
+    segment_slices,
     segments,
 )
 from calque.store.metabase.objects.begin_object import INSERT_OBJECT
@@ -91,9 +92,10 @@ _is_usual = (
     _target.c.committed == literal_column("0"),
     ~exists().where(operations.c.operation_id == bindparam("operation_id")),
     ~exists().where(segment_copies.c.stream_id == source_stream),
+    ~exists().where(segment_slices.c.stream_id == source_stream),
 )
-"""The keys are all there and fit, a free key, a new operation, an original: the rest is unusual,
-not wrong, so it is no rule and has no error."""
+"""The keys are all there and fit, a free key, a new operation, an original without slices: the
+rest is unusual, not wrong, so it is no rule and has no error."""
 
 
 def _source_may_go() -> tuple[ColumnElement[bool], ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import bindparam, select
 
 from calque.store.metabase.accounts import quota
@@ -36,10 +38,13 @@ from calque.store.metabase.objects.update_metadata import (
 )
 from calque.store.metabase.streams.lookup import FoundObject, live
 from calque.store.metabase.streams.promotion import remove
+from calque.store.metabase.streams.slices import SOURCES_OF, require_room
 
 __all__ = ["FinishCopy", "finish_copy"]
 
 _ROOM = room_rule(bindparam("ancestor"))
+NOBODY = b""
+"""The copy, which borrows of nobody before it is written."""
 HAS_ROOM = Statement("room for one more copy of an ancestor", select(*conditions_of(_ROOM)))
 
 
@@ -125,9 +130,10 @@ def _make_room(
     touched += [ends.existing] if ends.existing else []
     families = [(each.object.stream_id, each.ancestor) for each in touched]
     if ends.existing is None:
-        steps = [_room_step(source)] if ends.is_remote else []
-        for rows in lock_families(transaction, families, steps):
-            require([_ROOM], rows[0])
+        steps = [_room_step(source), _sources_step(source)] if ends.is_remote else []
+        answers = lock_families(transaction, families, steps)
+        if answers:
+            _require_room(transaction, answers)
         return source, quota.Usage(), []
     lock_families(transaction, families)
     freed = remove(transaction, ends.existing)
@@ -135,12 +141,23 @@ def _make_room(
     # source was at the destination, one place is free again. So only now there is an answer.
     source = FoundObject(source.object, ancestor_of(transaction, source.object.stream_id))
     if ends.is_remote:
-        require([_ROOM], transaction.rows(*_room_step(source))[0])
+        _require_room(transaction, transaction.batch([_room_step(source), _sources_step(source)]))
     return source, quota.Usage().minus(ends.existing.object), freed
 
 
 def _room_step(source: FoundObject) -> Step:
     return HAS_ROOM, {"ancestor": _lender(source)}
+
+
+def _sources_step(source: FoundObject) -> Step:
+    return SOURCES_OF, {"of_stream": source.object.stream_id}
+
+
+def _require_room(transaction: Transaction, answers: list[list[Any]]) -> None:
+    """One more may borrow of the ancestor, and of what the source's slices are cut from."""
+    room, sources = answers
+    require([_ROOM], room[0])
+    require_room(transaction, NOBODY, [row[0] for row in sources])
 
 
 def _lender(source: FoundObject) -> bytes:
@@ -160,4 +177,5 @@ def _onto_itself(
     if ends.operation is not None:
         transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
     transaction.run(*finish_step(request.operation, source.stream_id))
+    quota.count_change(transaction, source.project_id)
     return Committed(with_metadata(source, request.metadata), [], is_new=False)

@@ -117,24 +117,25 @@ def _finish(transaction: Transaction, request: FinishMove) -> Committed:
     keys = keys_of_operation(transaction, ends.operation, request.keys)
     keys.must_match([row[0] for row in positions])
     ends.require_fit()
-    freed = _clear_target(transaction, request, source, ends.existing)
+    freed = _clear_target(transaction, source, ends.existing)
     moved = _move(transaction, request, source.object, ends.version, keys)
     if ends.operation is not None:
         transaction.run(DROP_CHUNKS, {"of_operation": request.operation.operation_id})
     transaction.run(*finish_step(request.operation, moved.stream_id))
+    # Last, since charging a shard locks its row, for which other commits of the project may wait.
+    usage = quota.Usage()
+    if ends.existing is not None:
+        usage = usage.minus(ends.existing.object)
+    quota.charge(transaction, request.target.project_id, usage)
     return Committed(moved, freed)
 
 
 def _clear_target(
-    transaction: Transaction, request: FinishMove, source: FoundObject, existing: FoundObject | None
+    transaction: Transaction, source: FoundObject, existing: FoundObject | None
 ) -> list[FreedSegment]:
     touched = [source, *([existing] if existing else [])]
     lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
-    if existing is None:
-        return []
-    freed = remove(transaction, existing)
-    quota.charge(transaction, request.target.project_id, quota.Usage().minus(existing.object))
-    return freed
+    return remove(transaction, existing) if existing is not None else []
 
 
 def _move(

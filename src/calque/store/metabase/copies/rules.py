@@ -29,10 +29,11 @@ from sqlalchemy import (
     select,
 )
 
-from calque.errors import CalqueError, FailedPrecondition, InvalidInput, ResourceExhausted
+from calque.errors import CalqueError, FailedPrecondition, InvalidInput
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.object_keys import key_is, key_parameter
-from calque.store.metabase.model.schema import objects, segment_copies, segments
+from calque.store.metabase.model.schema import objects, segments
+from calque.store.metabase.streams.slices import count_holders, no_room
 
 NO_POSITION = -1
 """Stands for the first and the last position of a source without segments."""
@@ -128,18 +129,9 @@ def room_rule(ancestor: ColumnElement[bytes]) -> Rule:
     Only true while the family of ``ancestor`` is locked: so it is asked apart from the others,
     which need no more than the locks on both keys.
     """
-    live_copies = (
-        select(func.count())
-        .where(segment_copies.c.ancestor_stream_id == ancestor)
-        .scalar_subquery()
-    )
     return Rule(
-        live_copies < literal_column(str(verify.MAX_LIVE_COPIES)),
-        lambda: ResourceExhausted(
-            f"the original has {verify.MAX_LIVE_COPIES} copies, "
-            f"the limit is {verify.MAX_LIVE_COPIES}",
-            hint="Delete a copy, or upload the object anew.",
-        ),
+        count_holders(ancestor) < literal_column(str(verify.MAX_LIVE_COPIES)),
+        no_room,
     )
 
 

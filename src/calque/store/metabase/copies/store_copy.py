@@ -15,6 +15,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    exists,
     insert,
     null,
     select,
@@ -28,7 +29,12 @@ from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model.packed_keys import PackedKeys, key_of_row, nonce_of_row
 from calque.store.metabase.model.records import ObjectRecord
-from calque.store.metabase.model.schema import objects, segment_copies, segments
+from calque.store.metabase.model.schema import (
+    objects,
+    segment_copies,
+    segment_slices,
+    segments,
+)
 from calque.store.metabase.objects.begin_object import INSERT_OBJECT
 
 new_stream = bindparam("new_stream", type_=LargeBinary)
@@ -85,6 +91,41 @@ COPY_SEGMENTS = Statement(
     "copy the segments of a stream", segments_of_copy(nonce_of_row, key_of_row)
 )
 INSERT_COPY = Statement("insert a reference", insert(segment_copies))
+COPY_SLICES = Statement(
+    "copy the slices of a stream",
+    insert(segment_slices).from_select(
+        [column.name for column in segment_slices.c],
+        select(
+            new_stream,
+            *(column for column in segment_slices.c if column.name != "stream_id"),
+        ).where(segment_slices.c.stream_id == source_stream),
+    ),
+)
+_is_whole = (
+    select(segment_slices.c.position)
+    .where(
+        segment_slices.c.stream_id == segments.c.stream_id,
+        segment_slices.c.position == segments.c.position,
+    )
+    .limit(1)
+    .scalar_subquery()
+    .is_(None)
+)
+REFER_IF_BORROWED = Statement(
+    # What is borrowed by slices alone needs no ancestor.
+    "insert a reference if whole segments are borrowed",
+    insert(segment_copies).from_select(
+        ["stream_id", "ancestor_stream_id"],
+        select(new_stream, bindparam("ancestor", type_=LargeBinary)).where(
+            exists().where(
+                segments.c.stream_id == new_stream,
+                segments.c.inline_data.is_(None),
+                segments.c.encrypted_size > 0,
+                _is_whole,
+            )
+        ),
+    ),
+)
 
 
 def store_copy(
@@ -114,8 +155,12 @@ def store_copy(
             )
         )
     if ancestor is not None:
-        reference = {"stream_id": copy.stream_id, "ancestor_stream_id": ancestor}
-        work.append((INSERT_COPY, reference))
+        lent = {
+            "new_stream": copy.stream_id,
+            "source_stream": source_stream_id,
+            "ancestor": ancestor,
+        }
+        work += [(COPY_SLICES, lent), (REFER_IF_BORROWED, lent)]
     if resumed:
         work.append((DROP_CHUNKS, {"of_operation": operation.operation_id}))
     work.append(finish_step(operation, copy.stream_id))

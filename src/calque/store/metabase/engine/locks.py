@@ -7,8 +7,10 @@ PostgreSQL every transaction takes what it needs in this order:
    at the key may appear, change or go, shared where it must only stay;
 2. **buckets** (``FOR KEY SHARE``; only deleting a bucket takes one exclusively);
 3. **families** (``FOR UPDATE`` on the object rows of the ancestors, by stream id): whoever
-   adds, removes or promotes a copy holds the row of its ancestor. An object without
-   copies is the ancestor of itself.
+   adds, removes or promotes a copy holds the row of its ancestor, and of the sources of its
+   slices. An object without copies is the ancestor of itself;
+4. **sliced segments** (``FOR UPDATE``, by stream id and position): the source of a slice may
+   have lost its object, and then this is where those who share it meet.
 
 The rows of the children follow their ancestor's lock, so nobody else touches them.
 """
@@ -19,13 +21,28 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, LargeBinary, any_, bindparam, func, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    LargeBinary,
+    any_,
+    bindparam,
+    func,
+    select,
+    tuple_,
+    union_all,
+)
 
 from calque.store.metabase.engine.errors import Disturbed
 from calque.store.metabase.engine.statement import POSTGRES, Statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.records import ObjectLocation
-from calque.store.metabase.model.schema import objects, segment_copies
+from calque.store.metabase.model.schema import (
+    objects,
+    segment_copies,
+    segment_slices,
+    segments,
+)
 
 LOCK_KEYS = Statement(
     "lock keys",
@@ -41,12 +58,44 @@ LOCK_STRONG_THEN_WEAK = Statement(
 LOCK_WEAK_THEN_STRONG = Statement(
     "lock a key shared, then one", postgres=select(weak_lock, strong_lock)
 )
+_given = bindparam("streams", type_=ARRAY(LargeBinary))
+_slices = segment_slices.c
 LOCK_FAMILIES = Statement(
+    # Also those that lend pieces to slices of these streams.
     "lock families",
     postgres=select(objects.c.stream_id)
-    .where(objects.c.stream_id == any_(bindparam("streams", type_=ARRAY(LargeBinary))))
+    .where(
+        objects.c.stream_id.in_(
+            union_all(
+                select(func.unnest(bindparam("roots", type_=ARRAY(LargeBinary)))),
+                select(_slices.source_stream_id).where(_slices.stream_id == any_(_given)),
+            )
+        )
+    )
     .order_by(objects.c.stream_id)
     .with_for_update(),
+)
+LOCK_SLICED = Statement(
+    # A source may have no object any more: then its segments are all there is to lock.
+    "lock the segments that slices are cut from",
+    postgres=select(segments.c.stream_id, segments.c.position)
+    .where(
+        tuple_(segments.c.stream_id, segments.c.position).in_(
+            select(_slices.source_stream_id, _slices.source_position).where(
+                _slices.stream_id == any_(_given)
+            )
+        )
+    )
+    .order_by(segments.c.stream_id, segments.c.position)
+    .with_for_update(),
+)
+LENDERS = Statement(
+    "streams that slices of many streams are cut from",
+    postgres=select(_slices.source_stream_id).distinct().where(_slices.stream_id == any_(_given)),
+)
+HAS_OBJECT = Statement(
+    "whether a stream has an object",
+    postgres=select(objects.c.stream_id).where(objects.c.stream_id == bindparam("stream_id")),
 )
 ANCESTOR_OF = Statement(
     "ancestor of a stream",
@@ -106,15 +155,22 @@ def lock_families(
     roots = sorted({ancestor or stream for stream, ancestor in pairs})
     # An original never becomes a copy, so only copies can have another ancestor by now.
     copies = [(stream, ancestor) for stream, ancestor in pairs if ancestor is not None]
-    locked, *answers = transaction.batch(
+    given = {"streams": [stream for stream, _ in pairs], "roots": roots}
+    locked, _, lenders, *answers = transaction.batch(
         [
-            (LOCK_FAMILIES, {"streams": roots}),
+            (LOCK_FAMILIES, given),
+            (LOCK_SLICED, given),
+            (LENDERS, given),
             *((ANCESTOR_OF, {"stream_id": stream}) for stream, _ in copies),
             *then,
         ]
     )
-    if len(locked) != len(roots):
+    held = {row[0] for row in locked}
+    if not held.issuperset(roots):
         raise Disturbed("an ancestor went away while waiting for it")
+    for (lender,) in lenders:
+        if lender not in held and transaction.rows(HAS_OBJECT, {"stream_id": lender}):
+            raise Disturbed("slices were given another source while waiting for the first")
     for (_, ancestor), rows in zip(copies, answers, strict=False):
         if not rows or rows[0][0] != ancestor:
             raise Disturbed("a copy was promoted while waiting for its ancestor")

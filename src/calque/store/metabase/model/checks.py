@@ -19,9 +19,10 @@ from calque.store.metabase.model.records import (
 MAX_KEY_SIZE = 24 * 1024
 """Encrypted: a plain key of 1,024 bytes has 1,025 components at most, of 22 bytes and a ``/``."""
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-MAX_PLAIN_METADATA = 2048
+MAX_PLAIN_METADATA = 8192
+"""S3 has 2 KiB for users; headers, tags, etag and checksums need room beside them."""
 MAX_METADATA = MAX_PLAIN_METADATA + 16
-"""Encrypted: the tag of AES-GCM comes on top of 2 KiB."""
+"""Encrypted: the tag of AES-GCM comes on top."""
 
 MAX_EXPIRY = 253_370_764_800_000_000
 """Microseconds: the year 9999. Whoever reckons from a time before it stays within the calendar."""

@@ -164,8 +164,17 @@ class ObjectRecord(NamedTuple):
         return self.expires_at is not None and self.expires_at <= at_us
 
 
+class Origin(NamedTuple):
+    """The segment that a slice is cut from: where it begins there, and how large that one is."""
+
+    position: int
+    skip: int
+    plain_size: int
+    encrypted_size: int
+
+
 class SegmentRecord(NamedTuple):
-    """A row of ``segments``; a copy's pieces are filled in from its ancestor."""
+    """A row of ``segments``; borrowed pieces are filled in from where they are."""
 
     stream_id: bytes
     position: int
@@ -183,10 +192,12 @@ class SegmentRecord(NamedTuple):
     inline_data: bytes | None
     remote_alias_pieces: bytes | None
     placement: int
+    origin: Origin | None = None
+    """Of a slice, once it was looked up; no column."""
 
     @property
     def is_borrowed(self) -> bool:
-        """Whether this is a copy of a remote segment, whose pieces an ancestor holds."""
+        """Whether this is a copy or slice of a remote segment, whose pieces another row holds."""
         return (
             self.remote_alias_pieces is None
             and self.inline_data is None

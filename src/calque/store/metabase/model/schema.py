@@ -74,6 +74,8 @@ project_usage = Table(
     _int("objects"),
     _int("allowed_bytes", nullable=True),
     _int("allowed_segments", nullable=True),
+    # Rises with every charge: while the sum stands still, nothing a listing shows has changed.
+    Column("changes", BigInteger, nullable=False, server_default="0"),
     PrimaryKeyConstraint("project_id", "shard"),
     sqlite_with_rowid=False,
 )
@@ -211,6 +213,22 @@ segment_copies = Table(
     sqlite_with_rowid=False,
 )
 
+# A segment that is a part of another one, whose pieces it borrows: from ``skip`` on, ``length``
+# plain bytes. The source always holds pieces itself, and outlives its object while it has slices.
+segment_slices = Table(
+    "segment_slices",
+    metadata,
+    _bytes("stream_id"),
+    _int("position"),
+    _bytes("source_stream_id"),
+    _int("source_position"),
+    _int("skip"),
+    _int("length"),
+    PrimaryKeyConstraint("stream_id", "position"),
+    Index("segment_slices_by_source", "source_stream_id", "source_position"),
+    sqlite_with_rowid=False,
+)
+
 COLLECTING = 1
 FINISHED = 2
 
@@ -249,5 +267,30 @@ freed_segments = Table(
     _bytes("alias_pieces"),
     _int("freed_at"),
     PrimaryKeyConstraint("root_piece_id"),
+    sqlite_with_rowid=False,
+)
+
+# Access keys of the S3 gateway; neither column opens without what the database does not hold.
+s3_keys = Table(
+    "s3_keys",
+    metadata,
+    _bytes("key_hash"),
+    _bytes("sealed"),
+    _bytes("note"),
+    _int("created_at"),
+    PrimaryKeyConstraint("key_hash"),
+    sqlite_with_rowid=False,
+)
+
+# What the gateway is told of a bucket (CORS, lifecycle); the time tells a later bucket apart.
+bucket_documents = Table(
+    "bucket_documents",
+    metadata,
+    _bytes("project_id"),
+    Column("bucket_name", _NAME, nullable=False),
+    Column("kind", Text, nullable=False),
+    _int("bucket_created_at"),
+    _bytes("document"),
+    PrimaryKeyConstraint("project_id", "bucket_name", "kind"),
     sqlite_with_rowid=False,
 )

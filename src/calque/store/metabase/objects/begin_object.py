@@ -50,8 +50,7 @@ def begin_object(database: Database, request: BeginObject) -> ObjectRecord:
     """Record the pending object under the next version of its key."""
 
     def work(transaction: Transaction) -> ObjectRecord:
-        if request.expires_at is not None and request.expires_at <= transaction.now:
-            raise InvalidInput("the expiry lies in the past")
+        require_future(transaction, request.expires_at)
         bucket, version = transaction.batch(
             [
                 (BUCKET_PLACEMENT, at(request.location)),
@@ -59,14 +58,21 @@ def begin_object(database: Database, request: BeginObject) -> ObjectRecord:
             ]
         )
         require_bucket(bucket, request.location.bucket)
-        record = _pending_record(request, version[0][0], transaction.now)
+        record = pending_record(request, version[0][0], transaction.now)
         transaction.run(INSERT_OBJECT, record._asdict())
         return record
 
     return database.write(work)
 
 
-def _pending_record(request: BeginObject, version: int, now: int) -> ObjectRecord:
+def require_future(transaction: Transaction, expires_at: int | None) -> None:
+    """InvalidInput for an object that would be gone at once."""
+    if expires_at is not None and expires_at <= transaction.now:
+        raise InvalidInput("the expiry lies in the past")
+
+
+def pending_record(request: BeginObject, version: int, now: int) -> ObjectRecord:
+    """The row of an upload that begins."""
     return ObjectRecord(
         project_id=request.location.project_id,
         bucket_name=request.location.bucket,

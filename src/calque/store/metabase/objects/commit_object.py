@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, select, update
 
-from calque.errors import NotFound
+from calque.errors import FailedPrecondition, NotFound
 from calque.store.metabase.accounts import quota
 from calque.store.metabase.accounts.buckets import BUCKET_PLACEMENT, require_bucket
 from calque.store.metabase.engine.database import Database
@@ -17,13 +17,17 @@ from calque.store.metabase.engine.statement import Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
+from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import (
     FreedSegment,
     ObjectLocation,
     ObjectRecord,
+    Position,
     WrappedMetadata,
 )
 from calque.store.metabase.model.schema import COMMITTED, PENDING, objects, segments
+from calque.store.metabase.objects.commit_segment import drop_segments
+from calque.store.metabase.objects.join_slices import join_slices
 from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
@@ -86,6 +90,10 @@ class CommitObject:
     metadata: WrappedMetadata | None = None
     conditions: Conditions = NO_CONDITIONS
     may_overwrite: bool = True
+    parts: frozenset[int] | None = None
+    """Only these, where they are given: what other parts hold goes in the same transaction."""
+    joined_keys: PackedKeys | None = None
+    """Keys for the upload as a copy, should its slices turn out to be one whole object."""
 
     def __post_init__(self) -> None:
         verify.location(self.location)
@@ -126,15 +134,35 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
     # counted or refused.
     touched = [pending, *([existing] if existing else [])]
     lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in touched])
+    freed = _drop_other_parts(transaction, request)
+    if request.joined_keys:
+        join_slices(transaction, pending.object, request.joined_keys)
     committed = _with_totals(transaction, pending.object, request.metadata)
     usage = quota.Usage().plus(committed)
-    freed: list[FreedSegment] = []
     if existing is not None:
-        freed = remove(transaction, existing)
+        freed += remove(transaction, existing)
         usage = usage.minus(existing.object)
     _store(transaction, committed)
     quota.charge(transaction, location.project_id, usage)
     return Committed(committed, freed)
+
+
+def _drop_other_parts(transaction: Transaction, request: CommitObject) -> list[FreedSegment]:
+    """Take the segments of parts that do not become the object away."""
+    if request.parts is None:
+        return []
+    rows = transaction.rows(STREAM_SIZES, {"stream_id": request.stream_id})
+    positions = [row[0] for row in rows]
+    missing = request.parts - {Position.decode(each).part for each in positions}
+    if missing:
+        raise FailedPrecondition(
+            f"{len(missing)} of {len(request.parts)} parts are not there", hint="Upload them again."
+        )
+    return drop_segments(
+        transaction,
+        request.stream_id,
+        [each for each in positions if Position.decode(each).part not in request.parts],
+    )
 
 
 def _with_totals(

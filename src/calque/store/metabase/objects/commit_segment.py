@@ -22,8 +22,9 @@ from calque.store.metabase.model.records import (
     SegmentRecord,
 )
 from calque.store.metabase.model.schema import freed_segments, objects, segments
+from calque.store.metabase.streams.slices import forget_slices_at, release
 
-MAX_ETAG_SIZE = 256
+MAX_ETAG_SIZE = 1024
 MAX_SEGMENT_SIZE = 2**40
 NO_ROOT_PIECE = b""
 
@@ -128,7 +129,7 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         _refuse_late(request, replaced)
         # A repeat of this very call is as old as the first.
         same = [at for root, _, at in replaced if root and root == request.root_piece_id]
-        record = _segment(request, pending[0][0], same[0] if same else transaction.now)
+        record = segment_record(request, pending[0][0], same[0] if same else transaction.now)
         transaction.run(INSERT_SEGMENT, record._asdict())
         # It replaces its own row, and those pieces stay.
         freed = [
@@ -149,8 +150,32 @@ def commit_segment(database: Database, request: CommitSegment) -> list[FreedSegm
         raise
 
 
+def drop_segments(
+    transaction: Transaction, stream_id: bytes, positions: Sequence[int]
+) -> list[FreedSegment]:
+    """Take segments of an upload away; what their pieces were is queued and handed back."""
+    released = forget_slices_at(transaction, stream_id, positions)
+    taken = transaction.batch(
+        [(TAKE_SEGMENT, {"of_stream": stream_id, "at_position": each}) for each in positions]
+    )
+    freed = [
+        FreedSegment(root, pieces)
+        for rows in taken
+        for root, pieces, _ in rows
+        if pieces is not None
+    ]
+    transaction.run_batch(
+        [(FREE_SEGMENT, {**each._asdict(), "freed_at": transaction.now}) for each in freed]
+    )
+    return freed + release(transaction, released)
+
+
 def _refuse_late(request: CommitSegment, replaced: Sequence[Any]) -> None:
-    for root, _, created_at in replaced:
+    for root, pieces, created_at in replaced:
+        if root and pieces is None:
+            raise FailedPrecondition(
+                "a range of another object stands at this position", hint="Upload the part again."
+            )
         if request.begun_at is None or root == request.root_piece_id:
             continue
         if created_at > request.begun_at:
@@ -165,7 +190,8 @@ def _is_there(database: Database, request: CommitSegment) -> bool:
     return database.read_rows(ROOT_AT, where) == [(request.root_piece_id,)]
 
 
-def _segment(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:
+def segment_record(request: CommitSegment, expires_at: int | None, now: int) -> SegmentRecord:
+    """The row of a segment."""
     redundancy = request.redundancy.encode() if request.redundancy else NO_REDUNDANCY
     return SegmentRecord(
         stream_id=request.stream_id,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, literal_column, select
+from sqlalchemy import bindparam, delete, literal_column, or_, select
 
 from calque.errors import FailedPrecondition, InvalidInput, Unavailable
 from calque.store.metabase.accounts import quota
@@ -26,6 +26,7 @@ from calque.store.metabase.model.object_keys import in_index_order
 from calque.store.metabase.model.records import FreedSegment, ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING, buckets, objects, segments
 from calque.store.metabase.streams.lookup import (
+    IS_COMMITTED,
     OBJECT_BY_STREAM,
     WITH_ANCESTOR,
     FoundObject,
@@ -38,6 +39,8 @@ _log = logging.getLogger(__name__)
 BATCH = 100
 """Others wait while a batch holds its locks, on SQLite every other writer: so batches are short."""
 MAX_BATCH = 1000
+MAX_UNSEEN = 10_000
+"""Uploads under way that go with their bucket in one transaction."""
 
 _in_bucket = (
     objects.c.project_id == bindparam("project"),
@@ -48,6 +51,16 @@ OBJECTS_OF_BUCKET = Statement(
     WITH_ANCESTOR.where(*_in_bucket)
     .order_by(in_index_order(objects.c.object_key), objects.c.version)
     .limit(bindparam("page")),
+)
+LIVE_IN_BUCKET = Statement(
+    "any live object of a bucket",
+    select(objects.c.stream_id)
+    .where(
+        *_in_bucket,
+        IS_COMMITTED,
+        or_(objects.c.expires_at.is_(None), objects.c.expires_at > bindparam("now")),
+    )
+    .limit(1),
 )
 LOCK_BUCKET = Statement(
     "lock a bucket",
@@ -107,7 +120,7 @@ StillTrue = Callable[[Transaction, ObjectRecord], bool]
 
 @dataclass(frozen=True)
 class DeleteBucket:
-    """Delete a bucket; with ``everything``, its objects and pending uploads too."""
+    """Delete a bucket with its pending uploads; with ``everything``, its objects too."""
 
     project_id: bytes
     name: str
@@ -123,6 +136,8 @@ class BucketDeleted(NamedTuple):
     """The last step of deleting a bucket."""
 
     bucket: BucketRecord
+    along: BatchResult
+    """Uploads under way, and what had expired: they went in the same transaction."""
 
 
 def delete_bucket(
@@ -140,11 +155,11 @@ def delete_bucket(
 
     # Uploads may go on meanwhile: again and again, until the bucket is empty under its lock.
     while True:
-        bucket = database.write(
+        dropped = database.write(
             lambda transaction: _drop_if_empty(transaction, request), makes_room=True
         )
-        if bucket is not None:
-            yield BucketDeleted(bucket)
+        if dropped is not None:
+            yield dropped
             return
         full = True
         while full:
@@ -285,21 +300,33 @@ def _remove_all(transaction: Transaction, present: Sequence[FoundObject]) -> Bat
     return BatchResult(len(present), freed)
 
 
-def _drop_if_empty(transaction: Transaction, request: DeleteBucket) -> BucketRecord | None:
+def _drop_if_empty(transaction: Transaction, request: DeleteBucket) -> BucketDeleted | None:
+    """Drop a bucket in which nothing can be seen, and with it what is there unseen."""
     place = {"project": request.project_id, "of_bucket": request.name}
+    # Nobody commits into the bucket from here on; whoever did so before is waited for.
     bucket = transaction.row(LOCK_BUCKET, place)
     if bucket is None:
         raise missing_bucket(request.name)
-    if transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": 1}):
+    if transaction.rows(LIVE_IN_BUCKET, {**place, "now": transaction.now}):
         if not request.everything:
             raise FailedPrecondition(
                 f"bucket {request.name!r} is not empty",
-                hint="Delete its objects and uploads first, or ask for everything to be deleted; "
-                "what has expired goes with: calque store expire",
+                hint="Delete its objects first, or ask for everything to be deleted.",
             )
         return None
+    unseen = _objects_in(transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": MAX_UNSEEN + 1}))
+    if len(unseen) > MAX_UNSEEN:
+        if not request.everything:
+            raise FailedPrecondition(
+                f"bucket {request.name!r} has more than {MAX_UNSEEN} uploads under way",
+                hint="Abort them first, or ask for everything to be deleted.",
+            )
+        return None
+    # Their keys need no lock: what would make one of them visible waits for the bucket.
+    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in unseen])
+    along = _remove_all(transaction, unseen)
     transaction.run(DELETE_BUCKET_ROW, place)
-    return BucketRecord(*bucket)
+    return BucketDeleted(BucketRecord(*bucket), along)
 
 
 def _check_batch(batch: int) -> None:

@@ -17,6 +17,7 @@ from calque.store.metabase.model.schema import PENDING
 from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
+    FoundObject,
     at,
     live,
     object_in,
@@ -66,6 +67,16 @@ def abort_object(database: Database, request: AbortObject) -> Deleted:
     return database.write(lambda transaction: _abort(transaction, request), makes_room=True)
 
 
+def require_match(request: DeleteObject, found: FoundObject | None) -> None:
+    """Refuse unless what is at the key is what ``if_match`` names."""
+    if request.if_match is None:
+        return
+    if found is None:
+        raise ConditionNotMatch("there is no object for if_match to match")
+    if found.object.stream_id != request.if_match:
+        raise ConditionNotMatch("the object is not the one that if_match names")
+
+
 def _delete(transaction: Transaction, request: DeleteObject) -> Deleted:
     bucket, rows = transaction.batch(
         [
@@ -76,12 +87,9 @@ def _delete(transaction: Transaction, request: DeleteObject) -> Deleted:
     )[-2:]
     require_bucket(bucket, request.location.bucket)
     going = live(object_in(rows), transaction.now)
+    require_match(request, going)
     if going is None:
-        if request.if_match is not None:
-            raise ConditionNotMatch("there is no object for if_match to match")
         return Deleted(None, [])
-    if request.if_match is not None and going.object.stream_id != request.if_match:
-        raise ConditionNotMatch("the object is not the one that if_match names")
     lock_families(transaction, [(going.object.stream_id, going.ancestor)])
     freed = remove(transaction, going)
     quota.charge(transaction, going.object.project_id, quota.Usage().minus(going.object))

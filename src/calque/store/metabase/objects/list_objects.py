@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -24,6 +25,7 @@ from sqlalchemy.sql import and_
 
 from calque.errors import InvalidInput
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
+from calque.store.metabase.accounts.quota import CHANGES
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
@@ -132,6 +134,15 @@ LEVEL_FROM = Statement(
 """Each object of a level, and of each folder below it the first one: the rest is jumped over."""
 
 
+LAST_EXPIRY = Statement(
+    "the last expiry that has passed",
+    select(func.max(objects.c.expires_at)).where(
+        objects.c.expires_at.is_not(None), objects.c.expires_at <= bindparam("now")
+    ),
+)
+MARK_SIZE = 16
+
+
 class ListItem(NamedTuple):
     """A key relative to the prefix, with its object; or a common prefix without one."""
 
@@ -140,10 +151,16 @@ class ListItem(NamedTuple):
 
 
 class ObjectPage(NamedTuple):
-    """Some items in order, and whether more follow."""
+    """Some items in order, and whether more follow.
+
+    ``mark`` stands for the state of the project: as long as it is the same, so is every listing.
+    """
 
     items: list[ListItem]
     more: bool
+    mark: bytes
+    unchanged: bool = False
+    """Nothing was listed, since the mark is the one that the caller knows."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +176,7 @@ class ListObjects:
     status: int = COMMITTED
     after_version: int = 0
     delimiter: bytes = b"/"
+    known_mark: bytes = b""
 
     def __post_init__(self) -> None:
         verify.exactly(self.project_id, PROJECT_ID_SIZE, "project id")
@@ -178,15 +196,30 @@ def list_objects(database: Database, request: ListObjects) -> ObjectPage:
 
     def work(transaction: Transaction) -> ObjectPage:
         place = {"project_id": request.project_id, "bucket": request.bucket}
-        require_bucket(transaction.rows(BUCKET_EXISTS, place), request.bucket)
+        bucket, changes, expiry = transaction.batch(
+            [
+                (BUCKET_EXISTS, place),
+                (CHANGES, {"project": request.project_id}),
+                (LAST_EXPIRY, {"now": transaction.now}),
+            ]
+        )
+        require_bucket(bucket, request.bucket)
+        mark = _mark_of(changes[0][0], expiry[0][0])
+        if mark == request.known_mark:
+            return ObjectPage([], False, mark, unchanged=True)
         items: list[ListItem] = []
         for item in _items(transaction, request):
             if len(items) == request.limit:
-                return ObjectPage(items, True)
+                return ObjectPage(items, True, mark)
             items.append(item)
-        return ObjectPage(items, False)
+        return ObjectPage(items, False, mark)
 
     return database.read(work)
+
+
+def _mark_of(changes: int | None, last_expiry: int | None) -> bytes:
+    """Every commit changes it, and so does every expiry; as a digest it tells no count."""
+    return blake2b(f"{changes} {last_expiry}".encode(), digest_size=MARK_SIZE).digest()
 
 
 def _items(transaction: Transaction, request: ListObjects) -> Iterator[ListItem]:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, update
 
 from calque.errors import FailedPrecondition, NotFound
+from calque.store.metabase.accounts import quota
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import key_locks
@@ -62,6 +63,7 @@ def update_metadata(database: Database, request: UpdateMetadata) -> ObjectRecord
         if current.stream_id != request.stream_id:
             raise FailedPrecondition("the object was replaced since it was read")
         transaction.run(SET_METADATA, metadata_parameters(current, request.metadata))
+        quota.count_change(transaction, current.project_id)
         return with_metadata(current, request.metadata)
 
     return database.write(work)

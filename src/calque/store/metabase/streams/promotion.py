@@ -4,9 +4,12 @@ A stream that goes is one of three things:
 
 - a **copy**: its reference row goes with it, no piece does;
 - an **original with copies**: the oldest copy inherits the pieces and becomes the
-  ancestor of the others, no piece goes;
+  ancestor of the others and the source of all slices, no piece goes;
 - the **last holder**: its pieces are queued in ``freed_segments`` and handed back, to be
-  removed from the nodes once the transaction is committed.
+  removed from the nodes once the transaction is committed. Segments that slices are cut from
+  stay behind without their object (``slices``).
+
+What it borrowed by slices itself is released.
 
 The caller holds the locks of ``engine/locks.py``.
 """
@@ -38,6 +41,12 @@ from calque.store.metabase.model.schema import (
     segments,
 )
 from calque.store.metabase.streams.lookup import FoundObject
+from calque.store.metabase.streams.slices import (
+    REPOINT_SLICES,
+    forget_slices,
+    has_no_slices,
+    release,
+)
 
 _copies = segment_copies.c
 
@@ -86,6 +95,10 @@ DELETE_SEGMENTS = Statement(
     "delete the segments of a stream",
     delete(segments).where(segments.c.stream_id == bindparam("stream_id")),
 )
+DELETE_UNSLICED = Statement(
+    "delete the segments of a stream that no slices are cut from",
+    delete(segments).where(segments.c.stream_id == bindparam("stream_id"), has_no_slices),
+)
 FREE_SEGMENTS = Statement(
     "queue the pieces of a last holder",
     insert(freed_segments)
@@ -98,6 +111,7 @@ FREE_SEGMENTS = Statement(
         ).where(
             segments.c.stream_id == bindparam("stream_id"),
             segments.c.remote_alias_pieces.is_not(None),
+            has_no_slices,
         ),
     )
     .returning(freed_segments.c.root_piece_id, freed_segments.c.alias_pieces),
@@ -124,6 +138,7 @@ def remove_all(transaction: Transaction, going: Sequence[FoundObject]) -> list[F
     Copies go first. What an original leaves is then for a copy that stays, and as families are
     disjoint, none of the rest has to look at what another left.
     """
+    released = forget_slices(transaction, [each.object.stream_id for each in going])
     # The other way round an original could be inherited by a copy that goes in the same batch.
     copies = [each for each in going if each.ancestor is not None]
     originals = [each for each in going if each.ancestor is None]
@@ -136,7 +151,8 @@ def remove_all(transaction: Transaction, going: Sequence[FoundObject]) -> list[F
             for step in _steps_for_original(each, heirs.get(each.object.stream_id), transaction.now)
         ]
     )
-    return [FreedSegment(*row) for rows in answers for row in rows]
+    freed = [FreedSegment(*row) for rows in answers for row in rows]
+    return freed + release(transaction, released)
 
 
 def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -159,21 +175,25 @@ def _steps_for_original(going: FoundObject, heir: bytes | None, now: int) -> lis
     """Only the first step of a last holder answers, with what is to be freed."""
     stream_id = going.object.stream_id
     if heir is None:
-        return [(FREE_SEGMENTS, {"stream_id": stream_id, "now": now}), *_steps_for_rows(going)]
+        return [
+            (FREE_SEGMENTS, {"stream_id": stream_id, "now": now}),
+            *_steps_for_rows(going, DELETE_UNSLICED),
+        ]
     # The heir takes the pieces before the original's rows go with theirs, and loses its own
     # reference before the others are pointed at it, or it would be pointed at itself.
     return [
         (INHERIT, {"heir": heir, "ancestor": stream_id}),
         (FORGET_COPY, {"stream_id": heir}),
         (REPOINT_COPIES, {"ancestor": stream_id, "heir": heir}),
+        (REPOINT_SLICES, {"ancestor": stream_id, "heir": heir}),
         *_steps_for_rows(going),
     ]
 
 
-def _steps_for_rows(going: FoundObject) -> list[Step]:
+def _steps_for_rows(going: FoundObject, delete_segments: Statement = DELETE_SEGMENTS) -> list[Step]:
     record = going.object
     return [
-        (DELETE_SEGMENTS, {"stream_id": record.stream_id}),
+        (delete_segments, {"stream_id": record.stream_id}),
         (
             DELETE_OBJECT_ROW,
             {

@@ -143,7 +143,7 @@ class Object(_message.Message):
     def __init__(self, bucket: _Optional[str] = ..., encrypted_object_key: _Optional[bytes] = ..., version: _Optional[int] = ..., stream_id: _Optional[bytes] = ..., status: _Optional[_Union[ObjectStatus, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., segment_count: _Optional[int] = ..., total_plain_size: _Optional[int] = ..., total_encrypted_size: _Optional[int] = ..., fixed_segment_size: _Optional[int] = ..., encryption_parameters: _Optional[_Union[EncryptionParameters, _Mapping]] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., zombie_deletion_deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., upload_id: _Optional[bytes] = ...) -> None: ...
 
 class Segment(_message.Message):
-    __slots__ = ("position", "created_at", "repaired_at", "expires_at", "root_piece_id", "encrypted_key_nonce", "encrypted_key", "encrypted_size", "plain_size", "plain_offset", "encrypted_etag", "redundancy", "inline_data", "inline", "pieces", "placement", "piece_tokens")
+    __slots__ = ("position", "created_at", "repaired_at", "expires_at", "root_piece_id", "encrypted_key_nonce", "encrypted_key", "encrypted_size", "plain_size", "plain_offset", "encrypted_etag", "redundancy", "inline_data", "inline", "pieces", "placement", "piece_tokens", "origin")
     POSITION_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     REPAIRED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -161,6 +161,7 @@ class Segment(_message.Message):
     PIECES_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     PIECE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
     position: SegmentPosition
     created_at: _timestamp_pb2.Timestamp
     repaired_at: _timestamp_pb2.Timestamp
@@ -178,7 +179,20 @@ class Segment(_message.Message):
     pieces: _containers.RepeatedCompositeFieldContainer[Piece]
     placement: int
     piece_tokens: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repaired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., root_piece_id: _Optional[bytes] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., encrypted_size: _Optional[int] = ..., plain_size: _Optional[int] = ..., plain_offset: _Optional[int] = ..., encrypted_etag: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ..., inline_data: _Optional[bytes] = ..., inline: _Optional[bool] = ..., pieces: _Optional[_Iterable[_Union[Piece, _Mapping]]] = ..., placement: _Optional[int] = ..., piece_tokens: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    origin: SegmentOrigin
+    def __init__(self, position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repaired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., root_piece_id: _Optional[bytes] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., encrypted_size: _Optional[int] = ..., plain_size: _Optional[int] = ..., plain_offset: _Optional[int] = ..., encrypted_etag: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ..., inline_data: _Optional[bytes] = ..., inline: _Optional[bool] = ..., pieces: _Optional[_Iterable[_Union[Piece, _Mapping]]] = ..., placement: _Optional[int] = ..., piece_tokens: _Optional[_Iterable[bytes]] = ..., origin: _Optional[_Union[SegmentOrigin, _Mapping]] = ...) -> None: ...
+
+class SegmentOrigin(_message.Message):
+    __slots__ = ("position", "skip", "plain_size", "encrypted_size")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    SKIP_FIELD_NUMBER: _ClassVar[int]
+    PLAIN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_SIZE_FIELD_NUMBER: _ClassVar[int]
+    position: SegmentPosition
+    skip: int
+    plain_size: int
+    encrypted_size: int
+    def __init__(self, position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., skip: _Optional[int] = ..., plain_size: _Optional[int] = ..., encrypted_size: _Optional[int] = ...) -> None: ...
 
 class ProjectGetRequest(_message.Message):
     __slots__ = ("header",)
@@ -301,7 +315,7 @@ class ObjectBeginResponse(_message.Message):
     def __init__(self, upload_id: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ...) -> None: ...
 
 class ObjectCommitRequest(_message.Message):
-    __slots__ = ("header", "upload_id", "override_metadata", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key", "if_not_exists", "if_match_stream_id")
+    __slots__ = ("header", "upload_id", "override_metadata", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key", "if_not_exists", "if_match_stream_id", "only_parts", "part_numbers", "joined_keys")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     OVERRIDE_METADATA_FIELD_NUMBER: _ClassVar[int]
@@ -310,6 +324,9 @@ class ObjectCommitRequest(_message.Message):
     ENCRYPTED_METADATA_ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
     IF_NOT_EXISTS_FIELD_NUMBER: _ClassVar[int]
     IF_MATCH_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    ONLY_PARTS_FIELD_NUMBER: _ClassVar[int]
+    PART_NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    JOINED_KEYS_FIELD_NUMBER: _ClassVar[int]
     header: RequestHeader
     upload_id: bytes
     override_metadata: bool
@@ -318,7 +335,10 @@ class ObjectCommitRequest(_message.Message):
     encrypted_metadata_encrypted_key: bytes
     if_not_exists: bool
     if_match_stream_id: bytes
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., override_metadata: _Optional[bool] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., if_not_exists: _Optional[bool] = ..., if_match_stream_id: _Optional[bytes] = ...) -> None: ...
+    only_parts: bool
+    part_numbers: _containers.RepeatedScalarFieldContainer[int]
+    joined_keys: _containers.RepeatedCompositeFieldContainer[EncryptedKeyAndNonce]
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., override_metadata: _Optional[bool] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., if_not_exists: _Optional[bool] = ..., if_match_stream_id: _Optional[bytes] = ..., only_parts: _Optional[bool] = ..., part_numbers: _Optional[_Iterable[int]] = ..., joined_keys: _Optional[_Iterable[_Union[EncryptedKeyAndNonce, _Mapping]]] = ...) -> None: ...
 
 class ObjectCommitResponse(_message.Message):
     __slots__ = ("object",)
@@ -355,7 +375,7 @@ class ObjectGetResponse(_message.Message):
     def __init__(self, object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
 class ObjectListRequest(_message.Message):
-    __slots__ = ("header", "bucket", "encrypted_prefix", "encrypted_cursor", "limit", "recursive", "status", "version_cursor", "delimiter")
+    __slots__ = ("header", "bucket", "encrypted_prefix", "encrypted_cursor", "limit", "recursive", "status", "version_cursor", "delimiter", "known_mark")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     BUCKET_FIELD_NUMBER: _ClassVar[int]
     ENCRYPTED_PREFIX_FIELD_NUMBER: _ClassVar[int]
@@ -365,6 +385,7 @@ class ObjectListRequest(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     VERSION_CURSOR_FIELD_NUMBER: _ClassVar[int]
     DELIMITER_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_MARK_FIELD_NUMBER: _ClassVar[int]
     header: RequestHeader
     bucket: str
     encrypted_prefix: bytes
@@ -374,7 +395,8 @@ class ObjectListRequest(_message.Message):
     status: ObjectStatus
     version_cursor: int
     delimiter: bytes
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_prefix: _Optional[bytes] = ..., encrypted_cursor: _Optional[bytes] = ..., limit: _Optional[int] = ..., recursive: _Optional[bool] = ..., status: _Optional[_Union[ObjectStatus, str]] = ..., version_cursor: _Optional[int] = ..., delimiter: _Optional[bytes] = ...) -> None: ...
+    known_mark: bytes
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_prefix: _Optional[bytes] = ..., encrypted_cursor: _Optional[bytes] = ..., limit: _Optional[int] = ..., recursive: _Optional[bool] = ..., status: _Optional[_Union[ObjectStatus, str]] = ..., version_cursor: _Optional[int] = ..., delimiter: _Optional[bytes] = ..., known_mark: _Optional[bytes] = ...) -> None: ...
 
 class ObjectListItem(_message.Message):
     __slots__ = ("encrypted_object_key", "is_prefix", "object")
@@ -387,12 +409,16 @@ class ObjectListItem(_message.Message):
     def __init__(self, encrypted_object_key: _Optional[bytes] = ..., is_prefix: _Optional[bool] = ..., object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
 class ObjectListResponse(_message.Message):
-    __slots__ = ("items", "more")
+    __slots__ = ("items", "more", "mark", "unchanged")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[ObjectListItem]
     more: bool
-    def __init__(self, items: _Optional[_Iterable[_Union[ObjectListItem, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
+    mark: bytes
+    unchanged: bool
+    def __init__(self, items: _Optional[_Iterable[_Union[ObjectListItem, _Mapping]]] = ..., more: _Optional[bool] = ..., mark: _Optional[bytes] = ..., unchanged: _Optional[bool] = ...) -> None: ...
 
 class ObjectDeleteRequest(_message.Message):
     __slots__ = ("header", "bucket", "encrypted_object_key", "if_match_stream_id")
@@ -413,6 +439,80 @@ class ObjectDeleteResponse(_message.Message):
     deleted: bool
     object: Object
     def __init__(self, deleted: _Optional[bool] = ..., object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
+
+class ObjectsDeleteRequest(_message.Message):
+    __slots__ = ("header", "bucket", "items")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    bucket: str
+    items: _containers.RepeatedCompositeFieldContainer[ObjectToDelete]
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., items: _Optional[_Iterable[_Union[ObjectToDelete, _Mapping]]] = ...) -> None: ...
+
+class ObjectToDelete(_message.Message):
+    __slots__ = ("encrypted_object_key", "if_match_stream_id")
+    ENCRYPTED_OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    IF_MATCH_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    encrypted_object_key: bytes
+    if_match_stream_id: bytes
+    def __init__(self, encrypted_object_key: _Optional[bytes] = ..., if_match_stream_id: _Optional[bytes] = ...) -> None: ...
+
+class ObjectsDeleteResponse(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ObjectDeleteAnswer]
+    def __init__(self, items: _Optional[_Iterable[_Union[ObjectDeleteAnswer, _Mapping]]] = ...) -> None: ...
+
+class ObjectDeleteAnswer(_message.Message):
+    __slots__ = ("deleted", "error_kind", "error_message")
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_KIND_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    deleted: bool
+    error_kind: str
+    error_message: str
+    def __init__(self, deleted: _Optional[bool] = ..., error_kind: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+
+class ObjectPutInlineRequest(_message.Message):
+    __slots__ = ("header", "bucket", "encrypted_object_key", "request_id", "expires_at", "encryption_parameters", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key", "encrypted_key_nonce", "encrypted_key", "inline_data", "plain_size", "if_not_exists", "if_match_stream_id")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTION_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_KEY_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
+    INLINE_DATA_FIELD_NUMBER: _ClassVar[int]
+    PLAIN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    IF_NOT_EXISTS_FIELD_NUMBER: _ClassVar[int]
+    IF_MATCH_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    bucket: str
+    encrypted_object_key: bytes
+    request_id: bytes
+    expires_at: _timestamp_pb2.Timestamp
+    encryption_parameters: EncryptionParameters
+    encrypted_metadata_nonce: bytes
+    encrypted_metadata: bytes
+    encrypted_metadata_encrypted_key: bytes
+    encrypted_key_nonce: bytes
+    encrypted_key: bytes
+    inline_data: bytes
+    plain_size: int
+    if_not_exists: bool
+    if_match_stream_id: bytes
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_object_key: _Optional[bytes] = ..., request_id: _Optional[bytes] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., encryption_parameters: _Optional[_Union[EncryptionParameters, _Mapping]] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., inline_data: _Optional[bytes] = ..., plain_size: _Optional[int] = ..., if_not_exists: _Optional[bool] = ..., if_match_stream_id: _Optional[bytes] = ...) -> None: ...
+
+class ObjectPutInlineResponse(_message.Message):
+    __slots__ = ("object",)
+    OBJECT_FIELD_NUMBER: _ClassVar[int]
+    object: Object
+    def __init__(self, object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
 class ObjectUpdateMetadataRequest(_message.Message):
     __slots__ = ("header", "bucket", "encrypted_object_key", "stream_id", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key")
@@ -517,6 +617,44 @@ class SegmentMakeInlineRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., inline_data: _Optional[bytes] = ..., plain_size: _Optional[int] = ..., encrypted_etag: _Optional[bytes] = ...) -> None: ...
 
 class SegmentMakeInlineResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PartCopyRequest(_message.Message):
+    __slots__ = ("header", "upload_id", "bucket", "encrypted_object_key", "stream_id", "slices")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    UPLOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    upload_id: bytes
+    bucket: str
+    encrypted_object_key: bytes
+    stream_id: bytes
+    slices: _containers.RepeatedCompositeFieldContainer[PartSlice]
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., bucket: _Optional[str] = ..., encrypted_object_key: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., slices: _Optional[_Iterable[_Union[PartSlice, _Mapping]]] = ...) -> None: ...
+
+class PartSlice(_message.Message):
+    __slots__ = ("position", "source_position", "skip", "length", "encrypted_key_nonce", "encrypted_key", "encrypted_etag")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_POSITION_FIELD_NUMBER: _ClassVar[int]
+    SKIP_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_KEY_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_ETAG_FIELD_NUMBER: _ClassVar[int]
+    position: SegmentPosition
+    source_position: SegmentPosition
+    skip: int
+    length: int
+    encrypted_key_nonce: bytes
+    encrypted_key: bytes
+    encrypted_etag: bytes
+    def __init__(self, position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., source_position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., skip: _Optional[int] = ..., length: _Optional[int] = ..., encrypted_key_nonce: _Optional[bytes] = ..., encrypted_key: _Optional[bytes] = ..., encrypted_etag: _Optional[bytes] = ...) -> None: ...
+
+class PartCopyResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

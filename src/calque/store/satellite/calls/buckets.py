@@ -42,9 +42,9 @@ def delete(
     for step in delete_bucket(satellite.database, asked):
         if isinstance(step, BucketDeleted):
             response.bucket.CopyFrom(messages.bucket(step.bucket))
-        else:
-            response.deleted_objects += step.deleted
-            satellite.free(step.freed)
+            step = step.along
+        response.deleted_objects += step.deleted
+        satellite.free(step.freed)
     return response
 
 

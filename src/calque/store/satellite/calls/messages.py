@@ -15,6 +15,7 @@ from calque.store.metabase.model.conditions import Conditions
 from calque.store.metabase.model.records import (
     Encryption,
     ObjectRecord,
+    Origin,
     Position,
     Redundancy,
     SegmentKey,
@@ -127,6 +128,16 @@ def _segment(record: SegmentRecord, placed: list[tuple[int, NodeRecord]]) -> pb.
         inline=record.inline_data is not None,
         pieces=[pb.Piece(number=number, node_id=each.node_id) for number, each in placed],
         placement=record.placement,
+        origin=_origin(record.origin) if record.origin else None,
+    )
+
+
+def _origin(origin: Origin) -> pb.SegmentOrigin:
+    return pb.SegmentOrigin(
+        position=position(origin.position),
+        skip=origin.skip,
+        plain_size=origin.plain_size,
+        encrypted_size=origin.encrypted_size,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from calque.errors import InvalidInput
+from calque.errors import InvalidInput, PermissionDenied
 from calque.store.metabase.accounts.get_bucket import get_bucket
 from calque.store.metabase.model.conditions import Conditions
+from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING
 from calque.store.metabase.objects import list_objects as listing
@@ -15,6 +16,12 @@ from calque.store.metabase.objects.delete_object import (
     DeleteObject,
     abort_object,
     delete_object,
+)
+from calque.store.metabase.objects.delete_objects import (
+    MAX_KEYS,
+    Answer,
+    DeleteObjects,
+    delete_objects,
 )
 from calque.store.metabase.objects.get_object import get_object
 from calque.store.metabase.objects.update_metadata import UpdateMetadata, update_metadata
@@ -91,6 +98,8 @@ def commit(
             if_match=request.if_match_stream_id or None,
         ),
         may_overwrite=caller.may(Action.DELETE, upload.bucket, upload.key),
+        parts=frozenset(request.part_numbers) if request.only_parts else None,
+        joined_keys=PackedKeys.of(messages.to_segment_keys(request.joined_keys)),
     )
     committed = commit_object(satellite.database, asked)
     satellite.open_pieces.close_upload(upload.project_id, upload.stream_id)
@@ -133,13 +142,17 @@ def list_(
         status,
         request.version_cursor,
         request.delimiter or b"/",
+        request.known_mark,
     )
     page = listing.list_objects(satellite.database, asked)
     placement = 0
     if status == PENDING:
         placement = get_bucket(satellite.database, caller.project_id, request.bucket).placement
     return pb.ObjectListResponse(
-        items=[_item(satellite, item, placement) for item in page.items], more=page.more
+        items=[_item(satellite, item, placement) for item in page.items],
+        more=page.more,
+        mark=page.mark,
+        unchanged=page.unchanged,
     )
 
 
@@ -168,6 +181,36 @@ def delete(
         deleted=deleted.object is not None,
         object=messages.object_(deleted.object) if visible and deleted.object else None,
     )
+
+
+def delete_many(
+    satellite: Satellite, caller: Caller, request: pb.ObjectsDeleteRequest
+) -> pb.ObjectsDeleteResponse:
+    """DeleteObjects: a key that may not be deleted is no hindrance to the others."""
+    if not 1 <= len(request.items) <= MAX_KEYS:
+        raise InvalidInput(f"{len(request.items)} keys in one call, it takes 1 to {MAX_KEYS}")
+    keys = [item.encrypted_object_key for item in request.items]
+    may = [caller.may(Action.DELETE, request.bucket, key) for key in keys]
+    asked = tuple(
+        DeleteObject(caller.location(request.bucket, key), item.if_match_stream_id or None)
+        for key, item, allowed in zip(keys, request.items, may, strict=True)
+        if allowed
+    )
+    answers = iter(list[Answer]())
+    if asked:
+        deleted = delete_objects(satellite.database, DeleteObjects(asked))
+        satellite.free(deleted.freed)
+        answers = iter(deleted.answers)
+    denied = PermissionDenied(f"this API key may not delete the object in {request.bucket!r}")
+    return pb.ObjectsDeleteResponse(
+        items=[_delete_answer(next(answers) if allowed else denied) for allowed in may]
+    )
+
+
+def _delete_answer(answer: Answer) -> pb.ObjectDeleteAnswer:
+    if isinstance(answer, bool):
+        return pb.ObjectDeleteAnswer(deleted=answer)
+    return pb.ObjectDeleteAnswer(error_kind=type(answer).__name__, error_message=answer.message)
 
 
 def update(

@@ -132,10 +132,7 @@ def make_inline(
     """MakeInlineSegment."""
     upload = satellite.open_upload(caller, request.upload_id)
     caller.require(Action.WRITE, upload.bucket, upload.key)
-    limit = satellite.settings.max_inline_size
-    _check_size(request.plain_size, limit)
-    if len(request.inline_data) > limit + ENCRYPTION_OVERHEAD:
-        raise InvalidInput(f"inline data has {len(request.inline_data)} bytes, too many")
+    check_inline(satellite, request.plain_size, request.inline_data)
     asked = CommitSegment(
         stream_id=upload.stream_id,
         position=messages.to_position(request.position),
@@ -149,6 +146,14 @@ def make_inline(
     )
     satellite.free(commit_segment(satellite.database, asked))
     return pb.SegmentMakeInlineResponse()
+
+
+def check_inline(satellite: Satellite, plain_size: int, data: bytes) -> None:
+    """InvalidInput for a segment that is too large to be inline."""
+    limit = satellite.settings.max_inline_size
+    _check_size(plain_size, limit)
+    if len(data) > limit + ENCRYPTION_OVERHEAD:
+        raise InvalidInput(f"inline data has {len(data)} bytes, too many")
 
 
 def list_(
@@ -187,6 +192,7 @@ def list_(
 
 def _sign_get_tokens(satellite: Satellite, caller: Caller, segment: pb.Segment) -> Iterator[bytes]:
     scheme = messages.to_redundancy(segment.redundancy)
+    whole = segment.origin if segment.HasField("origin") else segment
     for piece in segment.pieces:
         yield sign_get_token(
             satellite,
@@ -194,7 +200,7 @@ def _sign_get_tokens(satellite: Satellite, caller: Caller, segment: pb.Segment) 
             segment.root_piece_id,
             piece.number,
             piece.node_id,
-            max_piece_size(segment.encrypted_size, scheme),
+            max_piece_size(whole.encrypted_size, scheme),
         )
 
 

@@ -1,0 +1,1 @@
+"""The verbs of S3 on buckets."""

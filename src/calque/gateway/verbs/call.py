@@ -1,0 +1,108 @@
+"""What every verb gets: the request, who sent it, what it names, and the project behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from calque.errors import NotFound
+from calque.gateway.body.body import Body
+from calque.gateway.documents import BucketDocuments
+from calque.gateway.errors import S3Error
+from calque.gateway.request import Headers, Request, Response, parse_query
+from calque.gateway.signature.authenticate import Identity
+from calque.gateway.xml import Element, read_document, write_document
+from calque.store.metainfo import Action
+from calque.store.project import Project
+from calque.store.uplink.objects import ObjectInfo
+
+LARGEST_DOCUMENT = 8 << 20
+
+
+@dataclass(frozen=True)
+class Call:
+    """One authenticated request on its way through a verb."""
+
+    request: Request
+    identity: Identity
+    project: Project
+    bucket: str
+    key: str
+    region: str
+    documents: BucketDocuments
+
+    @property
+    def headers(self) -> Headers:
+        return self.request.headers
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """The query in plain text; InvalidURI for what is no UTF-8."""
+        try:
+            return {
+                name.encode("latin-1").decode(): value.encode("latin-1").decode()
+                for name, value in parse_query(self.request.query)
+            }
+        except UnicodeError as error:
+            raise S3Error("InvalidURI", "Couldn't parse the specified URI.") from error
+
+    def body(self, *, also: Iterable[str] = ()) -> Body:
+        """The body, verified as it is read."""
+        return Body(self.request, self.identity, also=also)
+
+    def document(self, root: str) -> Element:
+        """The body as a document with this root."""
+        body = Body(self.request, self.identity, is_object=root != "CompleteMultipartUpload")
+        return read_document(body.read_all(LARGEST_DOCUMENT), root)
+
+    def stat(self) -> ObjectInfo:
+        """The object; NoSuchKey or NoSuchBucket."""
+        return self.project.stat(self.bucket, self.key)
+
+    def require_write(self, size: int) -> None:
+        """AccessDenied or NoSuchBucket before the first byte of a body is asked for.
+
+        The satellite decides again in the end; this saves a client from sending gigabytes first.
+        """
+        located = self.project.session.locate(self.bucket, self.key)
+        for each in self.project.access.api_key.restrictions():
+            if not each.allows(Action.WRITE, self.bucket, located.encrypted):
+                raise S3Error("AccessDenied", "Access Denied")
+        if size > self.project.session.limits.inline_size:
+            self.project.stat_bucket(self.bucket)
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A number of the query; InvalidArgument outside its borders."""
+        text = self.query.get(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= 10):
+            raise S3Error("InvalidArgument", f"Provided {name} not an integer or within range")
+        found = int(text)
+        if found < least:
+            raise S3Error("InvalidArgument", f"Argument {name} must be at least {least}")
+        return min(found, most)
+
+
+def answer(root: str, content: Mapping[str, Any], **headers: str) -> Response:
+    """A document as a response."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(
+        200, {"Content-Type": "application/xml", **named}, write_document(root, content)
+    )
+
+
+def missing_of(call: Call, error: NotFound) -> S3Error:
+    """NoSuchBucket or NoSuchKey: the store says that something is not there, we look what."""
+    if call.bucket:
+        try:
+            call.project.stat_bucket(call.bucket)
+        except NotFound:
+            return S3Error(
+                "NoSuchBucket",
+                "The specified bucket does not exist",
+                fields={"BucketName": call.bucket},
+            )
+    return S3Error("NoSuchKey", "The specified key does not exist.", fields={"Key": call.key})

@@ -1,0 +1,119 @@
+"""GetObject and HeadObject: the same answer, with and without the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from calque.errors import ConditionNotMatch
+from calque.gateway.conditions import check_read
+from calque.gateway.content import checksum_headers, object_headers
+from calque.gateway.errors import S3Error
+from calque.gateway.ranges import ByteRange, find_range
+from calque.gateway.request import Response
+from calque.gateway.verbs.call import Call
+from calque.store.uplink.download import Download
+from calque.store.uplink.objects import ObjectInfo
+
+_TRIES = 3
+_OVERRIDES = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "expires",
+)
+
+
+def get_object(call: Call) -> Response:
+    """An object or a range of it, of one version from its first byte to its last."""
+    if "range" not in call.headers and "partNumber" not in call.query:
+        # One call to the store; the bytes are not touched before they are asked for.
+        download = call.project.download(call.bucket, call.key)
+        response = describe(call, download.info)
+        response.body = _blocks(download)
+        return response
+    for _ in range(_TRIES - 1):
+        try:
+            return _get_range(call, call.stat())
+        except ConditionNotMatch:  # replaced between the look and the read
+            continue
+    return _get_range(call, call.stat())
+
+
+def _get_range(call: Call, info: ObjectInfo) -> Response:
+    response = describe(call, info)
+    first, length = _span(response)
+    download = call.project.download(
+        call.bucket, call.key, offset=first, length=length, if_match=info.etag
+    )
+    response.body = _blocks(download)
+    return response
+
+
+def _span(response: Response) -> tuple[int, int | None]:
+    """Offset and length of what the head promises."""
+    if response.status != 206:
+        return 0, None
+    first = response.headers["Content-Range"].removeprefix("bytes ").partition("-")[0]
+    return int(first), int(response.headers["Content-Length"])
+
+
+def head_object(call: Call) -> Response:
+    """What GetObject tells, without the bytes."""
+    return describe(call, call.stat())
+
+
+def describe(call: Call, info: ObjectInfo) -> Response:
+    """Status and headers, after every condition was looked at."""
+    check_read(call.headers, info)
+    sizes = _part_sizes(call, info) if "partNumber" in call.query else None
+    wanted = _range_of(call, info, sizes)
+    headers = object_headers(info)
+    headers["Content-Length"] = str(wanted.length if wanted else info.size)
+    if wanted:
+        headers["Content-Range"] = wanted.header(info.size)
+    elif call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
+        headers |= checksum_headers(info)
+    if sizes:
+        headers["x-amz-mp-parts-count"] = str(len(sizes))
+    for name in _OVERRIDES:
+        value = call.query.get(f"response-{name}")
+        if value:
+            headers[name.title()] = _one_line(value)
+    return Response(206 if wanted else 200, headers)
+
+
+def _range_of(call: Call, info: ObjectInfo, sizes: list[int] | None) -> ByteRange | None:
+    if sizes is None:
+        return find_range(call.headers.get("range"), info.size)
+    if "range" in call.headers:
+        raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber.")
+    number = call.number("partNumber", 1, 1, 10_001)
+    sizes = sizes or [info.size]
+    if number > len(sizes):
+        raise S3Error("InvalidPartNumber", "The requested partnumber is not satisfiable")
+    if not sizes[number - 1]:
+        return None
+    first = sum(sizes[: number - 1])
+    return ByteRange(first, first + sizes[number - 1] - 1)
+
+
+def _part_sizes(call: Call, info: ObjectInfo) -> list[int]:
+    """The sizes of the parts that the object came in; empty where it came in one."""
+    sizes = [part.size for part in call.project.list_parts(call.bucket, call.key)]
+    return sizes if sum(sizes) == info.size else []
+
+
+def _blocks(download: Download) -> Iterator[bytes]:
+    """Closed by whoever sends it when the client is gone: nothing more is read from the nodes."""
+    try:
+        yield from download
+    finally:
+        download.close()
+
+
+def _one_line(value: str) -> str:
+    if any(ord(each) < 32 or ord(each) == 127 for each in value):
+        raise S3Error("InvalidArgument", "A header cannot hold control characters.")
+    return value.encode().decode("latin-1")

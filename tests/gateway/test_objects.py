@@ -1,0 +1,283 @@
+"""Objects: headers, ranges, conditions, copies, tags, attributes, many deletes."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.gateway.test_gateway import refused
+from tests.gateway.world import World
+
+DATA = bytes(range(256)) * 40
+
+
+def status_of(call: Any, **arguments: Any) -> int:
+    """The status of an answer, good or bad."""
+    try:
+        found = call(**arguments)
+    except ClientError as error:
+        found = error.response
+    return int(found["ResponseMetadata"]["HTTPStatusCode"])
+
+
+def test_headers_come_back(client: Any, bucket: str) -> None:
+    """Content headers, metadata in any script and the time are kept; aws-chunked is not."""
+    told = {
+        "ContentType": "text/plain; charset=utf-8",
+        "ContentEncoding": "aws-chunked,gzip",
+        "ContentLanguage": "de",
+        "ContentDisposition": 'attachment; filename="x"',
+        "CacheControl": "max-age=1",
+    }
+    client.put_object(Bucket=bucket, Key="k", Body=b"x", Metadata={"Mixed-Case": "v"}, **told)
+    head = client.head_object(Bucket=bucket, Key="k")
+    assert {name: head[name] for name in told} == {**told, "ContentEncoding": "gzip"}
+    assert head["Metadata"] == {"mixed-case": "v"}
+    changed = client.get_object(Bucket=bucket, Key="k", ResponseContentType="image/png")
+    assert changed["ContentType"] == "image/png"
+    refused(
+        "MetadataTooLarge", client.put_object, Bucket=bucket, Key="m", Metadata={"a": "x" * 2048}
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("bytes=0-9", slice(0, 10)),
+        ("bytes=100-", slice(100, None)),
+        ("bytes=-7", slice(-7, None)),
+        ("bytes=5-999999", slice(5, None)),
+        ("bytes=-999999", slice(0, None)),
+        ("bytes=0-0", slice(0, 1)),
+    ],
+)
+def test_a_range(client: Any, bucket: str, asked: str, found: slice) -> None:
+    """A range is those bytes, 206, with its place; a checksum of the whole is not sent with it."""
+    client.put_object(Bucket=bucket, Key="k", Body=DATA)
+    got = client.get_object(Bucket=bucket, Key="k", Range=asked)
+    assert got["Body"].read() == DATA[found]
+    assert got["ResponseMetadata"]["HTTPStatusCode"] == 206
+    first = found.indices(len(DATA))[0]
+    assert got["ContentRange"] == f"bytes {first}-{first + got['ContentLength'] - 1}/{len(DATA)}"
+    assert "ChecksumCRC32" not in got
+
+
+def test_ranges_that_are_none(client: Any, world: World, bucket: str) -> None:
+    """Past the end is 416 with the size; several ranges and nonsense are the whole object."""
+    client.put_object(Bucket=bucket, Key="k", Body=DATA)
+    for asked in (f"bytes={len(DATA)}-", "bytes=999999-1000000", "bytes=-0"):
+        answer = world.ask("GET", f"/{bucket}/k", headers={"range": asked})
+        assert (answer.status, answer.code) == (416, "InvalidRange")
+        assert answer.headers["content-range"] == f"bytes */{len(DATA)}"
+    for asked in ("bytes=0-1,3-4", "bytes=9-1", "lines=1-2", "bytes=x-y", "bytes=-"):
+        answer = world.ask("GET", f"/{bucket}/k", headers={"range": asked})
+        assert (answer.status, answer.body) == (200, DATA)
+    client.put_object(Bucket=bucket, Key="empty", Body=b"")
+    assert world.ask("GET", f"/{bucket}/empty", headers={"range": "bytes=0-"}).status == 416
+
+
+def test_conditions_of_a_read(client: Any, bucket: str) -> None:
+    """If-Match before If-Unmodified-Since, If-None-Match before If-Modified-Since, as RFC 9110."""
+    etag = client.put_object(Bucket=bucket, Key="k", Body=b"x")["ETag"]
+    then = client.head_object(Bucket=bucket, Key="k")["LastModified"]
+    before, after = then - timedelta(hours=1), then + timedelta(hours=1)
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"IfMatch": etag}, 200),
+        ({"IfMatch": "*"}, 200),
+        ({"IfMatch": '"other"'}, 412),
+        ({"IfNoneMatch": etag}, 304),
+        ({"IfNoneMatch": '"other"'}, 200),
+        ({"IfModifiedSince": before}, 200),
+        ({"IfModifiedSince": then}, 304),
+        ({"IfUnmodifiedSince": before}, 412),
+        ({"IfUnmodifiedSince": then}, 200),
+        ({"IfMatch": etag, "IfUnmodifiedSince": before}, 200),
+        ({"IfNoneMatch": '"other"', "IfModifiedSince": after}, 200),
+        ({"IfNoneMatch": etag, "IfModifiedSince": before}, 304),
+        ({"IfMatch": '"other"', "IfNoneMatch": etag}, 412),
+    ]
+    for conditions, status in cases:
+        for call in (client.get_object, client.head_object):
+            found = status_of(call, Bucket=bucket, Key="k", **conditions)
+            assert found == status, conditions
+
+
+def test_sixteen_writers_and_one_winner(world: World, bucket: str) -> None:
+    """If-None-Match: * is checked in the commit: one is 200, fifteen are 412, its bytes stay."""
+    ready = threading.Barrier(16)
+
+    def write(number: int) -> int:
+        client = world.client()
+        ready.wait()
+        return status_of(
+            client.put_object, Bucket=bucket, Key="one", Body=b"%d" % number, IfNoneMatch="*"
+        )
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(write, range(16)))
+    assert sorted(found) == [200] + [412] * 15
+    got = world.client().get_object(Bucket=bucket, Key="one")["Body"].read()
+    assert got == b"%d" % found.index(200)
+
+
+def test_conditions_of_a_write(client: Any, bucket: str) -> None:
+    """PUT, DELETE and copies with If-Match leave the target as it was when they fail."""
+    etag = client.put_object(Bucket=bucket, Key="k", Body=b"1")["ETag"]
+    args = {"Bucket": bucket, "Key": "k"}
+    refused("PreconditionFailed", client.put_object, **args, Body=b"2", IfMatch='"0"')
+    refused("PreconditionFailed", client.put_object, **args, Body=b"2", IfNoneMatch="*")
+    refused("PreconditionFailed", client.delete_object, **args, IfMatch='"0"')
+    refused("NoSuchKey", client.put_object, Bucket=bucket, Key="no", Body=b"", IfMatch=etag)
+    assert client.get_object(**args)["Body"].read() == b"1"
+    etag = client.put_object(**args, Body=b"2", IfMatch=etag)["ETag"]
+    client.put_object(Bucket=bucket, Key="source", Body=b"s")
+    source = f"{bucket}/source"
+    refused("PreconditionFailed", client.copy_object, **args, CopySource=source, IfNoneMatch="*")
+    refused("PreconditionFailed", client.copy_object, **args, CopySource=source, IfMatch='"0"')
+    refused(
+        "PreconditionFailed", client.copy_object, **args, CopySource=source, CopySourceIfMatch='"0"'
+    )
+    assert client.get_object(**args)["Body"].read() == b"2"
+    client.copy_object(**args, CopySource=source, IfMatch=etag)
+    assert client.get_object(**args)["Body"].read() == b"s"
+    client.delete_object(**args, IfMatch=client.head_object(**args)["ETag"])
+    refused("NoSuchKey", client.get_object, **args)
+
+
+def test_copies(client: Any, bucket: str) -> None:
+    """COPY carries all, REPLACE says anew, tags have a directive of their own; the ETag stays."""
+    name = "ü b/+%"
+    put = client.put_object(
+        Bucket=bucket, Key=name, Body=DATA, Metadata={"a": "1"}, ContentType="text/x", Tagging="t=1"
+    )
+    copied = client.copy_object(
+        Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": name}
+    )
+    assert copied["CopyObjectResult"]["ETag"] == put["ETag"]
+    assert copied["CopyObjectResult"]["ChecksumCRC32"] == put["ChecksumCRC32"]
+    head = client.head_object(Bucket=bucket, Key="copy")
+    assert (head["Metadata"], head["ContentType"], head["TagCount"]) == ({"a": "1"}, "text/x", 1)
+    client.copy_object(
+        Bucket=bucket,
+        Key="copy",
+        CopySource=f"/{bucket}/copy",
+        MetadataDirective="REPLACE",
+        Metadata={"b": "2"},
+    )
+    head = client.head_object(Bucket=bucket, Key="copy")
+    assert (head["Metadata"], head["ETag"], head["TagCount"]) == ({"b": "2"}, put["ETag"], 1)
+    client.copy_object(
+        Bucket=bucket,
+        Key="copy",
+        CopySource=f"{bucket}/copy",
+        TaggingDirective="REPLACE",
+        Tagging="x=1&y=2",
+    )
+    assert client.head_object(Bucket=bucket, Key="copy")["TagCount"] == 2
+    refused(
+        "InvalidRequest", client.copy_object, Bucket=bucket, Key="copy", CopySource=f"{bucket}/copy"
+    )
+    refused("NoSuchKey", client.copy_object, Bucket=bucket, Key="c", CopySource=f"{bucket}/none")
+    refused("NoSuchBucket", client.copy_object, Bucket=bucket, Key="c", CopySource="none-such/x")
+    client.delete_object(Bucket=bucket, Key=name)
+    assert client.get_object(Bucket=bucket, Key="copy")["Body"].read() == DATA
+
+
+def test_tags(client: Any, world: World, bucket: str) -> None:
+    """Tags are set, read and removed without a change to the object; eleven are too many."""
+    etag = client.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="a=1&b=%20")["ETag"]
+    args = {"Bucket": bucket, "Key": "k"}
+    assert client.get_object_tagging(**args)["TagSet"] == [
+        {"Key": "a", "Value": "1"},
+        {"Key": "b", "Value": " "},
+    ]
+    most = [{"Key": f"{n:0128d}", "Value": "v" * 256} for n in range(10)]
+    client.put_object_tagging(**args, Tagging={"TagSet": most})
+    assert client.get_object_tagging(**args)["TagSet"] == most
+    for wrong in (
+        [*most, {"Key": "k", "Value": ""}],
+        [{"Key": "k" * 129, "Value": ""}],
+        [{"Key": "k", "Value": "v" * 257}],
+        [{"Key": "k", "Value": "1"}, {"Key": "k", "Value": "2"}],
+    ):
+        assert status_of(client.put_object_tagging, **args, Tagging={"TagSet": wrong}) == 400
+    client.delete_object_tagging(**args)
+    assert client.get_object_tagging(**args)["TagSet"] == []
+    assert client.head_object(**args)["ETag"] == etag, "DELETE ?tagging deletes no object"
+    refused("NoSuchKey", client.get_object_tagging, Bucket=bucket, Key="none")
+
+
+def test_attributes(client: Any, bucket: str) -> None:
+    """Only what was asked for is told."""
+    put = client.put_object(Bucket=bucket, Key="k", Body=DATA)
+    asked = ["ETag", "Checksum", "ObjectSize", "StorageClass", "ObjectParts"]
+    found = client.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=asked)
+    assert found["ETag"] == put["ETag"].strip('"')
+    assert found["ObjectSize"] == len(DATA)
+    assert found["Checksum"]["ChecksumCRC32"] == put["ChecksumCRC32"]
+    only = client.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["ObjectSize"])
+    assert "ETag" not in only
+
+
+def test_many_deletes(client: Any, bucket: str) -> None:
+    """Each key has its own result; quiet tells errors alone; 1,001 keys are no document of S3."""
+    for name in "abc":
+        client.put_object(Bucket=bucket, Key=name, Body=name.encode())
+    answer = client.delete_objects(
+        Bucket=bucket,
+        Delete={"Objects": [{"Key": "a"}, {"Key": "none"}, {"Key": "b", "ETag": '"0"'}]},
+    )
+    assert [each["Key"] for each in answer["Deleted"]] == ["a", "none"]
+    assert [(each["Key"], each["Code"]) for each in answer["Errors"]] == [
+        ("b", "PreconditionFailed")
+    ]
+    quiet = client.delete_objects(
+        Bucket=bucket, Delete={"Objects": [{"Key": "b"}, {"Key": "c"}], "Quiet": True}
+    )
+    assert "Deleted" not in quiet
+    assert client.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+    many = {"Objects": [{"Key": str(n)} for n in range(1001)]}
+    refused("MalformedXML", client.delete_objects, Bucket=bucket, Delete=many)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "query", "headers"),
+    [
+        ("GET", "bucket", "acl", {}),
+        ("GET", "bucket", "policy", {}),
+        ("PUT", "bucket", "versioning", {}),
+        ("GET", "bucket", "versions", {}),
+        ("GET", "bucket", "website", {}),
+        ("GET", "bucket", "never-heard-of", {}),
+        ("PUT", "object", "acl", {}),
+        ("GET", "object", "versionId=x", {}),
+        ("GET", "object", "torrent", {}),
+        ("DELETE", "object", "legal-hold", {}),
+        ("PUT", "object", "", {"x-amz-acl": "public-read"}),
+        ("PUT", "object", "", {"x-amz-server-side-encryption": "aws:kms"}),
+        ("PUT", "object", "", {"x-amz-server-side-encryption-customer-algorithm": "AES256"}),
+        ("PUT", "object", "", {"x-amz-object-lock-mode": "GOVERNANCE"}),
+        ("PUT", "object", "", {"x-amz-website-redirect-location": "/"}),
+    ],
+)
+def test_what_is_not_offered_says_so(
+    world: World, bucket: str, method: str, target: str, query: str, headers: dict[str, str]
+) -> None:
+    """501 by name; an unknown sub-resource is never taken for the plain verb."""
+    world.ask("PUT", f"/{bucket}/k", body=b"kept")
+    path = f"/{bucket}" + ("/k" if target == "object" else "")
+    answer = world.ask(method, path, query, headers)
+    assert (answer.status, answer.code) == (501, "NotImplemented")
+    assert world.ask("GET", f"/{bucket}/k").body == b"kept"
+
+
+def test_what_is_offered_as_true(client: Any, bucket: str) -> None:
+    """Everything is encrypted with AES-256 and private: to ask for that is no error."""
+    client.put_object(
+        Bucket=bucket, Key="k", Body=b"x", ACL="private", ServerSideEncryption="AES256"
+    )
