@@ -91,7 +91,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def pieces_in(folder: Path) -> int:
-    return sum(1 for path in (folder / "nodes").glob("*/pieces/*/*") if path.is_file())
+    return sum(1 for path in (folder / "nodes").glob("*/pieces/*/*/*") if path.is_file())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from calque.store.maintenance.fsck import check_store
 from calque.store.maintenance.sweep import Orphans, sweep_store
 from calque.store.metabase.objects.hold_pieces import hold_pieces
+from calque.store.nodes.pieces import piece_id
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
 
@@ -21,7 +22,7 @@ def lay_orphans(world: World, count: int = 1) -> int:
     nodes = world.store.nodes.direct()
     for node in nodes:
         for _ in range(count):
-            node.write(os.urandom(32), [b"left behind"], None)
+            node.write(piece_id(os.urandom(32), node.id, 0), [b"left behind"], None)
     return count * len(nodes)
 
 
