@@ -24,12 +24,12 @@ from calque.errors import (
 )
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.maintenance.fsck import check_store
 from calque.store.nodes.erasure import Coder, Redundancy, share_hash
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_path
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.upkeep.fsck import check_store
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
 

@@ -14,7 +14,6 @@ import pytest
 from calque.errors import Unavailable
 from calque.store import serve
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.model.records import now_us
 from calque.store.metabase.objects.delete_batch import BATCH
 from calque.store.metainfo import keepalive
@@ -23,6 +22,7 @@ from calque.store.project import Project
 from calque.store.relay.server import PieceRelay
 from calque.store.satellite.server import DEFAULT_THREADS
 from calque.store.serve import serve_store
+from calque.store.upkeep.expire import sweep_store
 from tests.servers.cutting import CuttingProxy
 
 

@@ -22,9 +22,9 @@ from calque.errors import (
     InvalidInput,
     NotFound,
 )
-from calque.store.maintenance.sweep import SweepReport, sweep_store
 from calque.store.nodes.expire import delete_expired_pieces
 from calque.store.nodes.pieces import piece_path
+from calque.store.upkeep.expire import SweepReport, sweep_store
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.cipher import CipherSuite
 from calque.store.uplink.session import UplinkSettings

@@ -9,6 +9,7 @@ from calque.cli.store_backup import backup
 from calque.cli.store_buckets import buckets
 from calque.cli.store_expire import expire
 from calque.cli.store_fsck import fsck
+from calque.cli.store_gc import gc
 from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
 from calque.cli.store_restore import restore
@@ -21,6 +22,7 @@ app.command()(buckets)
 app.command()(rmbucket)
 app.command()(access)
 app.command()(expire)
+app.command()(gc)
 app.command()(fsck)
 app.command()(backup)
 app.command()(restore)

@@ -9,7 +9,7 @@ import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, say, table
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.fsck import check_store
+from calque.store.upkeep.fsck import check_store
 
 
 def fsck(

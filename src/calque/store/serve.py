@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from calque.errors import CalqueError, ConfigInvalid
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.sweep import Orphans, sweep_store
 from calque.store.metainfo.tls import ServerCertificate
 from calque.store.relay.server import PieceRelay
 from calque.store.satellite import serve_metainfo
+from calque.store.upkeep.expire import sweep_store
 
 SWEEP_EVERY = 3600.0
 """Seconds between two sweeps."""
@@ -82,10 +82,8 @@ def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:
     for number in itertools.count(1):
         if over.wait(every):
             return
-        # To look for orphans is to list every node: once a day is enough.
-        orphans = Orphans.LEAVE if number % SWEEPS_A_DAY else Orphans.REMOVE
         try:
-            sweep_store(store, over.is_set, orphans=orphans)
+            sweep_store(store, over.is_set)
         except CalqueError as error:  # the next time may be better
             _log.warning("a sweep failed: %s", error)
         except Exception:  # a mistake of ours must not end all sweeps to come

@@ -8,7 +8,7 @@
     trash/<day>/<64 hex>                a piece that garbage collection took away (see ``trash``)
 
 The first byte of a piece id says how the rest was derived. A name of another version is no piece
-of ours: it is neither handed out nor collected. Deriving ids is nine tenths of a garbage collection,
+of ours: it is neither handed out nor collected. Deriving ids is most of a garbage collection,
 so the derivation is a cheap one: BLAKE2b, keyed by the segment's root piece id.
 
 The marker makes expiry known to the node itself: it collects by listing the hours that are over,

@@ -7,7 +7,12 @@ import random
 from collections.abc import Sequence
 
 from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
-from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
+from calque.store.metabase.accounts.nodes import (
+    COUNTS_AS_HEALTHY,
+    TAKES_PIECES,
+    NodeRecord,
+    Nodes,
+)
 from calque.store.metabase.accounts.projects import keep_setting
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import FreedSegment, Redundancy
@@ -48,11 +53,14 @@ class Satellite:
 
     def choose_nodes(self, placement: int, scheme: Redundancy) -> list[NodeRecord]:
         """Nodes for a new segment, a different one for each piece, in random order."""
-        there = self.nodes.at(placement)
+        there = self.nodes.at(placement, TAKES_PIECES)
         if len(there) < scheme.success:
             # Another process may have registered nodes since they were read.
             self.nodes.refresh()
-            there = self.nodes.at(placement)
+            there = self.nodes.at(placement, TAKES_PIECES)
+        if len(there) < scheme.success:
+            # Rather an upload that a silent node may fail than none: states can be out of date.
+            there = self.nodes.at(placement, COUNTS_AS_HEALTHY)
         if len(there) < scheme.success:
             raise FailedPrecondition(
                 f"a segment needs {scheme.success} nodes, placement {placement} has {len(there)}",

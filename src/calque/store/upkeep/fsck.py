@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.backup import redundancy_of
 from calque.store.metabase.fsck import Finding, fsck
 from calque.store.metabase.model.records import moment
 from calque.store.metabase.objects.physical_segments import PhysicalRecord, physical_segments
 from calque.store.nodes.check import COMMIT_WINDOW, PhysicalSegment, check_pieces
 from calque.store.nodes.pieces import piece_id
+from calque.store.upkeep.backup import redundancy_of
 
 
 def check_store(store: EmbeddedStore, *, young: bool = False) -> list[Finding]:

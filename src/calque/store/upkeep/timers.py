@@ -1,0 +1,3 @@
+"""placeholder"""
+
+from calque.store.upkeep import gc  # noqa
