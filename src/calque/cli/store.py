@@ -12,8 +12,10 @@ from calque.cli.store_fsck import fsck
 from calque.cli.store_gc import gc
 from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
+from calque.cli.store_repair import repair
 from calque.cli.store_restore import restore
 from calque.cli.store_rmbucket import rmbucket
+from calque.cli.store_tally import tally
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 app.command()(init)
@@ -23,6 +25,8 @@ app.command()(rmbucket)
 app.command()(access)
 app.command()(expire)
 app.command()(gc)
+app.command()(repair)
+app.command()(tally)
 app.command()(fsck)
 app.command()(backup)
 app.command()(restore)

@@ -2,9 +2,9 @@
 
 An observer is asked five things: ``start`` before anything is read; ``fork`` for each range, maybe
 in another process; ``process`` of the fork for each batch of rows; ``join`` with what the fork of a
-range found; ``finish`` when every row of the snapshot was seen. A range counts once, whoever read it
-and however often. If one row is missing or too many nothing is finished, and nothing comes of the
-run.
+range found; ``finish`` when every row of the snapshot was seen. A range counts once, whoever read
+it and however often. If one row is missing or too many nothing is finished, and nothing comes of
+the run.
 """
 
 from __future__ import annotations

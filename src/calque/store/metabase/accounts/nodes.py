@@ -19,8 +19,8 @@ from calque.store.metabase.model.records import NODE_ID_SIZE, DeletedPieces, Fre
 from calque.store.metabase.model.schema import nodes
 
 NodeState = Literal["ok", "silent", "failing", "exiting", "gone"]
-"""``ok`` takes pieces. ``silent`` does not answer for now, ``failing`` gave wrong pieces, ``exiting``
-is being emptied, ``gone`` is given up. Pieces on the last three are to be replaced."""
+"""``ok`` takes pieces. ``silent`` does not answer for now, ``failing`` gave wrong pieces,
+``exiting`` is being emptied, ``gone`` is given up. Pieces on the last three are to be replaced."""
 
 TAKES_PIECES = frozenset({"ok"})
 COUNTS_AS_HEALTHY = frozenset({"ok", "silent"})

@@ -1,7 +1,7 @@
 """One process at a time does one service: a row with an end, put off while the work goes on.
 
-Leases keep two processes from doing the same work. Nothing is lost where one runs out too early: what
-a service changes it changes by compare-and-swap.
+Leases keep two processes from doing the same work. Nothing is lost where one runs out too early:
+what a service changes it changes by compare-and-swap.
 """
 
 from __future__ import annotations
