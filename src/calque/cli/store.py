@@ -7,6 +7,7 @@ import typer
 from calque.cli.store_access import access
 from calque.cli.store_backup import backup
 from calque.cli.store_buckets import buckets
+from calque.cli.store_exit import exit_
 from calque.cli.store_expire import expire
 from calque.cli.store_fsck import fsck
 from calque.cli.store_gc import gc
@@ -26,6 +27,7 @@ app.command()(access)
 app.command()(expire)
 app.command()(gc)
 app.command()(repair)
+app.command("exit")(exit_)
 app.command()(tally)
 app.command()(fsck)
 app.command()(backup)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
 from calque.store.metabase.accounts.nodes import (
     COUNTS_AS_HEALTHY,
+    LEAVING,
     TAKES_PIECES,
     NodeRecord,
     Nodes,
@@ -67,6 +68,22 @@ class Satellite:
                 hint="Register more storage nodes or lower the redundancy.",
             )
         return random.sample(there, min(scheme.total, len(there)))
+
+    def leave_out_leaving(
+        self, pieces: Sequence[tuple[int, bytes]], scheme: Redundancy
+    ) -> list[tuple[int, bytes]]:
+        """Pieces of a new segment without those on nodes that were asked to leave since it began.
+
+        Otherwise a node would never be empty. FailedPrecondition when too few are left.
+        """
+        leaving = {each.node_id for each in self.nodes.at(0, LEAVING)}
+        staying = [piece for piece in pieces if piece[1] not in leaving]
+        if len(staying) < scheme.success and len(staying) < len(pieces):
+            raise FailedPrecondition(
+                "too many nodes of this segment were asked to leave since it was begun",
+                hint="Upload it again.",
+            )
+        return staying
 
 
 def page_limit(asked: int, most: int) -> int:

@@ -24,6 +24,7 @@ NodeState = Literal["ok", "silent", "failing", "exiting", "gone"]
 
 TAKES_PIECES = frozenset({"ok"})
 COUNTS_AS_HEALTHY = frozenset({"ok", "silent"})
+LEAVING = frozenset({"exiting", "gone"})
 STATES_BELIEVED_S = 1.0
 """How long the states of nodes are believed before they are read again."""
 
@@ -164,6 +165,11 @@ class Nodes:
         changed = (old.state, old.left_at) != (state, left_at) and self._database.write(work) > 0
         self.refresh()
         return changed
+
+    def get(self, node_id: bytes) -> NodeRecord:
+        """The node as it is now."""
+        self.refresh()
+        return self._node_with_id(node_id)
 
     def count_audits(self, node_id: bytes, good: int, wrong: int) -> None:
         """Add to what is known of a node's answers."""
