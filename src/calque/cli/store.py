@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from calque.cli.store_access import access
+from calque.cli.store_audit import audit
 from calque.cli.store_backup import backup
 from calque.cli.store_buckets import buckets
 from calque.cli.store_exit import exit_
@@ -26,6 +27,7 @@ app.command()(rmbucket)
 app.command()(access)
 app.command()(expire)
 app.command()(gc)
+app.command()(audit)
 app.command()(repair)
 app.command("exit")(exit_)
 app.command()(tally)

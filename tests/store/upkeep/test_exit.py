@@ -1,4 +1,4 @@
-"""A node leaves: every piece is moved once, nothing new comes, and it can be stopped and resumed."""
+"""A node leaves: each piece is moved once, nothing new comes, it can be stopped and resumed."""
 
 from __future__ import annotations
 
