@@ -17,6 +17,7 @@ from calque import faults
 from calque.store.chunks import Buffer
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
+from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import Redundancy as StoredRedundancy
 from calque.store.metabase.upkeep.last_runs import note_run
 from calque.store.metabase.upkeep.lease import Lease, hold_lease
@@ -27,6 +28,7 @@ from calque.store.metabase.upkeep.silent_audits import (
     due_audits,
     forget_silent,
     keep_silent,
+    note_silent,
 )
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.node import Node
@@ -161,7 +163,7 @@ class Auditor:
             answer, _ = ask_for_share(node, segment.root_piece_id, number, stripes)
         if answer == "silent" and due.tries + 1 < TRIES:
             self.findings.answers[record.node_id]["silent"] += 1
-            self._keep(due._replace(tries=due.tries + 1))
+            self._keep(due._replace(tries=due.tries + 1), keep_silent)
             return
         self._forget(due)
         if not self._has_changed(segment):
@@ -208,7 +210,8 @@ class Auditor:
                     SilentAudit(
                         records[number].alias, segment.stream_id, segment.position,
                         segment.root_piece_id, stripe, 0, 0,
-                    )
+                    ),
+                    note_silent,
                 )  # fmt: skip
         wrong = bytes(sorted(number for number, answer in answers.items() if answer == "wrong"))
         if wrong and not self._dry_run:
@@ -226,10 +229,10 @@ class Auditor:
         now = read_owned(self._database, segment.stream_id, segment.position)
         return now is None or now.segment != segment
 
-    def _keep(self, silent: SilentAudit) -> None:
+    def _keep(self, silent: SilentAudit, keep: Callable[[Database, SilentAudit], None]) -> None:
         if not self._dry_run:
             again = self._database.clock() + ASK_AGAIN_US
-            keep_silent(self._database, silent._replace(next_at=again))
+            keep(self._database, silent._replace(next_at=again))
 
     def _forget(self, done: SilentAudit) -> None:
         if not self._dry_run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
@@ -13,6 +14,11 @@ from calque.store.metabase.upkeep.upsert import upsert_statement
 
 _silent = silent_audits.c
 
+NOTE_SILENT = Statement(
+    "note a silent audit",
+    sqlite=sqlite.insert(silent_audits).on_conflict_do_nothing(),
+    postgres=postgresql.insert(silent_audits).on_conflict_do_nothing(),
+)
 KEEP_SILENT = upsert_statement("keep a silent audit", silent_audits)
 DUE_AUDITS = Statement(
     "silent audits that are due",
@@ -41,6 +47,14 @@ class SilentAudit(NamedTuple):
     stripe: int
     tries: int
     next_at: int
+
+
+def note_silent(database: Database, silent: SilentAudit) -> None:
+    """A node said nothing; a piece that is waited for already stays as it is.
+
+    Else one that is drawn again and again would never be asked for the last time.
+    """
+    database.write(lambda transaction: transaction.run(NOTE_SILENT, silent._asdict()))
 
 
 def keep_silent(database: Database, silent: SilentAudit) -> None:
