@@ -115,22 +115,6 @@ def test_a_peer_that_is_gone_without_a_word_is_noticed(
             upload.result(30)
 
 
-def test_a_failed_sweep_is_not_the_last(
-    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever goes wrong in one sweep, the next one comes."""
-    sweeps = threading.Semaphore(0)
-
-    def failing(*_: object, **__: object) -> None:
-        sweeps.release()
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(serve, "sweep_store", failing)
-    with serve_store(store, sweep_every=0.01):
-        for _ in range(3):
-            assert sweeps.acquire(timeout=30)
-
-
 def test_a_long_sweep_does_not_hold_up_the_end(tmp_path: Path) -> None:
     """Who stops a server waits for a batch, not for all that expired; the rest goes later."""
     clock = [now_us()]

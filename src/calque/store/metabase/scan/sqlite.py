@@ -30,7 +30,8 @@ class SqliteReader:
         )
         try:
             self.connection.execute("PRAGMA query_only=ON")
-            self.connection.execute("PRAGMA temp_store=MEMORY")
+            # What a query must sort or group goes to a file: memory stays flat.
+            self.connection.execute("PRAGMA temp_store=FILE")
             self.connection.execute("BEGIN")
             # A transaction sees nothing fixed before it has read something.
             self.connection.execute("SELECT 1 FROM segments LIMIT 1").fetchall()
