@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from calque.errors import Unavailable
-from calque.store import serve
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.model.records import now_us
 from calque.store.metabase.objects.delete_batch import BATCH

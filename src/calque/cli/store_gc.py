@@ -20,7 +20,7 @@ from calque.cli.upkeep_flags import (
 )
 from calque.store.nodes.check import COMMIT_WINDOW
 from calque.store.nodes.trash import KEPT
-from calque.store.upkeep.gc import GcOptions, GcReport, collect_store, restore_garbage
+from calque.store.upkeep.gc import GcOptions, GcReport, NodeRestored, collect_store, restore_garbage
 
 
 def gc(
@@ -92,8 +92,9 @@ def _show(report: GcReport, json: bool) -> None:
     )
 
 
-def _show_restored(restored: list[tuple[str, int]], json: bool) -> None:
+def _show_restored(restored: list[NodeRestored], json: bool) -> None:
     if json:
-        as_json([{"node": node, "restored": count} for node, count in restored])
+        as_json(restored)
     else:
-        table(["node", "restored"], restored)
+        table(["node", "restored", "error"], [(e.node, e.restored, e.error) for e in restored])
+    raise typer.Exit(PARTLY if any(each.error for each in restored) else OK)

@@ -31,6 +31,10 @@ def trashed(kept: KeptStore, options: GcOptions | None = None) -> int:
     return collect_store(kept.store, options).trashed
 
 
+def restored(kept: KeptStore, *, dry_run: bool = False) -> int:
+    return sum(each.restored for each in restore_garbage(kept.store, dry_run=dry_run))
+
+
 def test_garbage_goes_and_everything_else_stays(kept: KeptStore) -> None:
     """Originals, copies, promoted copies and pending parts keep their pieces; twice is nothing."""
     for key in ("a", "b"):
@@ -78,8 +82,8 @@ def test_trash_is_restored_or_emptied(plain: KeptStore) -> None:
     plain.pass_days(4)
     gone = trashed(plain)
     assert gone > 0
-    assert sum(count for _, count in restore_garbage(plain.store, dry_run=True)) == gone
-    assert sum(count for _, count in restore_garbage(plain.store)) == gone
+    assert restored(plain, dry_run=True) == gone
+    assert restored(plain) == gone
     assert plain.pieces() == before
     again = trashed(plain)
     plain.pass_days(6)
@@ -87,7 +91,7 @@ def test_trash_is_restored_or_emptied(plain: KeptStore) -> None:
     plain.pass_days(3)
     emptied = [collect_store(plain.store) for _ in range(2)]
     assert sum(each.emptied for each in emptied[0].nodes) >= again > 0
-    assert sum(count for _, count in restore_garbage(plain.store)) < again
+    assert restored(plain) < again
     plain.read_all()
 
 

@@ -97,9 +97,11 @@ def test_a_lease_is_one_processs(database: Database, clock: Clock) -> None:
         with hold_lease(database, "tally"):
             lease.require()
         clock.advance(LEASE_US + 1)
-        with hold_lease(database, "gc"):
-            with pytest.raises(FailedPrecondition, match="under way"):
-                lease.take()
+        with (
+            hold_lease(database, "gc"),
+            pytest.raises(FailedPrecondition, match="under way"),
+        ):
+            lease.take()
         lease.take()
     with hold_lease(database, "gc"):
         pass

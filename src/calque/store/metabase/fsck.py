@@ -81,8 +81,8 @@ CHECKS: Mapping[str, str] = {
     "AND a.root_piece_id <> s.root_piece_id",
     "segment both inline and remote": "SELECT stream_id, position FROM segments "
     "WHERE remote_alias_pieces IS NOT NULL AND inline_data IS NOT NULL",
-    "copy that holds pieces": "SELECT s.stream_id, s.position FROM segments s JOIN segment_copies c "
-    "ON c.stream_id = s.stream_id WHERE s.remote_alias_pieces IS NOT NULL",
+    "copy that holds pieces": "SELECT s.stream_id, s.position FROM segments s "
+    "JOIN segment_copies c ON c.stream_id = s.stream_id WHERE s.remote_alias_pieces IS NOT NULL",
     "pieces held twice": "SELECT root_piece_id FROM segments WHERE remote_alias_pieces IS NOT NULL "
     "GROUP BY root_piece_id HAVING count(*) > 1",
     "pieces held and to be deleted": "SELECT DISTINCT s.root_piece_id FROM segments s WHERE "

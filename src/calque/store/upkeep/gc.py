@@ -153,10 +153,26 @@ def make_filters(store: EmbeddedStore, options: GcOptions, *, tell: Tell | None 
     )
 
 
-def restore_garbage(store: EmbeddedStore, *, dry_run: bool = False) -> list[tuple[str, int]]:
-    """Bring back what is in the trash of every node; how many pieces of each."""
+@dataclass(frozen=True, slots=True)
+class NodeRestored:
+    """What came back on one node; ``error`` says why nothing did."""
+
+    node: str
+    restored: int = 0
+    error: str = ""
+
+
+def restore_garbage(store: EmbeddedStore, *, dry_run: bool = False) -> list[NodeRestored]:
+    """Bring back what is in the trash of every node that answers."""
     with hold_lease(store.endpoint.database, SERVICE):
-        return [(node.name, restore_trash(node, dry_run=dry_run)) for node in store.nodes.direct()]
+        return [_restore_node(node, dry_run) for node in store.nodes.direct()]
+
+
+def _restore_node(node: Node, dry_run: bool) -> NodeRestored:
+    try:
+        return NodeRestored(node.name, restore_trash(node, dry_run=dry_run))
+    except CalqueError as error:
+        return NodeRestored(node.name, error=error.message)
 
 
 def _shapes(
