@@ -117,10 +117,13 @@ def collect_store(
         faults.point("gc.filters")
         lease.require()
         now = moment(database.clock())
+        # A node that is given up is not waited for; should it come back, it is collected then.
+        gone = {each.node_id for each in Nodes(database).at(0, {"gone"})}
         report = GcReport(
             tuple(
                 _collect_node(store, node, filters, options, now, lease, over)
                 for node in store.nodes.direct()
+                if node.id not in gone
             ),
             filters.scan,
             options.dry_run,

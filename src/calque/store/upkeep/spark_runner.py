@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context
 from calque.spark.tasks import run_tasks
 from calque.store.metabase.scan import Range, Snapshot, open_reader
 from calque.store.upkeep.scan import RangeResult, ScanJob, scan_range
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 
 class SparkRunner:
@@ -29,11 +25,11 @@ class SparkRunner:
     ) -> Sequence[RangeResult]:
         with map_job_errors():
             return run_tasks(
-                self._context(), list(ranges), _Task(job), about=f"calque scan {snapshot.name}"
+                context(options=self._options),
+                list(ranges),
+                _Task(job),
+                about=f"calque scan {snapshot.name}",
             )
-
-    def _context(self) -> SparkContext:
-        return context(options=self._options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from calque import faults
 from calque.errors import (
     FailedPrecondition,
     InvalidInput,
@@ -161,6 +162,7 @@ def _store_pieces(
         patience=session.settings.upload_patience,
     )
     try:
+        faults.point("upload.pieces")
         _commit_segment(session, upload, segment, begun, blocks.plain_size, held)
     except _REFUSED:
         # Only then: after a lost answer the satellite may well hold the segment.
