@@ -15,6 +15,8 @@ def test_the_tour_runs_to_its_summary(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "still 60000 rows" in done.stdout
     assert "the original deleted, the copy read back\tthe same bytes" in done.stdout
+    assert "two of eight nodes deleted, then repaired\tthe same bytes" in done.stdout
+    assert "garbage collected\t" in done.stdout
     assert "resumed\t1.0 GiB, the same bytes" in done.stdout
     assert not (tmp_path / "tour").exists()
 

@@ -16,12 +16,12 @@ import pytest
 
 from calque.errors import AlreadyExists, FailedPrecondition, InvalidInput, NotFound
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.backup import copy_store
-from calque.store.maintenance.fsck import check_store
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.objects import hold_pieces as holds
 from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.open_project import open_project
+from calque.store.upkeep.backup import copy_store
+from calque.store.upkeep.expire import sweep_store
+from calque.store.upkeep.fsck import check_store
 from tests.command import run_command_text
 from tests.servers.postgres import PostgresServer
 from tests.store_client.conftest import TWO_OF_FOUR

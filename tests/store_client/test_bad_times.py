@@ -13,12 +13,12 @@ from sqlalchemy import insert, select, text, update
 
 from calque.errors import InvalidInput, Unavailable
 from calque.operator.layers.chain import Call
-from calque.store.maintenance.fsck import check_store
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.model.schema import freed_segments, objects, segments
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import expiry_path, piece_path
+from calque.store.upkeep.expire import sweep_store
+from calque.store.upkeep.fsck import check_store
 from tests.store_client.world import BUCKET, SEGMENT, World
 
 END = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)

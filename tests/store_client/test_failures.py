@@ -15,15 +15,21 @@ from typing import Any
 
 import pytest
 
-from calque.errors import IntegrityError, InvalidInput, NotFound, Unavailable
+from calque.errors import (
+    FailedPrecondition,
+    IntegrityError,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+)
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.maintenance.fsck import check_store
 from calque.store.nodes.erasure import Coder, Redundancy, share_hash
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_path
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.upkeep.fsck import check_store
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
 
@@ -151,7 +157,7 @@ def test_fsck_finds_what_is_wrong_with_pieces(plain_world: World) -> None:
     kept = {file: file.read_bytes() for file in (first, second)}
     first.unlink()
     second.write_bytes(b"short")
-    stray = first.with_name("ab" * 31)
+    stray = first.with_name("ab" * 30)
     stray.write_bytes(b"stray")
     kinds = sorted(finding.kind for finding in check_store(plain_world.store, young=True))
     assert kinds == ["missing piece", "orphaned piece", "piece of the wrong size"]
@@ -305,6 +311,18 @@ def test_a_damaged_description_is_said_to_be_so(tmp_path: Path, file: str, text:
     with pytest.raises(InvalidInput, match=file):
         open_project(tmp_path / "store")
     assert (tmp_path / "store" / file).read_text() == text
+
+
+def test_a_store_of_other_piece_names_is_refused(tmp_path: Path) -> None:
+    """Its pieces would all seem to be missing; nothing is touched, and the reason is said."""
+    open_project(tmp_path / "store").close()
+    file = tmp_path / "store" / "store.json"
+    text = file.read_text().replace('"piece_names": 2,', "")
+    assert text != file.read_text()
+    file.write_text(text)
+    with pytest.raises(FailedPrecondition, match="scheme 1"):
+        open_project(tmp_path / "store")
+    assert file.read_text() == text
 
 
 def test_a_store_needs_a_folder(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import pytest
 from calque.errors import Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.maintenance.fsck import check_store
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes.node import Node
 from calque.store.open_project import open_project
+from calque.store.upkeep.expire import sweep_store
+from calque.store.upkeep.fsck import check_store
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
 
@@ -92,7 +92,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def pieces_in(folder: Path) -> int:
-    return sum(1 for path in (folder / "nodes").glob("*/pieces/*/*") if path.is_file())
+    return sum(1 for path in (folder / "nodes").glob("*/pieces/*/*/*") if path.is_file())
 
 
 @pytest.mark.parametrize(

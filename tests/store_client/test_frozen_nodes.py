@@ -14,8 +14,6 @@ import pytest
 
 from calque.errors import TimedOut, Unavailable
 from calque.operator.layers.chain import Call
-from calque.store.maintenance.fsck import check_store
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes import liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
@@ -24,6 +22,8 @@ from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.relay import node_streams, server
 from calque.store.serve import serve_store
+from calque.store.upkeep.expire import sweep_store
+from calque.store.upkeep.fsck import check_store
 from tests.store_client.conftest import ONE
 from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
 

@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 )
 
 from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, ResourceExhausted
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes.erasure import Redundancy
+from calque.store.upkeep.expire import sweep_store
 from tests.servers.postgres import PostgresServer
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SIZES, World
 

@@ -12,11 +12,11 @@ import pytest
 
 from calque.errors import NotFound
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.fsck import check_store
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.model.records import now_us
 from calque.store.open_project import open_project
 from calque.store.serve import serve_store
+from calque.store.upkeep.expire import sweep_store
+from calque.store.upkeep.fsck import check_store
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL
 
 SEGMENTS = 9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from calque.store.nodes.download import Source, download_stripes
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.expire import delete_expired_pieces
 from calque.store.nodes.node import Node, NodeDirectory
-from calque.store.nodes.pieces import piece_id, piece_of_path, piece_path
+from calque.store.nodes.pieces import PIECE_NAMES, piece_id, piece_of_path, piece_path
 from calque.store.nodes.units import Stripes
 from calque.store.nodes.upload import Patience, Target, upload_pieces
 
@@ -281,7 +282,7 @@ def test_a_node_collects_what_has_expired(tmp_path: Path) -> None:
     """A node deletes by its own clock, after the hour and the grace, and nothing else."""
     node = node_at(tmp_path, 0)
     now = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
-    ids = [bytes([n]) * 32 for n in range(4)]
+    ids = sorted(piece_id(ROOT_PIECE, node.id, n) for n in range(4))
     for piece, expires in zip(
         ids, [None, now - timedelta(hours=5), now - timedelta(minutes=40), now], strict=True
     ):
@@ -314,10 +315,29 @@ def test_a_silent_node_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_only_pieces_are_pieces(tmp_path: Path) -> None:
-    """Files that somebody put beside the pieces are passed over."""
+    """Files that somebody put beside the pieces, and names of another version, are passed over."""
     node = node_at(tmp_path, 0)
+    piece = piece_id(b"root", b"n" * 32, 0)
+    node.write(piece, [b"x"], None)
     node.write(bytes(32), [b"x"], None)
     (tmp_path / "0" / "pieces" / "readme").write_text("hello")
-    (tmp_path / "0" / "pieces" / "00" / "zz").write_text("hello")
-    assert [stored.piece for stored in node.pieces()] == [bytes(32)]
-    assert piece_of_path(piece_path(b"\xab" * 32)) == b"\xab" * 32
+    (tmp_path / "0" / "pieces" / "02" / "zz").write_text("hello")
+    assert [stored.piece for stored in node.pieces()] == [piece]
+    assert piece_of_path(piece_path(piece)) == piece
+
+
+def test_names_of_pieces_say_how_they_were_derived() -> None:
+    """Version first; any change of root, node or number gives another name, and none is guessed."""
+    names = {
+        piece_id(root, node, number)
+        for root in (b"r" * 32, b"s" * 32)
+        for node in (b"n" * 32, b"m" * 32)
+        for number in (0, 1, 256)
+    }
+    assert len(names) == 12
+    assert {name[0] for name in names} == {PIECE_NAMES}
+    assert (
+        piece_id(b"r" * 32, b"n" * 32, 0)
+        == bytes((2,))
+        + hashlib.blake2b(b"n" * 32 + bytes(4), key=b"r" * 32, digest_size=31).digest()
+    )

@@ -13,8 +13,8 @@ from calque.errors import ConditionNotMatch, IsSameFile, NotFound, PermissionDen
 from calque.operator import Operator
 from calque.operator.service import Renaming
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.fsck import check_store
 from calque.store.open_project import open_project
+from calque.store.upkeep.fsck import check_store
 from calque.values import Metadata
 from tests.store_client.test_store_commands import calque
 

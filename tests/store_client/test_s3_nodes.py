@@ -18,8 +18,6 @@ from calque.errors import IntegrityError, TimedOut, Unavailable
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.embedded.description import write_json
 from calque.store.embedded.store import STORE_FILE
-from calque.store.maintenance.fsck import check_store
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes import liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import EXPIRIES, PIECES
@@ -27,6 +25,8 @@ from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
+from calque.store.upkeep.expire import sweep_store
+from calque.store.upkeep.fsck import check_store
 from tests.servers.proxy import Exchange, Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
 from tests.store_client.conftest import ONE, TWO_OF_FOUR

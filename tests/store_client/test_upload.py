@@ -22,8 +22,9 @@ from calque.errors import (
     InvalidInput,
     NotFound,
 )
-from calque.store.maintenance.sweep import SweepReport, sweep_store
 from calque.store.nodes.expire import delete_expired_pieces
+from calque.store.nodes.pieces import piece_path
+from calque.store.upkeep.expire import SweepReport, sweep_store
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.cipher import CipherSuite
 from calque.store.uplink.session import UplinkSettings
@@ -303,7 +304,7 @@ def test_damaged_bytes_are_never_returned(plain_world: World) -> None:
     plain_world.project.upload(BUCKET, "a", os.urandom(SEGMENT))
     plain_world.project.upload(BUCKET, "b", os.urandom(SEGMENT))
     (node,) = plain_world.store.nodes.direct()
-    first, second = (f"pieces/{s.piece.hex()[:2]}/{s.piece.hex()[2:]}" for s in node.pieces())
+    first, second = (piece_path(s.piece) for s in node.pieces())
     kept = node.root.read(first)
     node.root.write(first, node.root.read(second))
     for key in ("a", "b"):

@@ -12,10 +12,10 @@ import pytest
 from calque.errors import AlreadyExists, CalqueError, Unavailable
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.embedded.description import Description, read_json, write_json
-from calque.store.maintenance.fsck import check_store
-from calque.store.maintenance.sweep import sweep_store
 from calque.store.nodes.erasure import Redundancy
 from calque.store.open_project import open_project
+from calque.store.upkeep.expire import sweep_store
+from calque.store.upkeep.fsck import check_store
 from tests.store_client.conftest import ONE, TWO_OF_FOUR
 from tests.store_client.world import BUCKET, SEGMENT, World
 

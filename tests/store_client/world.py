@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.maintenance.fsck import check_store
 from calque.store.nodes.erasure import Redundancy
 from calque.store.project import Project
+from calque.store.upkeep.fsck import check_store
 from calque.store.uplink.blocks import EncryptionParameters
 from calque.store.uplink.cipher import CipherSuite
 from calque.store.uplink.grant import AccessGrant

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -50,7 +50,12 @@ def demo(
     """
     started = time.monotonic()
     tour = Tour(_fresh(folder))
-    for chapter in (files_into_a_table, copies_in_the_store, a_copy_stopped_and_resumed):
+    for chapter in (
+        files_into_a_table,
+        copies_in_the_store,
+        a_store_that_heals,
+        a_copy_stopped_and_resumed,
+    ):
         chapter(tour)
     tour.heading("Summary")
     table(["what", "seen"], tour.seen)
@@ -70,13 +75,18 @@ class Tour:
         console().print()
         console().print(Rule(text, align="left"))
 
-    def run(self, *arguments: str, expect: int = 0) -> None:
+    def run(self, *arguments: str, expect: int = 0, more: Mapping[str, str] | None = None) -> None:
         """Print a command, run it, and stop the tour where it does not end as it should."""
-        done = subprocess.run(self._announce(arguments), cwd=self.folder, env=self._environment)
+        environment = self._environment | dict(more or {})
+        done = subprocess.run(self._announce(arguments), cwd=self.folder, env=environment)
         if done.returncode != expect:
             raise Aborted(f"the demo stopped: calque {arguments[0]} ended with {done.returncode}")
 
-    def stop_midway(self, *arguments: str, when: Callable[[], bool]) -> int:
+    def stop_midway(
+        self,
+        *arguments: str,
+        when: Callable[[], bool],
+    ) -> int:
         """Print a command, start it, and press Ctrl-C once ``when`` holds; its exit code."""
         # In the background of a shell Ctrl-C is ignored, and would be by what is started here.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -163,6 +173,38 @@ def copies_in_the_store(tour: Tour) -> None:
     tour.note("the original deleted, the copy read back", "the same bytes", same)
 
 
+def a_store_that_heals(tour: Tour) -> None:
+    """Two nodes are deleted, an upload is killed: repair and garbage collection."""
+    tour.heading("A store that looks after itself")
+    say("Each segment becomes six pieces on eight nodes, and any four of them give it back.")
+    nodes = [f"disks/{number}" for number in range(1, 9)]
+    flags = [word for node in nodes for word in ("--node", str((tour.folder / node).resolve()))]
+    tour.run("store", "init", "safe", "--pieces", "4/6", *flags)
+    safe = {"CALQUE_PROJECT": "safe"}
+    tour.run("store", "mkbucket", "films", more=safe)
+    tour.run("cp", "film.bin", "calque://films/a.bin", "--stream", more=safe)
+    say("Two disks are gone. Everything can still be read, and repair builds the pieces anew.")
+    for node in nodes[:2]:
+        shutil.rmtree(tour.folder / node)
+    tour.run("store", "repair", "safe", "--gone-after", "0")
+    tour.run("cp", "calque://films/a.bin", "healed.bin", "--stream", more=safe)
+    same = (tour.folder / "healed.bin").read_bytes() == (tour.folder / "film.bin").read_bytes()
+    tour.note("two of eight nodes deleted, then repaired", "the same bytes", same)
+    before = _pieces(tour)
+    say("An upload is killed when its pieces are on the nodes and no row names them yet.")
+    tour.run(
+        "cp", "film.bin", "calque://films/killed.bin", "--stream",
+        expect=-signal.SIGKILL, more=safe | {"CALQUE_FAULT": "upload.pieces:kill"},
+    )  # fmt: skip
+    left = _pieces(tour) - before
+    tour.note("an upload killed", f"{left} pieces that nothing names", left > 0)
+    say("An upload may be under way for three days; here nothing else runs, so none is waited for.")
+    tour.run("store", "gc", "safe", "--window", "0", "--many")
+    gone = before + left - _pieces(tour)
+    tour.note("garbage collected", f"{gone} pieces in the trash", gone > 0)
+    tour.run("cp", "calque://films/a.bin", "healed.bin", "--stream", more=safe)
+
+
 def a_copy_stopped_and_resumed(tour: Tour) -> None:
     """Ctrl-C in the middle of a big copy, then go on."""
     tour.heading("A big copy, stopped and resumed")
@@ -181,6 +223,11 @@ def a_copy_stopped_and_resumed(tour: Tour) -> None:
     tour.note("resumed", f"{size(whole)}, the same bytes", same)
     big.unlink()
     target.unlink()
+
+
+def _pieces(tour: Tour) -> int:
+    """Pieces on the disks that are there."""
+    return sum(1 for file in (tour.folder / "disks").glob("*/pieces/*/*/*") if file.is_file())
 
 
 def _sales(path: Path, day: int, rows: int) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from calque._version import __version__
 from calque.cli.locations import Location, Options
-from calque.cli.output import JsonFlag, as_json, say, table
+from calque.cli.output import FAILED, JsonFlag, as_json, say, table
 from calque.config import load_settings, mask_url, state_folder
 from calque.errors import CalqueError, Unsupported
 from calque.operator.service import Probing
@@ -67,11 +67,14 @@ def doctor(
     Nothing is started and nothing is changed, unless --prepare asks for it.
 
     With a location it tries out the server there, on keys of its own that it removes again (one of
-    them holds 5 MiB), and prints the options that the server needs.
+    them holds 5 MiB), and prints the options that the server needs. With the folder of a store it
+    says how the store is. Exit code 1 when a store has lost something or needs repair.
 
     Examples:
 
       calque doctor s3://bucket/prefix -o endpoint_url=http://localhost:9000
+
+      calque doctor ./data
 
       calque doctor
 
@@ -79,6 +82,9 @@ def doctor(
 
       calque doctor --prepare
     """
+    if uri is not None and (Path(uri) / "store.json").is_file():
+        _print([*_store(uri, Path(uri))], json=json)
+        return
     if uri is not None:
         _probe_server(Location.of(uri, option), json=json)
         return
@@ -86,11 +92,18 @@ def doctor(
         made = prepare()
         say(f"class cache: {made}" if made else "class cache: this JVM cannot keep one")
     findings = [*_basics(), *_extras(), *_services(), *_spark(), *_configuration(config)]
+    _print(findings, json=json)
+
+
+def _print(findings: list[Finding], *, json: bool) -> None:
     if json:
         as_json(findings)
-        return
-    rows = [("ok" if f.ok else "—", f.name, f.found, f.advice) for f in findings]
-    table(["", "what", "found", "what to do"], rows)
+    else:
+        rows = [("ok" if f.ok else "—", f.name, f.found, f.advice) for f in findings]
+        table(["", "what", "found", "what to do"], rows)
+    # What is not installed is no failure; a store that needs somebody is.
+    if any(not each.ok and each.name.startswith("upkeep of ") for each in findings):
+        raise typer.Exit(FAILED)
 
 
 def _probe_server(location: Location, *, json: bool) -> None:
@@ -184,6 +197,25 @@ def _configuration(path: Path | None) -> Iterator[Finding]:
     ):
         for name, item in named.items():
             yield Finding(f"{kind} {name}", True, mask_url(item.location or ""))
+            if kind == "store" and (Path(item.location or "") / "store.json").is_file():
+                yield from _store(name, Path(str(item.location)))
+
+
+def _store(name: str, folder: Path) -> Iterator[Finding]:
+    """How a store is, by what its services found last."""
+    try:
+        from calque.store.upkeep.status import read_status
+
+        status = read_status(folder.absolute())
+    except (CalqueError, ImportError) as error:
+        yield Finding(f"upkeep of {name}", False, str(error), "calque store fsck")
+        return
+    if not status.is_current:
+        yield Finding(f"upkeep of {name}", True, "made by an earlier release; not opened yet")
+        return
+    nodes = ", ".join(f"{count} {state}" for state, count in sorted(status.nodes.items()))
+    found = "; ".join(status.problems) or f"well; nodes: {nodes}"
+    yield Finding(f"upkeep of {name}", not status.problems, found, status.advice)
 
 
 def _version(package: str) -> str | None:

@@ -10,7 +10,7 @@ import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, record
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.backup import StoreCopyReport, copy_store
+from calque.store.upkeep.backup import StoreCopyReport, copy_store
 
 StoreFolder = Annotated[
     Path,

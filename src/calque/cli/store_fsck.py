@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, say, table
-from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.fsck import check_store
+from calque.cli.upkeep_flags import Engine, Folder, Master, open_store, row_bar, scan_options
+from calque.store.upkeep.fsck import check_store, mend_store, note_findings
 
 
 def fsck(
-    folder: Annotated[Path, typer.Argument(help="The folder of the store.")],
+    folder: Folder,
     young: Annotated[
         bool,
         typer.Option(
-            "--young", help="Report pieces of the last 48 hours as orphans too: nothing may run."
+            "--young", help="Report pieces of the last 72 hours as orphans too: nothing may run."
         ),
     ] = False,
+    nodes: Annotated[
+        bool, typer.Option("--nodes/--no-nodes", help="Compare the pieces on the nodes, too.")
+    ] = True,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair/--dry-run",
+            help="Mend what is safe: references that nobody uses, leftover keys, usage.",
+        ),
+    ] = False,
+    engine: Engine = "auto",
+    master: Master = None,
     json: JsonFlag = False,
 ) -> None:
     """Compare every row with every other, and the pieces on the nodes with the rows.
 
-    Nothing is repaired. Exit code 1 when something is wrong.
+    Nothing is changed without `--repair`. Exit code 1 when something is wrong, or stays so.
 
     calque store fsck ./data
+
+    calque store fsck ./data --repair
     """
-    store = EmbeddedStore.open(folder)
-    try:
-        findings = check_store(store, young=young)
-    finally:
-        store.close()
+    with open_store(folder) as store:
+        with row_bar("segments") as tell:
+            findings = check_store(
+                store, young=young, nodes=nodes, scan=scan_options(engine, master), tell=tell
+            )
+        mended = (
+            [each.finding for each in mend_store(store, findings) if each.done] if repair else []
+        )
+        left = [each for each in findings if each not in mended]
+        note_findings(store, left)
     if json:
-        as_json([finding._asdict() for finding in findings])
+        as_json([{**each._asdict(), "mended": each in mended} for each in findings])
     elif findings:
-        table(["what", "where"], findings)
+        rows = [(*each, "mended" if each in mended else "") for each in findings]
+        table(["what", "where", ""], rows)
     else:
         say("the store is whole")
-    if findings:
+    if left:
         raise typer.Exit(FAILED)

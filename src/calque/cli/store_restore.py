@@ -10,7 +10,7 @@ import typer
 from calque.cli.output import JsonFlag
 from calque.cli.store_backup import StoreFolder, show
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.backup import copy_store
+from calque.store.upkeep.backup import copy_store
 
 
 def restore(

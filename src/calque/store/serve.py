@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from calque.errors import CalqueError, ConfigInvalid
+from calque.errors import ConfigInvalid
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.sweep import Orphans, sweep_store
 from calque.store.metainfo.tls import ServerCertificate
 from calque.store.relay.server import PieceRelay
 from calque.store.satellite import serve_metainfo
-
-SWEEP_EVERY = 3600.0
-"""Seconds between two sweeps."""
-
-SWEEPS_A_DAY = 24
-
-_log = logging.getLogger(__name__)
+from calque.store.upkeep.timers import TIMERS, Timer, Timers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +28,12 @@ def serve_store(
     store: EmbeddedStore,
     listen: str = "127.0.0.1:0",
     *,
-    sweep_every: float = SWEEP_EVERY,
+    timers: Sequence[Timer] = TIMERS,
     tls: ServerCertificate | None = None,
 ) -> Iterator[Served]:
     """Serve a store for the length of a ``with`` block; running calls end before it closes.
 
-    What expires or is abandoned is swept now and then. With ``tls`` it speaks TLS alone.
+    Meanwhile the store looks after itself, by ``timers``. With ``tls`` it speaks TLS alone.
     """
     relay = PieceRelay(
         store.nodes.direct(), store.endpoint.admit_piece, store.endpoint.open_pieces.put_piece
@@ -53,14 +44,15 @@ def serve_store(
     )
     scheme = "grpc" if tls is None else "grpcs"
     over = threading.Event()
-    sweeper = threading.Thread(target=_sweep, args=(store, over, sweep_every), daemon=True)
-    sweeper.start()
+    upkeep = Timers(store, over, timers)
+    upkeep.start()
     try:
         yield Served(f"{scheme}://{server.address}")
     finally:
         over.set()
         server.stop()
-        sweeper.join()
+        upkeep.join()
+        upkeep.close()
 
 
 @contextmanager
@@ -76,17 +68,3 @@ def serve_metrics(store: EmbeddedStore, port: int) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _sweep(store: EmbeddedStore, over: threading.Event, every: float) -> None:
-    for number in itertools.count(1):
-        if over.wait(every):
-            return
-        # To look for orphans is to list every node: once a day is enough.
-        orphans = Orphans.LEAVE if number % SWEEPS_A_DAY else Orphans.REMOVE
-        try:
-            sweep_store(store, over.is_set, orphans=orphans)
-        except CalqueError as error:  # the next time may be better
-            _log.warning("a sweep failed: %s", error)
-        except Exception:  # a mistake of ours must not end all sweeps to come
-            _log.exception("a sweep failed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, insert, update
@@ -27,10 +26,10 @@ Damage = Callable[[ObjectRecord, ObjectRecord], object]
 
 
 @pytest.fixture
-def damaged(tmp_path: Path) -> Iterator[tuple[World, ObjectRecord, ObjectRecord]]:
+def damaged(database_url: str) -> Iterator[tuple[World, ObjectRecord, ObjectRecord]]:
     """An original and its copy, to be broken."""
     clock = Clock()
-    database = Database.open(f"sqlite:///{tmp_path / 'meta.db'}", clock=clock)
+    database = Database.open(database_url, clock=clock)
     migrate(database)
     world = World(database, clock)
     original = world.upload("a", THREE_REMOTE, expires_at=clock() + HOUR_US)

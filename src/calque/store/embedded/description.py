@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from calque.errors import InvalidInput, PermissionDenied
+from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
 from calque.store.nodes.erasure import Redundancy
+from calque.store.nodes.pieces import PIECE_NAMES
 from calque.store.uplink.cipher import CipherSuite, Sealed, seal, unseal
 from calque.store.uplink.keys import SecretKey
 
@@ -50,6 +51,17 @@ class Description:
     """A URL, which may hold a password; None: SQLite in the folder."""
     identified: bool = False
     """Whether every node's root carries its identity."""
+    piece_names: int = PIECE_NAMES
+    """How its piece ids are derived (see ``nodes/pieces``)."""
+
+    def require_known_names(self) -> None:
+        """FailedPrecondition where every piece would seem to be missing."""
+        if self.piece_names != PIECE_NAMES:
+            raise FailedPrecondition(
+                f"the pieces of this store are named by scheme {self.piece_names}, "
+                f"calque uses {PIECE_NAMES}",
+                hint="Download its objects with the calque that made it, and upload them anew.",
+            )
 
     def database_in(self, folder: Path) -> str:
         return self.database or f"sqlite:///{folder / DATABASE}"
@@ -60,6 +72,7 @@ class Description:
             "database": self.database,
             "redundancy": asdict(self.redundancy),
             "identified": self.identified,
+            "piece_names": self.piece_names,
             "nodes": [
                 {"id": each.id.hex(), "address": each.address, "placement": each.placement}
                 for each in self.nodes
@@ -77,6 +90,8 @@ class Description:
             Redundancy(**data["redundancy"]),
             data["database"],
             data.get("identified") is True,
+            # The first scheme had no name.
+            int(data.get("piece_names", 1)),
         )
 
 

@@ -114,6 +114,7 @@ class EmbeddedStore:
                 f"there is no store in {place}", hint=f"Make one with: calque store init {folder}"
             )
         description = read_json(place / STORE_FILE, Description.from_json)
+        description.require_known_names()
         store = cls(place, description, _settings(description.redundancy), clock=clock)
         try:
             store.register_nodes()

@@ -2,7 +2,8 @@
 
 What must hold, and is checked here:
 
-1. every segment belongs to an object, every object to a bucket, every bucket to a project;
+1. every segment belongs to an object or lends its pieces to a slice, every object to a bucket,
+   every bucket to a project;
 2. a committed object has as many segments and bytes as its row says, and its offsets run on;
 3. a segment without pieces, inline data and zero size is borrowed: its stream has a
    reference, and the ancestor has pieces at that position;
@@ -11,82 +12,124 @@ What must hold, and is checked here:
 6. a project's usage is the sum of its committed objects;
 7. copies expire with their ancestor; packed pieces can be read and name known nodes;
 8. stored keys belong to an operation that is still collecting;
-9. pieces that wait to be deleted belong to no segment.
+9. pieces that wait to be deleted belong to no segment;
+10. a slice is a segment of an object, lies within a segment that has pieces, and expires with it.
+
+Rows are compared with rows by the database, which does not need them all in memory; what is packed
+in a row is looked at here, some rows at a time.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
-
-from sqlalchemy import select
+from typing import Any, NamedTuple
 
 from calque.errors import IntegrityError
-from calque.store.metabase.accounts.nodes import ALL_NODES
-from calque.store.metabase.accounts.quota import Usage
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.engine.statement import Statement
-from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
-from calque.store.metabase.model import packed_pieces as pieces
-from calque.store.metabase.model.records import ObjectRecord, SegmentRecord
-from calque.store.metabase.model.schema import (
-    COLLECTING,
-    COMMITTED,
-    buckets,
-    freed_segments,
-    objects,
-    operation_keys,
-    operations,
-    project_usage,
-    projects,
-    segment_copies,
-    segment_slices,
-    segments,
-)
-from calque.store.metabase.streams.slices import Slice
+from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.scan import Snapshot, open_snapshot
 
-_WHY = "fsck compares everything with everything"
+MOST = 1000
+"""Findings of one kind that are named."""
 
-FSCK_PROJECTS = Statement("fsck projects", select(projects.c.project_id), whole_table=_WHY)
-FSCK_USAGE = Statement(
-    "fsck usage",
-    select(
-        project_usage.c.project_id,
-        project_usage.c.bytes,
-        project_usage.c.segments,
-        project_usage.c.objects,
-    ),
-    whole_table=_WHY,
+_PIECELESS = "s.remote_alias_pieces IS NULL AND s.inline_data IS NULL AND s.encrypted_size > 0"
+_BORROWED = (
+    f"{_PIECELESS} AND NOT EXISTS (SELECT 1 FROM segment_slices l "
+    "WHERE l.stream_id = s.stream_id AND l.position = s.position)"
 )
-FSCK_BUCKETS = Statement(
-    "fsck buckets", select(buckets.c.project_id, buckets.c.name), whole_table=_WHY
+_SLICED = (
+    "SELECT l.stream_id, l.position FROM segment_slices l JOIN segments s "
+    "ON s.stream_id = l.stream_id AND s.position = l.position"
 )
-FSCK_OBJECTS = Statement("fsck objects", select(objects), whole_table=_WHY)
-FSCK_SEGMENTS = Statement(
-    "fsck segments",
-    select(segments).order_by(segments.c.stream_id, segments.c.position),
-    whole_table=_WHY,
+_SOURCE = (
+    "JOIN segments a ON a.stream_id = l.source_stream_id AND a.position = l.source_position "
+    "AND a.remote_alias_pieces IS NOT NULL"
 )
-FSCK_COPIES = Statement(
-    "fsck references",
-    select(segment_copies.c.stream_id, segment_copies.c.ancestor_stream_id),
-    whole_table=_WHY,
-)
-FSCK_SLICES = Statement("fsck slices", select(segment_slices), whole_table=_WHY)
-FSCK_OPERATIONS = Statement(
-    "fsck operations",
-    select(operations.c.operation_id, operations.c.state),
-    whole_table=_WHY,
-)
-FSCK_KEYS = Statement(
-    "fsck operation keys", select(operation_keys.c.operation_id), whole_table=_WHY
-)
-FSCK_FREED = Statement(
-    "fsck freed segments", select(freed_segments.c.root_piece_id), whole_table=_WHY
-)
+_OWN = "FROM segments s WHERE s.stream_id = o.stream_id"
+
+CHECKS: Mapping[str, str] = {
+    "segments without object": "SELECT DISTINCT s.stream_id FROM segments s WHERE NOT EXISTS "
+    "(SELECT 1 FROM objects o WHERE o.stream_id = s.stream_id) AND NOT EXISTS (SELECT 1 FROM "
+    "segment_slices l WHERE l.source_stream_id = s.stream_id AND l.source_position = s.position)",
+    "object without bucket": "SELECT o.stream_id FROM objects o WHERE NOT EXISTS (SELECT 1 FROM "
+    "buckets b WHERE b.project_id = o.project_id AND b.name = o.bucket_name)",
+    "bucket without project": "SELECT b.name FROM buckets b WHERE NOT EXISTS "
+    "(SELECT 1 FROM projects p WHERE p.project_id = b.project_id)",
+    "wrong totals": "SELECT * FROM (SELECT o.stream_id, o.segment_count, o.total_plain_size, "
+    f"o.total_encrypted_size, (SELECT count(*) {_OWN}) AS segments, "
+    f"(SELECT coalesce(sum(s.plain_size), 0) {_OWN}) AS plain, "
+    f"(SELECT coalesce(sum(s.encrypted_size), 0) {_OWN}) AS encrypted "
+    "FROM objects o WHERE o.status = 3) AS counted WHERE segment_count <> segments "
+    "OR total_plain_size <> plain OR total_encrypted_size <> encrypted",
+    "wrong offset": "SELECT r.stream_id, r.position FROM (SELECT stream_id, position, "
+    "plain_offset, sum(plain_size) OVER (PARTITION BY stream_id ORDER BY position) - plain_size "
+    "AS expected FROM segments) AS r WHERE r.plain_offset <> r.expected AND EXISTS "
+    "(SELECT 1 FROM objects o WHERE o.stream_id = r.stream_id AND o.status = 3)",
+    "segment expires apart from its object": "SELECT DISTINCT s.stream_id FROM segments s "
+    "JOIN objects o ON o.stream_id = s.stream_id WHERE o.status = 3 "
+    "AND coalesce(s.expires_at, -1) <> coalesce(o.expires_at, -1)",
+    "orphaned reference": "SELECT c.stream_id, c.ancestor_stream_id FROM segment_copies c "
+    "WHERE NOT EXISTS (SELECT 1 FROM objects o WHERE o.stream_id = c.stream_id)",
+    "reference that borrows nothing": "SELECT c.stream_id, c.ancestor_stream_id FROM "
+    "segment_copies c WHERE EXISTS (SELECT 1 FROM objects o WHERE o.stream_id = c.stream_id) AND "
+    f"NOT EXISTS (SELECT 1 FROM segments s WHERE s.stream_id = c.stream_id AND {_BORROWED})",
+    "dangling ancestor": "SELECT c.stream_id, c.ancestor_stream_id FROM segment_copies c WHERE NOT "
+    "EXISTS (SELECT 1 FROM objects o WHERE o.stream_id = c.ancestor_stream_id AND o.status = 3)",
+    "copy expires apart from its ancestor": "SELECT c.stream_id, c.ancestor_stream_id FROM "
+    "segment_copies c JOIN objects o ON o.stream_id = c.stream_id JOIN objects a "
+    "ON a.stream_id = c.ancestor_stream_id WHERE a.status = 3 "
+    "AND coalesce(o.expires_at, -1) <> coalesce(a.expires_at, -1)",
+    "chained ancestor": "SELECT c.stream_id, c.ancestor_stream_id FROM segment_copies c WHERE "
+    "EXISTS (SELECT 1 FROM segment_copies d WHERE d.stream_id = c.ancestor_stream_id)",
+    "too many copies": "SELECT ancestor_stream_id, count(*) FROM (SELECT ancestor_stream_id, "
+    "stream_id FROM segment_copies UNION SELECT source_stream_id, stream_id FROM segment_slices) "
+    f"AS h GROUP BY ancestor_stream_id HAVING count(*) > {verify.MAX_LIVE_COPIES}",
+    "piece-less segment without ancestor": "SELECT s.stream_id, s.position FROM segments s "
+    f"WHERE {_BORROWED} AND NOT EXISTS (SELECT 1 FROM segment_copies c JOIN segments a "
+    "ON a.stream_id = c.ancestor_stream_id WHERE c.stream_id = s.stream_id "
+    "AND a.position = s.position AND a.remote_alias_pieces IS NOT NULL)",
+    "root piece id differs from the ancestor's": "SELECT s.stream_id, s.position FROM segments s "
+    "JOIN segment_copies c ON c.stream_id = s.stream_id JOIN segments a "
+    "ON a.stream_id = c.ancestor_stream_id AND a.position = s.position "
+    f"WHERE {_BORROWED} AND a.remote_alias_pieces IS NOT NULL "
+    "AND a.root_piece_id <> s.root_piece_id",
+    "orphaned slice": "SELECT l.stream_id, l.position FROM segment_slices l WHERE NOT EXISTS "
+    "(SELECT 1 FROM segments s JOIN objects o ON o.stream_id = s.stream_id "
+    "WHERE s.stream_id = l.stream_id AND s.position = l.position)",
+    "slice that is no segment's": f"{_SLICED} WHERE NOT ({_PIECELESS}) OR s.plain_size <> l.length",
+    "slice of a segment without pieces": "SELECT l.stream_id, l.position FROM segment_slices l "
+    "WHERE NOT EXISTS (SELECT 1 FROM segments a WHERE a.stream_id = l.source_stream_id "
+    "AND a.position = l.source_position AND a.remote_alias_pieces IS NOT NULL)",
+    "slice beyond its source": f"SELECT l.stream_id, l.position FROM segment_slices l {_SOURCE} "
+    "WHERE l.skip < 0 OR l.length < 1 OR l.skip + l.length > a.plain_size",
+    "root piece id differs from the source's": f"{_SLICED} {_SOURCE} "
+    "WHERE s.root_piece_id <> a.root_piece_id",
+    "slice expires apart from its source": f"{_SLICED} {_SOURCE} "
+    "WHERE coalesce(s.expires_at, -1) <> coalesce(a.expires_at, -1)",
+    "segment both inline and remote": "SELECT stream_id, position FROM segments "
+    "WHERE remote_alias_pieces IS NOT NULL AND inline_data IS NOT NULL",
+    "copy that holds pieces": "SELECT s.stream_id, s.position FROM segments s "
+    "JOIN segment_copies c ON c.stream_id = s.stream_id WHERE s.remote_alias_pieces IS NOT NULL",
+    "pieces held twice": "SELECT root_piece_id FROM segments WHERE remote_alias_pieces IS NOT NULL "
+    "GROUP BY root_piece_id HAVING count(*) > 1",
+    "pieces held and to be deleted": "SELECT DISTINCT s.root_piece_id FROM segments s WHERE "
+    "s.remote_alias_pieces IS NOT NULL AND EXISTS "
+    "(SELECT 1 FROM freed_segments f WHERE f.root_piece_id = s.root_piece_id)",
+    "quota drift": "SELECT p.project_id, coalesce(u.bytes, 0), coalesce(u.segments, 0), "
+    "coalesce(u.objects, 0), coalesce(o.bytes, 0), coalesce(o.segments, 0), "
+    "coalesce(o.objects, 0) FROM projects p LEFT JOIN (SELECT project_id, sum(bytes) AS bytes, "
+    "sum(segments) AS segments, sum(objects) AS objects FROM project_usage GROUP BY project_id) "
+    "AS u ON u.project_id = p.project_id LEFT JOIN (SELECT project_id, "
+    "sum(total_encrypted_size) AS bytes, sum(segment_count) AS segments, count(*) AS objects "
+    "FROM objects WHERE status = 3 GROUP BY project_id) AS o ON o.project_id = p.project_id "
+    "WHERE coalesce(u.bytes, 0) <> coalesce(o.bytes, 0) OR coalesce(u.segments, 0) <> "
+    "coalesce(o.segments, 0) OR coalesce(u.objects, 0) <> coalesce(o.objects, 0)",
+    "keys without operation": "SELECT DISTINCT k.operation_id FROM operation_keys k WHERE NOT "
+    "EXISTS (SELECT 1 FROM operations p WHERE p.operation_id = k.operation_id AND p.state = 1)",
+}
+"""What must find no row, by the name of what is wrong; a row says where."""
 
 
 class Finding(NamedTuple):
@@ -96,206 +139,78 @@ class Finding(NamedTuple):
     where: str
 
 
-@dataclass
-class _Tables:
-    """The whole metabase in memory, as one snapshot saw it."""
-
-    projects: set[bytes]
-    usage: dict[bytes, Usage]
-    buckets: set[tuple[bytes, str]]
-    objects: dict[bytes, ObjectRecord]
-    segments: dict[bytes, list[SegmentRecord]] = field(default_factory=dict)
-    ancestors: dict[bytes, bytes] = field(default_factory=dict)
-    slices: dict[tuple[bytes, int], Slice] = field(default_factory=dict)
-    nodes: set[int] = field(default_factory=set)
-    operations: dict[bytes, int] = field(default_factory=dict)
-    key_owners: set[bytes] = field(default_factory=set)
-    freed: set[bytes] = field(default_factory=set)
-
-
 def fsck(database: Database) -> list[Finding]:
     """Everything that is wrong; an empty list means whole."""
-    tables = database.read(_load)
-    return [
-        *_check_owners(tables),
-        *_check_totals(tables),
-        *_check_references(tables),
-        *_check_borrowed(tables),
-        *_check_slices(tables),
-        *_check_pieces(tables),
-        *_check_usage(tables),
-        *_check_operations(tables),
-    ]
+    with open_snapshot(database) as snapshot:
+        packed = PackedRows(known_aliases(snapshot))
+        fork = packed.fork()
+        with snapshot.reader() as reader:
+            for each in snapshot.cut():
+                for rows in reader.read(each, packed.columns):
+                    fork.process(dict(zip(packed.columns, zip(*rows, strict=True), strict=True)))
+        return [*compare_rows(snapshot), *fork.result()]
 
 
-def _load(transaction: Transaction) -> _Tables:
-    usage: dict[bytes, Usage] = {}
-    for project, *more in transaction.rows(FSCK_USAGE, {}):
-        before = usage.get(project, Usage())
-        usage[project] = Usage(*(a + b for a, b in zip(before, more, strict=True)))
-    records = [ObjectRecord(*row) for row in transaction.rows(FSCK_OBJECTS, {})]
-    by_stream: dict[bytes, list[SegmentRecord]] = defaultdict(list)
-    for row in transaction.rows(FSCK_SEGMENTS, {}):
-        by_stream[row[0]].append(SegmentRecord(*row))
-    return _Tables(
-        projects={row[0] for row in transaction.rows(FSCK_PROJECTS, {})},
-        usage=usage,
-        buckets={(row[0], row[1]) for row in transaction.rows(FSCK_BUCKETS, {})},
-        objects={record.stream_id: record for record in records},
-        segments=dict(by_stream),
-        ancestors={row[0]: row[1] for row in transaction.rows(FSCK_COPIES, {})},
-        slices={(row[0], row[1]): Slice(*row) for row in transaction.rows(FSCK_SLICES, {})},
-        nodes={row[0] for row in transaction.rows(ALL_NODES, {})},
-        operations={row[0]: row[1] for row in transaction.rows(FSCK_OPERATIONS, {})},
-        key_owners={row[0] for row in transaction.rows(FSCK_KEYS, {})},
-        freed={row[0] for row in transaction.rows(FSCK_FREED, {})},
-    )
+def compare_rows(snapshot: Snapshot) -> Iterator[Finding]:
+    """Rows against rows, by the database; of each kind the first thousand."""
+    for kind, query in CHECKS.items():
+        for row in snapshot.query(f"{query} LIMIT {MOST}"):
+            yield Finding(kind, _where(row))
 
 
-def _check_owners(tables: _Tables) -> Iterator[Finding]:
-    lending = {(each.source_stream_id, each.source_position) for each in tables.slices.values()}
-    for stream_id in tables.segments.keys() - tables.objects.keys():
-        own = {(stream_id, segment.position) for segment in tables.segments[stream_id]}
-        if own - lending:
-            yield Finding("segments without object", stream_id.hex())
-    for record in tables.objects.values():
-        if (record.project_id, record.bucket_name) not in tables.buckets:
-            yield Finding("object without bucket", record.stream_id.hex())
-    for project_id, name in tables.buckets:
-        if project_id not in tables.projects:
-            yield Finding("bucket without project", name)
+def known_aliases(snapshot: Snapshot) -> frozenset[int]:
+    """The aliases of the nodes that the snapshot knows."""
+    return frozenset(int(row[0]) for row in snapshot.query("SELECT alias FROM nodes"))
 
 
-def _check_totals(tables: _Tables) -> Iterator[Finding]:
-    for stream_id, record in tables.objects.items():
-        if record.status != COMMITTED:
-            continue
-        own = tables.segments.get(stream_id, [])
-        counted = (
-            len(own),
-            sum(segment.plain_size for segment in own),
-            sum(segment.encrypted_size for segment in own),
-        )
-        stated = (record.segment_count, record.total_plain_size, record.total_encrypted_size)
-        if counted != stated:
-            yield Finding("wrong totals", f"{stream_id.hex()}: {stated} stated, {counted} counted")
-        offset = 0
-        for segment in own:
-            if segment.plain_offset != offset:
-                yield Finding("wrong offset", f"{stream_id.hex()} at {segment.position}")
-            offset += segment.plain_size
-            if segment.expires_at != record.expires_at:
-                yield Finding("segment expires apart from its object", stream_id.hex())
+@dataclass
+class PackedRows:
+    """An observer of what is packed in the rows of segments."""
+
+    nodes: Collection[int]
+    columns: tuple[str, ...] = ("stream_id", "position", "remote_alias_pieces")
+    findings: list[Finding] = field(default_factory=list)
+
+    def start(self, snapshot: Snapshot) -> None:
+        """Nothing to prepare."""
+
+    def fork(self) -> _PackedFork:
+        return _PackedFork(frozenset(self.nodes))
+
+    def join(self, result: Iterable[Finding]) -> None:
+        self.findings = [*self.findings, *result][:MOST]
+
+    def finish(self) -> None:
+        self.findings.sort()
 
 
-def _check_references(tables: _Tables) -> Iterator[Finding]:
-    for stream_id, ancestor in tables.ancestors.items():
-        where = f"{stream_id.hex()} → {ancestor.hex()}"
-        copy, original = tables.objects.get(stream_id), tables.objects.get(ancestor)
-        if copy is None:
-            yield Finding("orphaned reference", where)
-        elif not any(
-            segment.is_borrowed and (stream_id, segment.position) not in tables.slices
-            for segment in tables.segments.get(stream_id, [])
+class _PackedFork:
+    def __init__(self, nodes: frozenset[int]) -> None:
+        self._nodes = nodes
+        self._findings: list[Finding] = []
+
+    def process(self, batch: Mapping[str, Sequence[Any]]) -> None:
+        for stream_id, position, packed in zip(
+            *(batch[name] for name in PackedRows.columns), strict=True
         ):
-            yield Finding("reference that borrows nothing", where)
-        if original is None or original.status != COMMITTED:
-            yield Finding("dangling ancestor", where)
-        elif copy is not None and copy.expires_at != original.expires_at:
-            yield Finding("copy expires apart from its ancestor", where)
-        if ancestor in tables.ancestors:
-            yield Finding("chained ancestor", where)
-    holders = Counter(tables.ancestors.values())
-    holders.update(
-        source
-        for source, _ in {
-            (each.source_stream_id, each.stream_id) for each in tables.slices.values()
-        }
+            kind = None if packed is None else self._problem(packed)
+            if kind is not None and len(self._findings) < MOST:
+                self._findings.append(Finding(kind, _where((stream_id, position))))
+
+    def result(self) -> list[Finding]:
+        return self._findings
+
+    def _problem(self, packed: bytes) -> str | None:
+        try:
+            unknown = {alias for _, alias in unpack(packed)} - self._nodes
+        except IntegrityError:
+            return "damaged pieces"
+        return "pieces on unknown nodes" if unknown else None
+
+
+def _where(row: Sequence[Any]) -> str:
+    """Ids in hex, numbers as they are."""
+    first, *rest = (
+        bytes(each).hex() if isinstance(each, bytes | memoryview) else str(each) for each in row
     )
-    for ancestor, copies in holders.items():
-        if copies > verify.MAX_LIVE_COPIES:
-            yield Finding("too many copies", f"{ancestor.hex()} has {copies}")
-
-
-def _check_borrowed(tables: _Tables) -> Iterator[Finding]:
-    for stream_id, own in tables.segments.items():
-        ancestor = tables.ancestors.get(stream_id, b"")
-        lent = {segment.position: segment for segment in tables.segments.get(ancestor, [])}
-        for segment in own:
-            if not segment.is_borrowed or (stream_id, segment.position) in tables.slices:
-                continue
-            lender = lent.get(segment.position)
-            where = f"{stream_id.hex()} at {segment.position}"
-            if lender is None or lender.remote_alias_pieces is None:
-                yield Finding("piece-less segment without ancestor", where)
-            elif lender.root_piece_id != segment.root_piece_id:
-                yield Finding("root piece id differs from the ancestor's", where)
-
-
-def _check_slices(tables: _Tables) -> Iterator[Finding]:
-    by_place = {
-        (stream_id, segment.position): segment
-        for stream_id, own in tables.segments.items()
-        for segment in own
-    }
-    for place, each in tables.slices.items():
-        where = f"{each.stream_id.hex()} at {each.position}"
-        segment = by_place.get(place)
-        source = by_place.get((each.source_stream_id, each.source_position))
-        if segment is None or each.stream_id not in tables.objects:
-            yield Finding("orphaned slice", where)
-        elif not segment.is_borrowed or segment.plain_size != each.length:
-            yield Finding("slice that is no segment's", where)
-        if source is None or source.remote_alias_pieces is None:
-            yield Finding("slice of a segment without pieces", where)
-            continue
-        if each.skip < 0 or each.length < 1 or each.skip + each.length > source.plain_size:
-            yield Finding("slice beyond its source", where)
-        if segment is not None and segment.root_piece_id != source.root_piece_id:
-            yield Finding("root piece id differs from the source's", where)
-        if segment is not None and segment.expires_at != source.expires_at:
-            yield Finding("slice expires apart from its source", where)
-
-
-def _check_pieces(tables: _Tables) -> Iterator[Finding]:
-    roots: Counter[bytes] = Counter()
-    for stream_id, own in tables.segments.items():
-        for segment in own:
-            if segment.remote_alias_pieces is None:
-                continue
-            roots[segment.root_piece_id] += 1
-            where = f"{stream_id.hex()} at {segment.position}"
-            if segment.inline_data is not None:
-                yield Finding("segment both inline and remote", where)
-            if stream_id in tables.ancestors:
-                yield Finding("copy that holds pieces", where)
-            try:
-                placed = pieces.unpack(segment.remote_alias_pieces)
-            except IntegrityError:
-                yield Finding("damaged pieces", where)
-                continue
-            if {alias for _, alias in placed} - tables.nodes:
-                yield Finding("pieces on unknown nodes", where)
-    for root, holders in roots.items():
-        if holders > 1:
-            yield Finding("pieces held twice", root.hex())
-        if root in tables.freed:
-            yield Finding("pieces held and to be deleted", root.hex())
-
-
-def _check_usage(tables: _Tables) -> Iterator[Finding]:
-    counted = dict.fromkeys(tables.projects, Usage())
-    for record in tables.objects.values():
-        if record.status == COMMITTED:
-            counted[record.project_id] = counted.get(record.project_id, Usage()).plus(record)
-    for project_id, usage in counted.items():
-        charged = tables.usage.get(project_id, Usage())
-        if charged != usage:
-            where = f"{project_id.hex()}: {tuple(charged)} charged, {tuple(usage)} counted"
-            yield Finding("quota drift", where)
-
-
-def _check_operations(tables: _Tables) -> Iterator[Finding]:
-    for operation_id in tables.key_owners:
-        if tables.operations.get(operation_id) != COLLECTING:
-            yield Finding("keys without operation", operation_id.hex())
+    return f"{first}: {' '.join(rest)}" if rest else first

@@ -12,7 +12,7 @@ from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.node import Node, StoredPiece
 from calque.store.nodes.pieces import piece_id
 
-COMMIT_WINDOW = timedelta(hours=48)
+COMMIT_WINDOW = timedelta(hours=72)
 """A piece younger than this may belong to an upload that is still under way."""
 
 

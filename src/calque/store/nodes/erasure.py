@@ -31,7 +31,7 @@ _LARGEST_TOTAL = 32  # the limit of liberasurecode
 class Redundancy:
     """``required`` of ``total`` pieces give a segment; an upload is good with ``success``.
 
-    ``repair``: at or below this many healthy pieces the segment is to be repaired.
+    ``repair``: with fewer healthy pieces than this the segment is to be repaired.
     """
 
     required: int = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from calque.errors import CalqueError
@@ -22,8 +23,17 @@ def delete_expired_pieces(node: Node, now: datetime, *, grace: timedelta = GRACE
     The piece goes before its marker: a crash in between repeats a harmless delete. A piece that
     cannot be deleted is left for the next time, and the others go.
     """
+    return sum(_delete_expired(node, piece, path) for path, piece in _over(node, now, grace))
+
+
+def count_expired_pieces(node: Node, now: datetime, *, grace: timedelta = GRACE) -> int:
+    """How many markers :func:`delete_expired_pieces` would do; nothing is changed."""
+    return sum(1 for _ in _over(node, now, grace))
+
+
+def _over(node: Node, now: datetime, grace: timedelta) -> Iterator[tuple[str, bytes]]:
+    """Markers whose hour is over, and their pieces."""
     node.require_answer()
-    collected = 0
     # Reckoned back from now: an hour at the end of the calendar has none after it.
     over = now - grace - timedelta(hours=1)
     for entry in node.root.list(EXPIRIES):
@@ -32,8 +42,7 @@ def delete_expired_pieces(node: Node, now: datetime, *, grace: timedelta = GRACE
             continue
         if hour > over:
             break
-        collected += _delete_expired(node, piece, entry.path)
-    return collected
+        yield entry.path, piece
 
 
 def _delete_expired(node: Node, piece: bytes, marker: str) -> bool:

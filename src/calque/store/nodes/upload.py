@@ -70,20 +70,22 @@ def upload_pieces(
     *,
     expires: datetime | None = None,
     patience: Patience | None = None,
+    success: int | None = None,
 ) -> list[Target]:
     """Store the pieces of a segment; the targets that hold theirs.
+
+    ``success``: how many must, where it is not as many as the redundancy says (a repair).
 
     Fails with Unavailable, which names every failed node, when fewer than ``success`` nodes took
     their piece; what was stored by then is removed as far as the nodes answer. An error out of
     ``blocks`` passes through, after the same cleaning up.
     """
     redundancy = coder.redundancy
-    if len(targets) < redundancy.success:
-        raise InvalidInput(
-            f"{redundancy.success} nodes must take a piece and only {len(targets)} are offered"
-        )
+    success = redundancy.success if success is None else success
+    if len(targets) < success:
+        raise InvalidInput(f"{success} nodes must take a piece and only {len(targets)} are offered")
     stripes = stripes_of(blocks, redundancy.stripe_size)
-    upload = _Upload(targets, coder, root_piece_id, expires, patience or Patience())
+    upload = _Upload(targets, coder, root_piece_id, expires, patience or Patience(), success)
     return upload.run(stripes)
 
 
@@ -174,9 +176,10 @@ class _Upload:
         root_piece_id: bytes,
         expires: datetime | None,
         patience: Patience,
+        success: int,
     ) -> None:
         self._coder = coder
-        self._success = coder.redundancy.success
+        self._success = success
         self._patience = patience
         self._changed = threading.Condition()
         self._writers = [

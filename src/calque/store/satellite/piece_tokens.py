@@ -11,7 +11,7 @@ from __future__ import annotations
 from calque.errors import PermissionDenied
 from calque.store.metabase.model.records import Encryption, Redundancy
 from calque.store.metainfo.pb import tokens_pb2 as tokens
-from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.pieces import is_piece_id, piece_id
 from calque.store.satellite.caller import Caller
 from calque.store.satellite.open_pieces import ROOM
 from calque.store.satellite.satellite import Satellite
@@ -60,6 +60,11 @@ def open_token(
     if token.valid_until <= satellite.database.clock():
         raise PermissionDenied(
             "the piece token is too old", hint="Begin the segment, or list the segments, again."
+        )
+    if not is_piece_id(token.piece_id):
+        # Given out before an upgrade: nobody would find a piece of that name again.
+        raise PermissionDenied(
+            "the piece token is of another release", hint="Begin the segment again."
         )
     return token
 

@@ -7,7 +7,13 @@ import random
 from collections.abc import Sequence
 
 from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
-from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
+from calque.store.metabase.accounts.nodes import (
+    COUNTS_AS_HEALTHY,
+    LEAVING,
+    TAKES_PIECES,
+    NodeRecord,
+    Nodes,
+)
 from calque.store.metabase.accounts.projects import keep_setting
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import FreedSegment, Redundancy
@@ -48,17 +54,36 @@ class Satellite:
 
     def choose_nodes(self, placement: int, scheme: Redundancy) -> list[NodeRecord]:
         """Nodes for a new segment, a different one for each piece, in random order."""
-        there = self.nodes.at(placement)
+        there = self.nodes.at(placement, TAKES_PIECES)
         if len(there) < scheme.success:
             # Another process may have registered nodes since they were read.
             self.nodes.refresh()
-            there = self.nodes.at(placement)
+            there = self.nodes.at(placement, TAKES_PIECES)
+        if len(there) < scheme.success:
+            # Rather an upload that a silent node may fail than none: states can be out of date.
+            there = self.nodes.at(placement, COUNTS_AS_HEALTHY)
         if len(there) < scheme.success:
             raise FailedPrecondition(
                 f"a segment needs {scheme.success} nodes, placement {placement} has {len(there)}",
                 hint="Register more storage nodes or lower the redundancy.",
             )
         return random.sample(there, min(scheme.total, len(there)))
+
+    def leave_out_leaving(
+        self, pieces: Sequence[tuple[int, bytes]], scheme: Redundancy
+    ) -> list[tuple[int, bytes]]:
+        """Pieces of a new segment without those on nodes that were asked to leave since it began.
+
+        Otherwise a node would never be empty. FailedPrecondition when too few are left.
+        """
+        leaving = {each.node_id for each in self.nodes.at(0, LEAVING)}
+        staying = [piece for piece in pieces if piece[1] not in leaving]
+        if len(staying) < scheme.success and len(staying) < len(pieces):
+            raise FailedPrecondition(
+                "too many nodes of this segment were asked to leave since it was begun",
+                hint="Upload it again.",
+            )
+        return staying
 
 
 def page_limit(asked: int, most: int) -> int:

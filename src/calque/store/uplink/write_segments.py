@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from calque import faults
 from calque.errors import (
     FailedPrecondition,
     InvalidInput,
@@ -173,6 +174,7 @@ def _store_pieces(
         discard_pieces(held, begun.root_piece_id)
         raise
     try:
+        faults.point("upload.pieces")
         _commit_segment(session, upload, segment, begun, blocks.plain_size, note, held)
     except _REFUSED:
         # Only then: after a lost answer the satellite may well hold the segment.

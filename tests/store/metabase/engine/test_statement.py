@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.types import ARRAY, BigInteger, Boolean, Integer, LargeBinary, Text
 
-import calque.store.satellite.endpoint  # noqa: F401 - imports every statement there is
+import calque.store.satellite.endpoint
+import calque.store.upkeep.timers  # noqa: F401 - and those of upkeep
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.engine.statement import POSTGRES, SQLITE, Statement

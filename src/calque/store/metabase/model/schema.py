@@ -109,6 +109,11 @@ nodes = Table(
     _bytes("node_id"),
     Column("address", Text, nullable=False),
     Column("placement", Integer, nullable=False),
+    Column("state", Text, nullable=False, server_default="ok"),
+    Column("state_since", BigInteger, nullable=False, server_default="0"),
+    _int("left_at", nullable=True),
+    Column("audits_good", BigInteger, nullable=False, server_default="0"),
+    Column("audits_wrong", BigInteger, nullable=False, server_default="0"),
     PrimaryKeyConstraint("alias"),
     Index("nodes_by_id", "node_id", unique=True),
 )
@@ -292,5 +297,77 @@ bucket_documents = Table(
     _int("bucket_created_at"),
     _bytes("document"),
     PrimaryKeyConstraint("project_id", "bucket_name", "kind"),
+    sqlite_with_rowid=False,
+)
+
+# One process at a time looks after one thing: whoever holds its row until then.
+leases = Table(
+    "leases",
+    metadata,
+    Column("service", Text, nullable=False),
+    _bytes("holder"),
+    _int("until"),
+    PrimaryKeyConstraint("service"),
+    sqlite_with_rowid=False,
+)
+
+# The last report of each service, as JSON.
+upkeep_runs = Table(
+    "upkeep_runs",
+    metadata,
+    Column("service", Text, nullable=False),
+    _int("finished_at"),
+    Column("report", Text, nullable=False),
+    PrimaryKeyConstraint("service"),
+    sqlite_with_rowid=False,
+)
+
+# Of each hour: a bucket by project and name, a node by its id in hex, the whole store.
+usage_history = Table(
+    "usage_history",
+    metadata,
+    _int("recorded_at"),
+    Column("scope", Text, nullable=False),
+    _bytes("project_id"),
+    Column("name", Text, nullable=False),
+    _int("objects"),
+    _int("segments"),
+    _int("pieces"),
+    _int("logical_bytes"),
+    _int("physical_bytes"),
+    _int("saved_bytes"),
+    PrimaryKeyConstraint("recorded_at", "scope", "project_id", "name"),
+    sqlite_with_rowid=False,
+)
+
+# Segments with too few healthy pieces, the worst first.
+repair_queue = Table(
+    "repair_queue",
+    metadata,
+    _bytes("stream_id"),
+    _int("position"),
+    _bytes("root_piece_id"),
+    _int("healthy"),
+    _bytes("bad_pieces"),
+    _int("queued_at"),
+    _int("not_before"),
+    PrimaryKeyConstraint("stream_id", "position"),
+    Index("repair_queue_by_health", "healthy", "queued_at"),
+    sqlite_with_rowid=False,
+)
+
+# Pieces whose node said nothing at an audit, to be asked for again.
+silent_audits = Table(
+    "silent_audits",
+    metadata,
+    Column("alias", Integer, nullable=False),
+    _bytes("stream_id"),
+    _int("position"),
+    _bytes("root_piece_id"),
+    _int("stripe"),
+    _int("tries"),
+    _int("next_at"),
+    PrimaryKeyConstraint("alias", "stream_id", "position"),
+    Index("silent_audits_by_time", "next_at"),
     sqlite_with_rowid=False,
 )

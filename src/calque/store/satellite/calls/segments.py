@@ -99,6 +99,9 @@ def commit(
     _check_encrypted_size(request.encrypted_size, token.most_encrypted)
     scheme = Redundancy.decode(token.redundancy)
     _check_pieces(request.pieces, token.node_ids, scheme)
+    staying = satellite.leave_out_leaving(
+        [(piece.number, piece.node_id) for piece in request.pieces], scheme
+    )
     asked = CommitSegment(
         stream_id=upload.stream_id,
         position=Position.decode(token.position),
@@ -111,9 +114,7 @@ def commit(
         begun_at=token.begun_at,
         root_piece_id=token.root_piece_id,
         redundancy=scheme,
-        alias_pieces=satellite.nodes.pack(
-            (piece.number, piece.node_id) for piece in request.pieces
-        ),
+        alias_pieces=satellite.nodes.pack(staying),
     )
     satellite.free(commit_segment(satellite.database, asked))
     root = token.root_piece_id

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 
+from calque.errors import CalqueError
 from calque.store.embedded import EmbeddedStore
-from calque.store.maintenance.orphans import remove_orphans
 from calque.store.metabase.copies.operations import sweep_operations
 from calque.store.metabase.model.records import moment
 from calque.store.metabase.objects.delete_batch import delete_expired, delete_zombies
-from calque.store.nodes.expire import delete_expired_pieces
+from calque.store.metabase.upkeep.count_over import count_over
+from calque.store.nodes.expire import count_expired_pieces, delete_expired_pieces
 from calque.store.nodes.node import Node
 from calque.store.satellite.freed_pieces import never
 
@@ -29,23 +29,9 @@ class SweepReport:
     abandoned_operations: int
     expired_pieces: int
     deleted_pieces: int
-    orphaned_pieces: int = 0
 
 
-class Orphans(Enum):
-    """Whether a sweep looks for pieces that no row names, which means to list every node."""
-
-    LEAVE = "leave"
-    REMOVE = "remove"
-    REMOVE_MANY = "remove many"
-
-
-def sweep_store(
-    store: EmbeddedStore,
-    over: Callable[[], bool] = never,
-    *,
-    orphans: Orphans = Orphans.LEAVE,
-) -> SweepReport:
+def sweep_store(store: EmbeddedStore, over: Callable[[], bool] = never) -> SweepReport:
     """Remove what is over. Safe at any time, by any number of processes, and to be repeated.
 
     Never touches a committed object that has not expired. A promoted copy keeps its bytes.
@@ -68,8 +54,33 @@ def sweep_store(
         expired_pieces=_count("expired pieces", over, _delete_expired_pieces(store, now)),
         # What the first two let go is in the same queue as what waited.
         deleted_pieces=_count("freed pieces", over, _delete_freed_pieces(store, over)),
-        orphaned_pieces=_count("orphaned pieces", over, _delete_orphans(store, orphans)),
     )
+
+
+def plan_sweep(store: EmbeddedStore) -> SweepReport:
+    """What a sweep would remove now; nothing is changed.
+
+    Pieces of what would expire are not among those that wait yet.
+    """
+    database = store.endpoint.database
+    now = moment(database.clock())
+    over = count_over(database, idle_us=int(store.endpoint.settings.zombie_after_s * 1_000_000))
+    waiting = store.endpoint.list_waiting_pieces()
+    return SweepReport(
+        expired_objects=over.expired_objects,
+        abandoned_uploads=over.abandoned_uploads,
+        abandoned_operations=over.abandoned_operations,
+        expired_pieces=sum(_count_expired_on(node, now) for node in store.nodes.direct()),
+        deleted_pieces=sum(len(each.pieces) for each in waiting),
+    )
+
+
+def _count_expired_on(node: Node, now: datetime) -> int:
+    try:
+        return count_expired_pieces(node, now)
+    except CalqueError as error:
+        _log.warning("node %s does not tell what has expired: %s", node.name, error)
+        return 0
 
 
 def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
@@ -97,12 +108,6 @@ def _delete_expired_on(node: Node, now: datetime) -> int:
     except Exception as error:
         _log.warning("the expired pieces of node %s wait: %s", node.name, error)
         return 0
-
-
-def _delete_orphans(store: EmbeddedStore, orphans: Orphans) -> Iterable[int]:
-    if orphans is Orphans.LEAVE:
-        return ()
-    return remove_orphans(store, many=orphans is Orphans.REMOVE_MANY)
 
 
 def _delete_freed_pieces(store: EmbeddedStore, over: Callable[[], bool]) -> Iterator[int]:

@@ -1,0 +1,119 @@
+"""A snapshot of PostgreSQL: exported by a keeper, read by ranges of pages.
+
+The keeper's transaction stays open for as long as the snapshot is needed. It locks the tables
+against a rewrite (VACUUM FULL, CLUSTER), after which rows would lie on other pages. Ranges of
+``ctid`` are read page after page, whatever the order of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import URL
+
+from calque.errors import FailedPrecondition
+from calque.store.metabase.engine.pools import open_engines
+from calque.store.metabase.engine.statement import POSTGRES
+from calque.store.metabase.scan.ranges import BATCH, Range, SnapshotSource, select_list
+
+_TABLES = "segments, objects, segment_copies, freed_segments, nodes"
+
+
+class PostgresReader:
+    """A connection of its own, inside the snapshot."""
+
+    def __init__(self, url: str, snapshot: str | None) -> None:
+        # Not from the pool of the metabase: a scan of hours must not take a caller's connection.
+        self._engine = open_engines(url).sessions
+        pooled = self._engine.raw_connection()
+        self.connection: Any = pooled.driver_connection
+        pooled.detach()
+        try:
+            self._begin(snapshot)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, snapshot: str | None) -> None:
+        from psycopg import IsolationLevel
+
+        self.connection.isolation_level = IsolationLevel.REPEATABLE_READ
+        self.connection.read_only = True
+        if snapshot is not None:
+            self._require_name(snapshot)
+            self.connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+        # What serves single rows is wrong here; and a keeper is idle while others read.
+        for setting in (
+            "enable_seqscan = on",
+            "plan_cache_mode = auto",
+            "idle_in_transaction_session_timeout = 0",
+            "statement_timeout = 0",
+        ):
+            self.connection.execute(f"SET LOCAL {setting}")
+
+    @staticmethod
+    def _require_name(snapshot: str) -> None:
+        if not snapshot.replace("-", "").isalnum():
+            raise FailedPrecondition(f"{snapshot!r} is no name of a snapshot")
+
+    def read(self, range: Range, columns: Sequence[str]) -> Iterator[list[Any]]:
+        """By a server cursor in the binary format: COPY would hand out row by row."""
+        last = "" if range.high is None else f" AND ctid < '({int(range.high)},0)'"
+        query = (
+            f"SELECT {select_list(columns)} FROM segments "
+            f"WHERE ctid >= '({int(range.low)},0)'{last}"
+        )
+        with self.connection.cursor(name=f"scan_{range.number}") as cursor:
+            cursor.execute(query, binary=True)
+            while rows := cursor.fetchmany(BATCH):
+                yield rows
+
+    def close(self) -> None:
+        self.connection.close()
+        self._engine.dispose()
+
+
+class PostgresKeeper(PostgresReader):
+    """The transaction that the snapshot lives by."""
+
+    def __init__(self, url: URL) -> None:
+        super().__init__(url.render_as_string(hide_password=False), None)
+        try:
+            # Locked before the snapshot is taken: a rewrite in between would be missed.
+            self.connection.execute(f"LOCK TABLE {_TABLES} IN ACCESS SHARE MODE")
+            name = self.rows("SELECT pg_export_snapshot()")[0][0]
+        except BaseException:
+            self.close()
+            raise
+        self.source = _name_source(url.set(password=None), name)
+        self.own_source = _name_source(url, name)
+        """With the password: for connections of this process."""
+
+    def rows(self, query: str) -> list[Any]:
+        found: list[Any] = self.connection.execute(query).fetchall()
+        return found
+
+    def cut(self, ranges: int | None, rows_each: int | None, rows: int) -> list[Range]:
+        """Ranges of about equal size; the last one is open at its end."""
+        pages = int(
+            self.rows(
+                "SELECT pg_relation_size('segments') / current_setting('block_size')::bigint"
+            )[0][0]
+        )
+        wanted = ranges or -(-rows // (rows_each or 1))
+        size = max(-(-pages // max(wanted, 1)), 1)
+        starts = list(range(0, max(pages, 1), size))
+        return [
+            Range(number, start, starts[number + 1] if number + 1 < len(starts) else None)
+            for number, start in enumerate(starts)
+        ]
+
+
+def _name_source(url: URL, name: str) -> SnapshotSource:
+    return SnapshotSource(POSTGRES, url.render_as_string(hide_password=False), name)
+
+
+def open_postgres_reader(source: SnapshotSource) -> PostgresReader:
+    """The same snapshot through a connection of its own."""
+    return PostgresReader(source.place, source.name)

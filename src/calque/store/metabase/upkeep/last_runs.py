@@ -1,0 +1,45 @@
+"""The last report of each service: what doctor, console and metrics show between two runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.statement import Statement
+from calque.store.metabase.model.schema import upkeep_runs
+from calque.store.metabase.upkeep.upsert import upsert_statement
+
+NOTE_RUN = upsert_statement("note a run of upkeep", upkeep_runs)
+LAST_RUN = Statement(
+    "last run of upkeep",
+    select(upkeep_runs.c.finished_at, upkeep_runs.c.report).where(
+        upkeep_runs.c.service == bindparam("of_service")
+    ),
+)
+
+
+class LastRun(NamedTuple):
+    """When a service ran last, and what it reported."""
+
+    finished_at: int
+    report: dict[str, Any]
+
+
+def note_run(database: Database, service: str, report: Mapping[str, Any]) -> None:
+    """Keep a report in place of the one before."""
+    text = json.dumps(report, default=str)
+    database.write(
+        lambda transaction: transaction.run(
+            NOTE_RUN, {"service": service, "finished_at": transaction.now, "report": text}
+        )
+    )
+
+
+def last_run(database: Database, service: str) -> LastRun | None:
+    """The last report of a service, if it ever ran."""
+    rows = database.read_rows(LAST_RUN, {"of_service": service})
+    return LastRun(int(rows[0][0]), json.loads(rows[0][1])) if rows else None

@@ -1,0 +1,147 @@
+"""Where the pieces of a segment are, replaced by compare-and-swap.
+
+Whoever builds new pieces has read the list first. If somebody else changed it since, the new list
+is not written: it would name pieces that are gone, or forget some that are there. An original that
+was deleted meanwhile has left its list to its oldest copy: there it is replaced all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select, update
+
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.locks import lock_families
+from calque.store.metabase.engine.statement import Statement
+from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model.schema import objects, segment_copies, segments
+
+_FIELDS = (
+    segments.c.stream_id,
+    segments.c.position,
+    segments.c.root_piece_id,
+    segments.c.encrypted_size,
+    segments.c.redundancy,
+    segments.c.expires_at,
+    segments.c.placement,
+    segments.c.remote_alias_pieces,
+)
+SEGMENT_WITH_PIECES = Statement(
+    "a segment that owns pieces",
+    select(*_FIELDS).where(
+        segments.c.stream_id == bindparam("of_stream"),
+        segments.c.position == bindparam("at_position"),
+        segments.c.remote_alias_pieces.is_not(None),
+    ),
+)
+COPIES_OF = Statement(
+    "copies of a stream",
+    select(segment_copies.c.stream_id).where(
+        segment_copies.c.ancestor_stream_id == bindparam("ancestor")
+    ),
+)
+IS_OBJECT = Statement(
+    "whether a stream has an object",
+    select(objects.c.stream_id).where(objects.c.stream_id == bindparam("of_stream")),
+)
+REPLACE_PIECES = Statement(
+    "replace the pieces of a segment",
+    update(segments)
+    .where(
+        segments.c.stream_id == bindparam("of_stream"),
+        segments.c.position == bindparam("at_position"),
+        segments.c.root_piece_id == bindparam("of_root"),
+        segments.c.remote_alias_pieces == bindparam("old_pieces"),
+    )
+    .values(remote_alias_pieces=bindparam("new_pieces"), repaired_at=bindparam("now")),
+)
+
+
+class OwnedPieces(NamedTuple):
+    """A segment that owns pieces, as it was read."""
+
+    stream_id: bytes
+    position: int
+    root_piece_id: bytes
+    encrypted_size: int
+    redundancy: int
+    expires_at: int | None
+    placement: int
+    alias_pieces: bytes
+
+
+class Family(NamedTuple):
+    """A segment and the streams that may inherit its pieces."""
+
+    segment: OwnedPieces
+    copies: tuple[bytes, ...]
+
+    @property
+    def objects(self) -> int:
+        """How many objects read these pieces."""
+        return 1 + len(self.copies)
+
+
+def read_owned(database: Database, stream_id: bytes, position: int) -> Family | None:
+    """The segment with its pieces now; None when it is gone or owns none any more."""
+
+    def work(transaction: Transaction) -> Family | None:
+        where = {"of_stream": stream_id, "at_position": position}
+        row = transaction.row(SEGMENT_WITH_PIECES, where)
+        if row is None:
+            return None
+        copies = transaction.rows(COPIES_OF, {"ancestor": stream_id})
+        return Family(OwnedPieces(*row), tuple(bytes(each[0]) for each in copies))
+
+    return database.read(work)
+
+
+def replace_pieces(database: Database, family: Family, new_pieces: bytes) -> bool:
+    """Swap the list where it is still the one that was read; False when somebody changed it."""
+    return any(
+        _replace_in(database, stream_id, family.segment, new_pieces)
+        for stream_id in (family.segment.stream_id, *family.copies)
+    )
+
+
+def find_heir(database: Database, family: Family) -> OwnedPieces | None:
+    """Who owns the pieces now, the list changed or not."""
+    for stream_id in (family.segment.stream_id, *family.copies):
+        found = read_owned(database, stream_id, family.segment.position)
+        if found is not None and found.segment.root_piece_id == family.segment.root_piece_id:
+            return found.segment
+    return None
+
+
+def _replace_in(database: Database, stream_id: bytes, was: OwnedPieces, new_pieces: bytes) -> bool:
+    def work(transaction: Transaction) -> bool:
+        if not transaction.row(IS_OBJECT, {"of_stream": stream_id}):
+            return False
+        # A deletion reads the list and then removes the row: neither may happen between the two.
+        lock_families(transaction, [(stream_id, None)])
+        swapped = transaction.run(
+            REPLACE_PIECES,
+            {
+                "of_stream": stream_id,
+                "at_position": was.position,
+                "of_root": was.root_piece_id,
+                "old_pieces": was.alias_pieces,
+                "new_pieces": new_pieces,
+                "now": transaction.now,
+            },
+        )
+        return swapped > 0
+
+    return database.write(work)
+
+
+def count_readers(database: Database, streams: Sequence[bytes]) -> int:
+    """How many objects read the pieces of these streams: themselves and their copies."""
+
+    def work(transaction: Transaction) -> int:
+        answers = transaction.batch([(COPIES_OF, {"ancestor": each}) for each in streams])
+        return len(streams) + sum(map(len, answers))
+
+    return database.read(work) if streams else 0

@@ -1,0 +1,199 @@
+"""A node leaves in good order: every piece it holds is moved, and then it is gone.
+
+From the first moment no new piece goes there. What the node still has is read from it, or built
+from the other pieces where it cannot be read. A scan says what is left; when a snapshot that was
+taken after the last move shows nothing, the node may be switched off. All of it is in the metabase,
+so the work can be stopped, resumed by anybody, or cancelled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from calque import faults
+from calque.errors import FailedPrecondition
+from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.accounts.nodes import STATES_BELIEVED_S, NodeRecord, Nodes
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.scan import Snapshot
+from calque.store.metabase.upkeep.last_runs import note_run
+from calque.store.metabase.upkeep.lease import hold_lease
+from calque.store.metabase.upkeep.replace_pieces import read_owned
+from calque.store.upkeep.engines import ScanOptions, open_scan
+from calque.store.upkeep.heal import Healed, Healer
+from calque.store.upkeep.node_states import find_node
+from calque.store.upkeep.scan import Batch, Tell, run_scan
+
+SERVICE = "exit"
+MOST_A_RANGE = 20_000
+"""Segments that one range names at most; the next scan finds the others."""
+
+_PASSES = 100
+
+
+class HeldSegment(NamedTuple):
+    """A segment with a piece on the node that leaves."""
+
+    stream_id: bytes
+    position: int
+
+
+@dataclass
+class PiecesOfNode:
+    """An observer of the segments that have a piece on one node; each physical piece once."""
+
+    alias: int
+    most: int = MOST_A_RANGE
+    columns: tuple[str, ...] = ("stream_id", "position", "remote_alias_pieces")
+    held: list[HeldSegment] = field(default_factory=list)
+    count: int = 0
+
+    def start(self, snapshot: Snapshot) -> None:
+        """Nothing to prepare."""
+
+    def fork(self) -> _NodeFork:
+        return _NodeFork(self.alias, self.most)
+
+    def join(self, result: tuple[int, list[HeldSegment]]) -> None:
+        self.count += result[0]
+        self.held += result[1]
+
+    def finish(self) -> None:
+        self.held.sort()
+
+
+class _NodeFork:
+    def __init__(self, alias: int, most: int) -> None:
+        self._alias, self._most = alias, most
+        self._count = 0
+        self._held: list[HeldSegment] = []
+
+    def process(self, batch: Batch) -> None:
+        for stream_id, position, packed in zip(
+            *(batch[name] for name in PiecesOfNode.columns), strict=True
+        ):
+            if packed is not None and any(alias == self._alias for _, alias in unpack(packed)):
+                self._count += 1
+                if len(self._held) < self._most:
+                    self._held.append(HeldSegment(stream_id, position))
+
+    def result(self) -> tuple[int, list[HeldSegment]]:
+        return self._count, self._held
+
+
+@dataclass(frozen=True, slots=True)
+class ExitReport:
+    """How far a node is with leaving."""
+
+    node: str
+    state: str
+    moved: int
+    left: int
+    """Pieces that are still there, by the last snapshot."""
+    failed: int
+    no_room: int
+    dry_run: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        return self.state == "gone"
+
+
+def exit_node(
+    store: EmbeddedStore,
+    name: str,
+    *,
+    dry_run: bool = False,
+    scan: ScanOptions | None = None,
+    tell: Tell | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> ExitReport:
+    """Empty a node and give it up; NotFound when there is none of that name.
+
+    Ends when a snapshot shows no piece there, or when the pieces that are left cannot be moved now:
+    then the report says so, and calling again goes on. FailedPrecondition for a node that is gone.
+    """
+    database, options = store.endpoint.database, scan or ScanOptions()
+    record = find_node(store, name)
+    if record.state == "gone":
+        raise FailedPrecondition(
+            f"node {record.name} is gone already", hint="`calque store repair` replaces its pieces."
+        )
+    if dry_run:
+        left = _scan_node(database, record, options, tell).count
+        return ExitReport(record.name, record.state, 0, left, 0, 0, dry_run=True)
+    with hold_lease(database, f"{SERVICE} {record.name}") as lease:
+        nodes = Nodes(database)
+        nodes.set_state(record.node_id, "exiting", left_at=record.left_at or database.clock())
+        faults.point("exit.begun")
+        # Uploads of other processes have heard of it by then.
+        time.sleep(2 * STATES_BELIEVED_S)
+        healer, done = Healer(store), Counter[Healed]()
+        for _ in range(_PASSES):
+            found = _scan_node(database, record, options, tell)
+            if not found.count:
+                nodes.set_state(record.node_id, "gone", left_at=database.clock())
+                break
+            moved = Counter[Healed]()
+            for number, held in enumerate(found.held):
+                if over():
+                    break
+                lease.require()
+                moved[_move(database, healer, held, record)] += 1
+                faults.point("exit.moved")
+                if tell is not None:
+                    tell(number + 1, found.count)
+            done.update(moved)
+            # Without any progress another scan would find the same.
+            if over() or not (moved[Healed.DONE] or moved[Healed.NOTHING] or moved[Healed.CHANGED]):
+                break
+        report = ExitReport(
+            record.name,
+            nodes.get(record.node_id).state,
+            healer.pieces_written,
+            found.count,
+            done[Healed.FAILED],
+            done[Healed.NO_ROOM],
+        )
+        note_run(database, SERVICE, {"node": report.node, "left": report.left})
+    return report
+
+
+def cancel_exit(store: EmbeddedStore, name: str) -> NodeRecord:
+    """The node stays after all, with what it has; FailedPrecondition unless it is leaving."""
+    record = find_node(store, name)
+    if record.state != "exiting":
+        raise FailedPrecondition(
+            f"node {record.name} is {record.state}: there is nothing to cancel"
+        )
+    with hold_lease(store.endpoint.database, f"{SERVICE} {record.name}"):
+        nodes = Nodes(store.endpoint.database)
+        nodes.set_state(record.node_id, "ok")
+        return nodes.get(record.node_id)
+
+
+def resume_exits(store: EmbeddedStore, over: Callable[[], bool]) -> list[ExitReport]:
+    """Go on with every node that is leaving."""
+    leaving = [each for each in store.endpoint.admin.nodes() if each.state == "exiting"]
+    return [exit_node(store, each.node_id.hex(), over=over) for each in leaving]
+
+
+def _scan_node(
+    database: Database, record: NodeRecord, options: ScanOptions, tell: Tell | None
+) -> PiecesOfNode:
+    with open_scan(database, options) as (snapshot, runner):
+        observer = PiecesOfNode(record.alias)
+        ranges = snapshot.cut(rows_each=options.range_rows)
+        run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell)
+    return observer
+
+
+def _move(database: Database, healer: Healer, held: HeldSegment, record: NodeRecord) -> Healed:
+    family = read_owned(database, held.stream_id, held.position)
+    # Deleted since, or inherited by a copy, which the next scan shows.
+    return Healed.NOTHING if family is None else healer.move(family, record.node_id)

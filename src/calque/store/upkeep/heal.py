@@ -1,0 +1,268 @@
+"""Build pieces of a segment anew, from its other pieces alone: nobody's key is needed.
+
+Any ``required`` good pieces give the encrypted bytes; from them the missing pieces are made and put
+onto other nodes. A piece that is there already is never written over: it may be another process's.
+So each process removes only what it wrote itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from functools import partial
+
+from calque import faults
+from calque.errors import CalqueError
+from calque.store.chunks import Buffer
+from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.accounts.nodes import (
+    COUNTS_AS_HEALTHY,
+    TAKES_PIECES,
+    NodeRecord,
+    Nodes,
+)
+from calque.store.metabase.model.records import Redundancy as StoredRedundancy
+from calque.store.metabase.model.records import moment
+from calque.store.metabase.upkeep.replace_pieces import Family, replace_pieces
+from calque.store.nodes.download import Source, download_stripes
+from calque.store.nodes.erasure import Coder, Redundancy
+from calque.store.nodes.liveness import Liveness
+from calque.store.nodes.node import Node
+from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.units import Stripes, seal_units, shares_of
+from calque.store.nodes.upload import Patience, Target, discard_pieces, upload_pieces
+
+_PATIENCE = Patience(least=10.0, share=2.0)
+"""One new piece is better than none, but a slow node is waited for: nobody else waits here."""
+
+_log = logging.getLogger(__name__)
+
+
+class Healed(Enum):
+    """What came of one segment."""
+
+    DONE = "done"
+    NOTHING = "nothing to do"
+    CHANGED = "changed meanwhile"
+    NO_ROOM = "no node left to take a piece"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A piece that the segment's list names."""
+
+    number: int
+    record: NodeRecord
+
+
+class Healer:
+    """Heals segments of one store, and counts the pieces that it wrote."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._store = store
+        self._database = store.endpoint.database
+        self._nodes = Nodes(self._database)
+        self.pieces_written = 0
+
+    def heal(self, family: Family, bad: Collection[int] = ()) -> Healed:
+        """Bring a segment back to all its pieces; pieces with a number in ``bad`` are replaced."""
+        segment = _Segment.of(family, self._nodes)
+        usable = [
+            each
+            for each in segment.placed
+            if each.record.state in COUNTS_AS_HEALTHY and each.number not in bad
+        ]
+        held = {each.number for each in usable}
+        missing = [n for n in range(segment.redundancy.total) if n not in held]
+        if not missing:
+            return Healed.NOTHING
+        # An exiting node still reads; a failing one is believed last, its shares have hashes.
+        spare = [
+            each
+            for each in segment.placed
+            if each not in usable and each.number not in bad and each.record.state != "gone"
+        ]
+        blocks = self._read(segment, [*usable, *spare])
+        return self._place(segment, missing, blocks)
+
+    def move(self, family: Family, leaving: bytes) -> Healed:
+        """Move the piece on one node to another: read from it, or else built from the others."""
+        segment = _Segment.of(family, self._nodes)
+        going = [each for each in segment.placed if each.record.node_id == leaving]
+        if not going:
+            return Healed.NOTHING
+        staying = [each for each in segment.placed if each not in going]
+        for each in going:
+            done = self._move_piece(segment, each)
+            if done is not Healed.FAILED:
+                return done
+        blocks = self._read(segment, staying)
+        return self._place(segment, [each.number for each in going], blocks)
+
+    def _move_piece(self, segment: _Segment, going: Placed) -> Healed:
+        targets = self._targets(segment, [going.number])
+        node = self._node(going.record)
+        if not targets or node is None:
+            return Healed.NO_ROOM if not targets else Healed.FAILED
+        stripes, (target,) = segment.stripes, targets
+        old = piece_id(segment.root, going.record.node_id, going.number)
+        new = piece_id(segment.root, target.node.id, going.number)
+        offset, length = stripes.piece_range
+        try:
+            shares = shares_of(old, node.read(old, offset, length), stripes)
+            target.node.write(new, seal_units(new, shares), segment.expires)
+        except CalqueError as error:
+            _log.warning("piece %s is not moved as it is: %s", old.hex(), error)
+            return Healed.FAILED
+        return self._commit(segment, targets)
+
+    def _read(self, segment: _Segment, placed: Sequence[Placed]) -> Iterator[Buffer]:
+        found = [(each.number, self._node(each.record)) for each in placed]
+        sources = [Source(number, node) for number, node in found if node is not None]
+        return download_stripes(sources, segment.stripes, segment.root)
+
+    def _place(
+        self,
+        segment: _Segment,
+        missing: Sequence[int],
+        blocks: Iterator[Buffer],
+    ) -> Healed:
+        targets = self._targets(segment, missing)
+        if not targets:
+            return Healed.NO_ROOM
+        try:
+            held = upload_pieces(
+                targets,
+                segment.coder,
+                segment.root,
+                map(bytes, blocks),
+                expires=segment.expires,
+                patience=_PATIENCE,
+                success=1,
+            )
+        except CalqueError as error:
+            notes = "; ".join(getattr(error, "__notes__", ()))
+            _log.warning("segment %s is not repaired: %s %s", segment.name, error, notes)
+            return Healed.FAILED
+        done = self._commit(segment, held)
+        return Healed.NO_ROOM if done is Healed.DONE and len(held) < len(missing) else done
+
+    def _commit(self, segment: _Segment, held: Sequence[Target]) -> Healed:
+        faults.point("repair.written")
+        new = {each.number: each.node.id for each in held}
+        # A doubtful piece that could not be replaced stays in the list: it is better than none.
+        old = {each.number: each.record.node_id for each in segment.placed}
+        packed = self._nodes.pack((old | new).items())
+        if not replace_pieces(self._database, segment.family, packed):
+            # Nobody else can have written these: a piece that is there is never written over.
+            discard_pieces(held, segment.root)
+            return Healed.CHANGED
+        self.pieces_written += len(held)
+        faults.point("repair.replaced")
+        return Healed.DONE
+
+    def _targets(self, segment: _Segment, missing: Sequence[int]) -> list[Target]:
+        """A node of its own for each missing piece, as far as there are any that answer."""
+        # Also not where a piece is that goes: its name could be the new one's.
+        taken = {each.record.node_id for each in segment.placed}
+        free = [
+            node
+            for each in self._nodes.at(segment.placement, TAKES_PIECES)
+            if each.node_id not in taken and (node := self._node(each)) is not None
+        ]
+        random.shuffle(free)
+        answering = (node for node in free if _answers(node))
+        return [
+            Target(number, _NewPieces(node))
+            for number, node in zip(missing, answering, strict=False)
+        ]
+
+    def _node(self, record: NodeRecord) -> Node | None:
+        found = self._store.nodes.get(record.node_id, record.address, record.placement)
+        return found if isinstance(found, Node) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A segment as the nodes reckon with it."""
+
+    family: Family
+    placed: tuple[Placed, ...]
+    redundancy: Redundancy
+    coder: Coder
+    expires: datetime | None
+
+    @classmethod
+    def of(cls, family: Family, nodes: Nodes) -> _Segment:
+        row = family.segment
+        nodes.refresh()
+        redundancy = Redundancy(**StoredRedundancy.decode(row.redundancy)._asdict())
+        return cls(
+            family,
+            tuple(Placed(number, record) for number, record in nodes.unpack(row.alias_pieces)),
+            redundancy,
+            Coder(redundancy),
+            None if row.expires_at is None else moment(row.expires_at),
+        )
+
+    @property
+    def root(self) -> bytes:
+        return self.family.segment.root_piece_id
+
+    @property
+    def placement(self) -> int:
+        return self.family.segment.placement
+
+    @property
+    def name(self) -> str:
+        return f"{self.family.segment.stream_id.hex()}/{self.family.segment.position}"
+
+    @property
+    def stripes(self) -> Stripes:
+        size = self.family.segment.encrypted_size
+        return Stripes.of_range(self.coder, size, 0, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewPieces:
+    """A node on which nothing is written over."""
+
+    node: Node = field(repr=False)
+
+    @property
+    def id(self) -> bytes:
+        return self.node.id
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def liveness(self) -> Liveness:
+        return self.node.liveness
+
+    def write(
+        self, piece: bytes, chunks: Iterable[bytes], expires: datetime | None, *, token: bytes = b""
+    ) -> None:
+        self.node.write(piece, chunks, expires, replace=False)
+
+    def read(
+        self, piece: bytes, offset: int, length: int, *, token: bytes = b""
+    ) -> Iterator[bytes]:
+        return self.node.read(piece, offset, length)
+
+    def discard(self, piece: bytes) -> None:
+        self.node.discard(piece)
+
+
+def _answers(node: Node) -> bool:
+    try:
+        node.ask(partial(node.identity.require))
+    except CalqueError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Which nodes answer: asked one after another, and their states kept in the metabase.
+
+A node that does not answer is silent: uploads leave it out, its pieces still count. After a day of
+silence it is gone: its pieces are built anew elsewhere. One that answers again is ok again, unless
+it was asked to leave, or gave wrong pieces.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+
+from calque.errors import CalqueError, NotFound
+from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.accounts.nodes import NodeRecord, Nodes, NodeState
+from calque.store.nodes.node import Node
+
+GONE_AFTER = timedelta(hours=24)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """A node, whether it answers, and its state from now on."""
+
+    node: str
+    state: str
+    answers: bool
+    problem: str = ""
+
+
+def check_nodes(
+    store: EmbeddedStore, *, gone_after: timedelta = GONE_AFTER, gone: Collection[bytes] = ()
+) -> list[NodeReport]:
+    """Ask every node, and note what comes of it. ``gone``: nodes that are given up at once."""
+    nodes, now = Nodes(store.endpoint.database), store.endpoint.database.clock()
+    known = {each.node_id: each for each in nodes.all()}
+    reports = []
+    for node in store.nodes.direct():
+        record = known.get(node.id)
+        if record is None:
+            continue
+        problem = _problem_of(node)
+        state = _next_state(record, not problem, now, gone_after)
+        if node.id in gone:
+            state = "gone"
+        if state != record.state:
+            _log.warning("node %s is %s (was %s) %s", node.name, state, record.state, problem)
+            nodes.set_state(node.id, state, left_at=record.left_at)
+        reports.append(NodeReport(node.name, state, not problem, problem))
+    return reports
+
+
+def find_node(store: EmbeddedStore, name: str) -> NodeRecord:
+    """The node whose id begins with ``name``, or that lies at this address; NotFound, if none."""
+    records = store.endpoint.admin.nodes()
+    found = [
+        each
+        for each in records
+        if (name and each.node_id.hex().startswith(name.lower())) or each.address == name
+    ]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(f"{each.name} ({each.address})" for each in records)
+    raise NotFound(
+        f"{'several nodes are' if found else 'no node is'} called {name!r}",
+        hint=f"The nodes are: {names}.",
+    )
+
+
+def _problem_of(node: Node) -> str:
+    try:
+        node.require_answer()
+    except CalqueError as error:
+        return error.message
+    return ""
+
+
+def _next_state(record: NodeRecord, answers: bool, now: int, gone_after: timedelta) -> NodeState:
+    """What the answer, or the lack of one, makes of a node."""
+    state: NodeState = record.state  # type: ignore[assignment]  # the metabase holds no other
+    silent_for = now - record.state_since if state == "silent" else 0
+    limit = int(gone_after.total_seconds() * 1_000_000)
+    if answers and (state == "silent" or (state == "gone" and record.left_at is None)):
+        return "ok"
+    if not answers and state in ("ok", "silent"):
+        return "gone" if silent_for >= limit or not limit else "silent"
+    return state

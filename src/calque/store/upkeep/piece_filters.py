@@ -1,0 +1,127 @@
+"""Observers that see pieces: how many each node has, and the filter of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from calque.errors import IntegrityError
+from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.scan import Snapshot
+from calque.store.nodes.bloom import BloomFilter, BloomShape
+from calque.store.nodes.pieces import piece_digests
+from calque.store.upkeep.scan import Batch
+
+_AT_ONCE = 50_000
+"""Pieces of a node that are put into its filter together."""
+
+
+@dataclass
+class PieceCounts:
+    """How many pieces each node has, by its alias."""
+
+    columns: tuple[str, ...] = ("remote_alias_pieces",)
+    pieces: Counter[int] = field(default_factory=Counter)
+
+    def start(self, snapshot: Snapshot) -> None:
+        """Nothing to prepare."""
+
+    def fork(self) -> _CountFork:
+        return _CountFork()
+
+    def join(self, result: Mapping[int, int]) -> None:
+        self.pieces.update(result)
+
+    def finish(self) -> None:
+        """The counts are in ``pieces``."""
+
+
+class _CountFork:
+    def __init__(self) -> None:
+        self._pieces: Counter[int] = Counter()
+
+    def process(self, batch: Batch) -> None:
+        for packed in batch["remote_alias_pieces"]:
+            if packed is not None:
+                self._pieces.update(alias for _, alias in unpack(packed))
+
+    def result(self) -> Counter[int]:
+        return self._pieces
+
+
+@dataclass
+class PieceFilters:
+    """A filter for each node, of every piece that a segment names.
+
+    A row whose pieces cannot be read, or that names an unknown node, fails the scan: nobody could
+    say what must stay.
+    """
+
+    nodes: Mapping[int, bytes]
+    """The id of each node, by its alias."""
+    shapes: Mapping[int, BloomShape]
+    columns: tuple[str, ...] = ("root_piece_id", "remote_alias_pieces")
+    filters: dict[int, BloomFilter] = field(default_factory=dict)
+    pieces: Counter[int] = field(default_factory=Counter)
+
+    def start(self, snapshot: Snapshot) -> None:
+        self.filters = {alias: BloomFilter(shape) for alias, shape in self.shapes.items()}
+        self.pieces = Counter()
+
+    def fork(self) -> _FilterFork:
+        return _FilterFork(self.nodes, self.shapes)
+
+    def join(self, result: Mapping[int, tuple[int, bytes]]) -> None:
+        for alias, (count, table) in result.items():
+            self.filters[alias].join(table)
+            self.pieces[alias] += count
+
+    def finish(self) -> None:
+        """The filters are complete."""
+
+    def __getstate__(self) -> dict[str, object]:
+        # To a task goes what it needs, not what other ranges have found.
+        return {**self.__dict__, "filters": {}, "pieces": Counter()}
+
+
+class _FilterFork:
+    def __init__(self, nodes: Mapping[int, bytes], shapes: Mapping[int, BloomShape]) -> None:
+        self._nodes = nodes
+        self._shapes = shapes
+        self._filters: dict[int, BloomFilter] = {}
+        self._waiting: dict[int, list[bytes]] = {alias: [] for alias in shapes}
+        self._counts: Counter[int] = Counter()
+
+    def process(self, batch: Batch) -> None:
+        nodes, waiting = self._nodes, self._waiting
+        for root, packed in zip(batch["root_piece_id"], batch["remote_alias_pieces"], strict=True):
+            if packed is None:
+                continue
+            placed = unpack(packed)
+            try:
+                digests = piece_digests(root, [(number, nodes[alias]) for number, alias in placed])
+                for (_, alias), digest in zip(placed, digests, strict=True):
+                    waiting[alias].append(digest)
+            except KeyError as error:
+                raise IntegrityError(
+                    f"a segment names node alias {error.args[0]}, which nobody has",
+                    hint="See `calque store fsck`.",
+                ) from error
+        for alias in waiting:
+            if len(waiting[alias]) >= _AT_ONCE:
+                self._flush(alias)
+
+    def result(self) -> dict[int, tuple[int, bytes]]:
+        for alias in self._waiting:
+            self._flush(alias)
+        return {alias: (self._counts[alias], each.table) for alias, each in self._filters.items()}
+
+    def _flush(self, alias: int) -> None:
+        digests = self._waiting[alias]
+        if digests:
+            if alias not in self._filters:
+                self._filters[alias] = BloomFilter(self._shapes[alias])
+            self._filters[alias].add(digests)
+            self._counts[alias] += len(digests)
+            self._waiting[alias] = []

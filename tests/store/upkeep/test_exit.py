@@ -1,0 +1,111 @@
+"""A node leaves: each piece is moved once, nothing new comes, it can be stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from typer.testing import CliRunner
+
+from calque.cli.main import app
+from calque.errors import FailedPrecondition, NotFound
+from calque.store.upkeep.engines import ScanOptions
+from calque.store.upkeep.exit import cancel_exit, exit_node, resume_exits
+from calque.store.upkeep.repair import repair_store
+from tests.store.upkeep.conftest import TWO_OF_FOUR
+from tests.store.upkeep.kept_store import KeptStore
+
+
+@pytest.fixture
+def full(kept: KeptStore) -> KeptStore:
+    """Some objects and copies, with pieces on every node."""
+    for number in range(4):
+        kept.upload(f"o{number}")
+    kept.copy("o0", "copy")
+    return kept
+
+
+def held(kept: KeptStore, number: int) -> int:
+    return len(kept.pieces()[kept.node(number).id])
+
+
+def test_every_piece_is_moved(full: KeptStore) -> None:
+    """Afterwards the disk may go: every object is there, and nothing is wrong."""
+    before, name = held(full, 0), full.node(0).id.hex()
+    assert before > 0
+    assert exit_node(full.store, name, dry_run=True).left == before
+    report = exit_node(full.store, name[:10], scan=ScanOptions(range_rows=2))
+    assert (report.state, report.moved, report.left) == ("gone", before, 0)
+    full.lose_node(0)
+    full.read_all()
+    for number in range(3):
+        full.upload(f"new{number}")
+    assert not full.disk(0).exists()
+    assert repair_store(full.store).pieces == 0
+    with pytest.raises(FailedPrecondition, match="gone"):
+        exit_node(full.store, name)
+
+
+def test_it_is_stopped_and_resumed(full: KeptStore) -> None:
+    """After each stop the rest is moved; a promotion meanwhile changes nothing."""
+    name, before = full.node(1).id.hex(), held(full, 1)
+    steps = iter(range(100))
+    first = exit_node(full.store, name, over=lambda: next(steps) >= 2)
+    assert (first.state, first.moved) == ("exiting", 2)
+    full.upload("meanwhile")
+    full.delete("o0")  # its copy inherits what was moved and what was not
+    (second,) = resume_exits(full.store, lambda: False)
+    assert (second.state, second.left) == ("gone", 0)
+    assert second.moved <= before - 2
+    full.lose_node(1)
+    full.read_all()
+
+
+def test_pieces_that_cannot_be_read_are_built(full: KeptStore) -> None:
+    """A node with a broken disk leaves all the same."""
+    for file in full.disk(2).glob("pieces/*/*/*"):
+        file.write_bytes(b"rot")
+    assert exit_node(full.store, full.node(2).id.hex()).is_done
+    full.read_all()
+
+
+def test_without_room_it_says_so(make_store: Callable[..., KeptStore]) -> None:
+    """Nothing is put twice on one node; the node goes on leaving until there is room."""
+    kept = make_store(TWO_OF_FOUR, nodes=4)
+    kept.upload("a")
+    name = kept.node(0).id.hex()
+    report = exit_node(kept.store, name)
+    assert (report.state, report.moved) == ("exiting", 0)
+    assert report.no_room == report.left == 3
+    kept.check()
+    assert cancel_exit(kept.store, name).state == "ok"
+    with pytest.raises(FailedPrecondition, match="nothing to cancel"):
+        cancel_exit(kept.store, name)
+
+
+def test_an_upload_under_way_puts_nothing_there(plain: KeptStore) -> None:
+    """A segment that began before is committed without the piece on the leaving node."""
+
+    def chunks() -> object:
+        yield bytes(500)
+        exit_node(plain.store, plain.node(0).id.hex())
+        yield bytes(400)
+
+    plain.contents["a"] = bytes(900)
+    plain.project.upload("photos", "a", chunks())  # type: ignore[arg-type]
+    plain.lose_node(0)
+    plain.read_all()
+    assert exit_node(plain.store, plain.node(1).id.hex()).is_done
+
+
+def test_the_command_leaves_and_cancels(plain: KeptStore) -> None:
+    """By the root of the node, with a report; a name that is none is told with those that are."""
+    plain.upload("a")
+    folder, root = str(plain.store.folder), str(plain.disk(0))
+    plain.store.register_nodes()
+    done = CliRunner().invoke(app, ["store", "exit", folder, root, "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["state"] == "gone"
+    with pytest.raises(NotFound, match="no node"):
+        exit_node(plain.store, "xyz")

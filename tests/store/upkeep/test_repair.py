@@ -1,0 +1,213 @@
+"""Repair: missing pieces are built anew from ciphertext, and never in place of newer ones."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.scan import open_snapshot
+from calque.store.metabase.upkeep.repair_queue import count_repairs, worst_repairs
+from calque.store.metabase.upkeep.replace_pieces import Family, read_owned, replace_pieces
+from calque.store.nodes.erasure import Redundancy
+from calque.store.open_project import open_project
+from calque.store.upkeep.engines import ScanOptions
+from calque.store.upkeep.heal import Healed, Healer
+from calque.store.upkeep.repair import RepairOptions, RepairReport, check_segments, repair_store
+from tests.store.upkeep.kept_store import BUCKET, KeptStore
+
+FOUR_OF_SIX = Redundancy.of(4, 6, share_size=50)
+
+
+def repair(kept: KeptStore, *lost: int) -> RepairReport:
+    """Repair with these nodes given up."""
+    gone = tuple(kept.node(number).id.hex() for number in lost)
+    return repair_store(kept.store, RepairOptions(gone=gone, scan=ScanOptions(range_rows=2)))
+
+
+@pytest.fixture
+def spread(make_store: Callable[..., KeptStore], any_database: str | None) -> KeptStore:
+    """Four of six pieces on ten nodes."""
+    kept = make_store(FOUR_OF_SIX, nodes=10, database=any_database)
+    for number in range(3):
+        kept.upload(f"o{number}")
+    kept.copy("o0", "copy")
+    return kept
+
+
+def test_two_nodes_go_and_everything_comes_back(spread: KeptStore) -> None:
+    """Every segment has six pieces again elsewhere; two more nodes go, and nothing is lost."""
+    for number in (0, 1):
+        spread.lose_node(number)
+    first = repair(spread, 0, 1)
+    assert (first.lost_segments, first.failed, first.no_room, first.queue) == (0, 0, 0, 0)
+    health, _ = check_segments(spread.store.endpoint.database, ScanOptions())
+    assert health.injured == []
+    for number in (2, 3):
+        spread.lose_node(number)
+    second = repair(spread, 2, 3)
+    assert second.lost_segments == 0
+    assert second.by_health.get("lost", 0) == 0
+    health, _ = check_segments(spread.store.endpoint.database, ScanOptions())
+    assert (health.injured, health.lost) == ([], [])
+    spread.read_all()
+    spread.copy("copy", "copy of a copy")
+    spread.delete("o0")
+    spread.read_all()
+    again = repair(spread)
+    assert (again.repaired, again.pieces) == (0, 0)
+
+
+def test_an_injured_original_is_queued_once(plain: KeptStore) -> None:
+    """Its copies never; what is healed leaves the queue."""
+    plain.upload("a", 900)
+    for number in range(3):
+        plain.copy("a", f"c{number}")
+    database = plain.store.endpoint.database
+    for node in plain.store.endpoint.admin.nodes()[:5]:
+        Nodes(database).set_state(node.node_id, "failing")
+    health, _ = check_segments(database, ScanOptions())
+    assert len(health.injured) + len(health.lost) == 1
+
+
+def test_what_is_lost_is_said(plain: KeptStore) -> None:
+    """By segments and by objects, the copies among them; nothing is silently dropped."""
+    plain.upload("a", 900)
+    plain.upload("b", 2900)
+    plain.copy("a", "a2")
+    plain.project.upload(BUCKET, "inline", b"x")
+    for number in range(6):
+        plain.lose_node(number)
+    report = repair(plain, *range(6))
+    assert report.lost_segments == report.by_health["lost"] == 4
+    assert (report.lost_objects, report.is_alarming) == (3, True)
+    assert len(report.lost) == 4
+
+
+def test_without_spare_nodes_it_says_so(make_store: Callable[..., KeptStore]) -> None:
+    """Nothing is put twice on one node; it waits in the queue until there is room."""
+    kept = make_store(FOUR_OF_SIX, nodes=6)
+    kept.upload("a", 900)
+    for number in (0, 1):
+        kept.lose_node(number)
+    report = repair(kept, 0, 1)
+    assert (report.no_room, report.repaired, report.queue) == (1, 0, 1)
+    assert report.is_alarming
+    kept.read_all()
+
+
+def test_silent_nodes_are_given_up_after_a_day(plain: KeptStore) -> None:
+    """Until then their pieces count and new pieces go elsewhere; one that answers is ok again."""
+    plain.upload("a")
+    disk = plain.disk(0)
+    disk.rename(disk.with_name("away"))
+    assert [each.state for each in repair(plain).nodes if not each.answers] == ["silent"]
+    before = {node.id: len(pieces) for node, pieces in _pieces_by_node(plain)}
+    plain.upload("b")
+    plain.pass_days(0.9)
+    assert [each.state for each in repair(plain).nodes if not each.answers] == ["silent"]
+    plain.pass_days(0.2)
+    assert [each.state for each in repair(plain).nodes if not each.answers] == ["gone"]
+    disk.with_name("away").rename(disk)
+    assert {each.state for each in repair(plain).nodes} == {"ok"}
+    after = {node.id: len(pieces) for node, pieces in _pieces_by_node(plain)}
+    node = plain.node(0).id
+    assert after[node] >= before.get(node, 0)
+    plain.read_all()
+
+
+def _pieces_by_node(kept: KeptStore) -> list[tuple[object, set[bytes]]]:
+    return [(node, kept.pieces()[node.id]) for node in kept.store.nodes.direct()]
+
+
+def first_segment(kept: KeptStore) -> Family:
+    """The only one that owns pieces."""
+    database = kept.store.endpoint.database
+    with open_snapshot(database) as snapshot:
+        (row,) = snapshot.query(
+            "SELECT stream_id, position FROM segments WHERE remote_alias_pieces IS NOT NULL"
+        )
+    found = read_owned(database, bytes(row[0]), int(row[1]))
+    assert found is not None
+    return found
+
+
+def test_a_promoted_copy_is_healed(kept: KeptStore) -> None:
+    """The original is deleted while pieces are built: the copy that inherits gets the new list."""
+    kept.upload("a", 900)
+    kept.copy("a", "b")
+    family = first_segment(kept)
+    kept.lose_node(_holder(kept, family))
+    _give_up(kept, family)
+    kept.delete("a")  # after the segment was read, before the list is replaced
+    assert Healer(kept.store).heal(family) is Healed.DONE
+    heir = first_segment(kept)
+    assert heir.segment.stream_id != family.segment.stream_id
+    assert heir.segment.alias_pieces != family.segment.alias_pieces
+    kept.read_all()
+
+
+def test_somebody_was_quicker(kept: KeptStore) -> None:
+    """The list changed meanwhile: nothing is written over, and the new pieces are removed."""
+    kept.upload("a", 900)
+    family = first_segment(kept)
+    kept.lose_node(_holder(kept, family))
+    _give_up(kept, family)
+    assert Healer(kept.store).heal(family) is Healed.DONE
+    now, pieces = first_segment(kept), kept.pieces()
+    assert Healer(kept.store).heal(family) is Healed.CHANGED
+    assert first_segment(kept) == now
+    assert kept.pieces() == pieces
+    kept.read_all()
+
+
+def test_a_deleted_object_is_no_failure(kept: KeptStore) -> None:
+    """Its pieces go, and so does its place in the queue."""
+    kept.upload("a", 900)
+    family = first_segment(kept)
+    kept.lose_node(_holder(kept, family))
+    _give_up(kept, family)
+    kept.delete("a")
+    assert not replace_pieces(kept.store.endpoint.database, family, b"\x01")
+    report = repair(kept)
+    assert (report.repaired, report.failed, report.queue) == (0, 0, 0)
+
+
+def test_no_key_is_needed(tmp_path: Path) -> None:
+    """A store with a passphrase is repaired without it, and read with it."""
+    roots = [str(tmp_path / "disks" / str(number)) for number in range(6)]
+    options = StoreOptions(
+        redundancy=Redundancy.of(2, 4), nodes=roots, passphrase="a long passphrase"
+    )
+    EmbeddedStore.create(tmp_path / "store", options).close()
+    with open_project(tmp_path / "store", passphrase="a long passphrase") as project:
+        project.create_bucket(BUCKET)
+        project.upload(BUCKET, "k", bytes(100_000))
+    for root in roots[:2]:
+        shutil.rmtree(root)
+    store = EmbeddedStore.open(tmp_path / "store")
+    report = repair_store(store, RepairOptions(gone=tuple(roots[:2])))
+    assert (report.lost_segments, report.failed, report.queue) == (0, 0, 0)
+    assert worst_repairs(store.endpoint.database, 9) == []
+    assert count_repairs(store.endpoint.database) == 0
+    store.close()
+    with open_project(tmp_path / "store", passphrase="a long passphrase") as project:
+        assert project.download(BUCKET, "k").read() == bytes(100_000)
+
+
+def _holder(kept: KeptStore, family: Family) -> int:
+    """The number of a node that has a piece of the segment."""
+    nodes = Nodes(kept.store.endpoint.database)
+    ids = {record.node_id for _, record in nodes.unpack(family.segment.alias_pieces)}
+    return next(n for n in range(6) if kept.node(n).id in ids)
+
+
+def _give_up(kept: KeptStore, family: Family) -> None:
+    """The node that lost its disk, and one more, so that the segment is below its threshold."""
+    nodes = Nodes(kept.store.endpoint.database)
+    for _, record in nodes.unpack(family.segment.alias_pieces)[:2]:
+        nodes.set_state(record.node_id, "gone")

@@ -1,0 +1,194 @@
+"""One scan, many observers: one snapshot, every row once, or nothing at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from calque.errors import IntegrityError, Unavailable
+from calque.store.metabase.engine.database import Database
+from calque.store.metabase.scan import Range, Reader, Snapshot, open_snapshot
+from calque.store.upkeep.scan import (
+    Batch,
+    LocalRunner,
+    RangeResult,
+    ScanJob,
+    run_scan,
+    scan_range,
+)
+from tests.store.world import THREE_REMOTE, WITH_TAIL, World
+
+
+@dataclass
+class Seen:
+    """An observer that remembers everything."""
+
+    columns: tuple[str, ...] = ("stream_id", "position", "root_piece_id", "is_inline")
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+
+    def counted(self) -> Counter[tuple[Any, ...]]:
+        return Counter((*row[:3], bool(row[3])) for row in self.rows)
+
+    def start(self, snapshot: Snapshot) -> None:
+        self.steps.append("start")
+
+    def fork(self) -> Seen:
+        return Seen(self.columns)
+
+    def process(self, batch: Batch) -> None:
+        self.rows += zip(*(batch[name] for name in self.columns), strict=True)
+
+    def result(self) -> list[tuple[Any, ...]]:
+        return self.rows
+
+    def join(self, result: list[tuple[Any, ...]]) -> None:
+        self.steps.append("join")
+        self.rows += result
+
+    def finish(self) -> None:
+        self.steps.append("finish")
+
+
+@pytest.fixture
+def filled(world: World) -> World:
+    """Some tens of segments, remote and inline, and copies."""
+    for number in range(10):
+        world.upload(f"o{number}", THREE_REMOTE)
+        world.upload(f"t{number}", WITH_TAIL)
+        world.copy(world.at(f"o{number}"), world.at(f"c{number}"))
+    return world
+
+
+def expected(world: World) -> Counter[tuple[Any, ...]]:
+    return Counter((row[0], row[1], row[5], row[13] is not None) for row in world.table("segments"))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_every_row_is_seen_once(filled: World, rows: int) -> None:
+    """Whatever the size of ranges; an observer is asked in the order of its five steps."""
+    seen = Seen()
+    with open_snapshot(filled.database) as snapshot:
+        ranges = snapshot.cut(rows_each=rows)
+        report = run_scan(snapshot, [seen], ranges=ranges)
+    assert seen.counted() == expected(filled)
+    assert report.rows == len(seen.rows) == 80
+    assert (report.ranges, report.engine) == (len(ranges), "local")
+    assert seen.steps == ["start", *["join"] * len(ranges), "finish"]
+
+
+def test_an_empty_store_is_scanned(world: World) -> None:
+    """No segment at all is no error."""
+    seen = Seen()
+    with open_snapshot(world.database) as snapshot:
+        assert run_scan(snapshot, [seen, Seen(())]).rows == 0
+    assert seen.steps[-1] == "finish"
+
+
+class Interrupted(LocalRunner):
+    """Does something to the store after the first range."""
+
+    def __init__(self, act: Any) -> None:
+        self.act = act
+
+    def run(
+        self, snapshot: Snapshot, job: ScanJob, ranges: Sequence[Range]
+    ) -> Iterator[RangeResult]:
+        for number, found in enumerate(super().run(snapshot, job, ranges)):
+            if number == 0:
+                self.act()
+            yield found
+
+
+def test_the_snapshot_is_of_one_moment(filled: World) -> None:
+    """Uploads, copies, deletes and promotions while it is read change nothing of what is seen."""
+    before = expected(filled)
+
+    def change() -> None:
+        filled.upload("new", THREE_REMOTE)
+        filled.delete(filled.at("o1"))  # its copy is promoted
+        filled.copy(filled.at("o2"), filled.at("late"))
+        filled.delete(filled.at("t3"))
+
+    seen = Seen()
+    with open_snapshot(filled.database) as snapshot:
+        run_scan(snapshot, [seen], runner=Interrupted(change), ranges=snapshot.cut(rows_each=5))
+    assert seen.counted() == before
+
+
+def test_a_range_that_comes_twice_counts_once(filled: World) -> None:
+    """Retried tasks and speculative twins change nothing."""
+
+    class Twice(LocalRunner):
+        def run(
+            self, snapshot: Snapshot, job: ScanJob, ranges: Sequence[Range]
+        ) -> Iterator[RangeResult]:
+            for found in super().run(snapshot, job, ranges):
+                yield found
+                yield found
+
+    seen = Seen()
+    with open_snapshot(filled.database) as snapshot:
+        run_scan(snapshot, [seen], runner=Twice(), ranges=snapshot.cut(rows_each=7))
+    assert seen.counted() == expected(filled)
+
+
+class Forgetful(LocalRunner):
+    """Loses a row of each range, or a whole range."""
+
+    def __init__(self, ranges: bool) -> None:
+        self.ranges = ranges
+
+    def run(
+        self, snapshot: Snapshot, job: ScanJob, ranges: Sequence[Range]
+    ) -> Iterator[RangeResult]:
+        with snapshot.reader() as reader:
+            for each in ranges[1:] if self.ranges else ranges:
+                yield scan_range(_Dropping(reader, not self.ranges), job, each)
+
+
+@dataclass
+class _Dropping:
+    reader: Reader
+    drop: bool
+
+    def read(self, range: Range, columns: Sequence[str]) -> Iterator[list[Any]]:
+        for rows in self.reader.read(range, columns):
+            yield rows[1:] if self.drop else rows
+
+    def close(self) -> None:
+        self.reader.close()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_missing_row_fails_the_run(filled: World, whole: bool) -> None:
+    """Not three in a hundred but none may be missing; then no observer is finished."""
+    seen = Seen()
+    with open_snapshot(filled.database) as snapshot:
+        ranges = snapshot.cut(rows_each=7)
+        with pytest.raises(IntegrityError, match="80"):
+            run_scan(snapshot, [seen], runner=Forgetful(whole), ranges=ranges)
+    assert "finish" not in seen.steps
+
+
+def test_a_lost_keeper_fails_the_run(database: Database, world: World) -> None:
+    """Without its snapshot nobody knows what was read, even if every row came."""
+    world.upload("a", THREE_REMOTE)
+    seen = Seen()
+    with open_snapshot(database) as snapshot:
+        lose: Any = snapshot._keeper.close
+        if database.dialect == "postgresql":
+            pid = snapshot.query("SELECT pg_backend_pid()")[0][0]
+
+            def lose() -> None:
+                with database.engine.connect() as connection:
+                    connection.execute(text(f"SELECT pg_terminate_backend({pid})"))
+
+        with pytest.raises(Unavailable, match="snapshot was lost"):
+            run_scan(snapshot, [seen], runner=Interrupted(lose))
+    assert "finish" not in seen.steps

@@ -1,0 +1,90 @@
+"""The scan as Spark tasks gives, bit for bit, what it gives in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from calque.spark.session import SparkOptions
+from calque.store.nodes.bloom import BloomShape
+from calque.store.upkeep.audit_sample import AuditSample
+from calque.store.upkeep.engines import ScanOptions, open_scan
+from calque.store.upkeep.gc import GcOptions, collect_store
+from calque.store.upkeep.piece_filters import PieceFilters
+from calque.store.upkeep.scan import LocalRunner, Observer, run_scan
+from calque.store.upkeep.segment_health import SegmentHealth
+from calque.store.upkeep.spark_runner import SparkRunner
+from calque.store.upkeep.tally import SegmentTally
+from tests.servers.spark_cluster import SparkCluster, spark_cluster
+from tests.store.upkeep.kept_store import KeptStore
+
+SPARK = ScanOptions(engine="spark", master="local[2,4]", range_rows=4)
+
+
+def observers(kept: KeptStore) -> list[Observer]:
+    nodes = {each.alias: each.node_id for each in kept.store.endpoint.admin.nodes()}
+    shapes = {alias: BloomShape.of(200, 77) for alias in nodes}
+    healthy = set(list(nodes)[:4])
+    return [
+        PieceFilters(nodes, shapes),
+        SegmentTally(),
+        SegmentHealth(healthy, set(nodes) - healthy, 0),
+        AuditSample(b"seed", 0),
+    ]
+
+
+def found(seen: list[Observer]) -> list[Any]:
+    filters, tally, health, sample = (vars(each) for each in seen)
+    return [
+        {alias: each.table for alias, each in filters["filters"].items()},
+        tally,
+        health,
+        sample,
+    ]
+
+
+def test_both_engines_give_the_same(kept: KeptStore) -> None:
+    """Filters, sums, injured segments and samples; from one snapshot, on each database."""
+    for number in range(5):
+        kept.upload(f"o{number}")
+        kept.copy(f"o{number}", f"c{number}")
+    with open_scan(kept.store.endpoint.database, SPARK) as (snapshot, runner):
+        ranges = snapshot.cut(rows_each=4)
+        here, there = observers(kept), observers(kept)
+        run_scan(snapshot, here, runner=LocalRunner(), ranges=ranges)
+        kept.upload("late")  # is in neither
+        report = run_scan(snapshot, there, runner=runner, ranges=ranges)
+    assert report.engine == "spark"
+    assert found(here) == found(there)
+    assert collect_store(kept.store, GcOptions(scan=SPARK)).scan.rows == report.rows + 3
+    kept.check()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkCluster]:
+    """Two machines, one of which dies in its second range."""
+    with spark_cluster([{}, {"CALQUE_FAULT": "scan.range@2:kill"}]) as running:
+        yield running
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_killed_executor_changes_nothing(
+    kept: KeptStore, cluster: SparkCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ranges are read again elsewhere; the result is that of this process."""
+    for number in range(20):
+        kept.upload(f"o{number}")
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.3")
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    settings = {"spark.executor.memory": "512m", "spark.task.maxFailures": "20"}
+    runner = SparkRunner(SparkOptions(master=cluster.master, settings=settings))
+    with open_scan(kept.store.endpoint.database, SPARK) as (snapshot, _):
+        ranges = snapshot.cut(rows_each=3)
+        here, there = observers(kept), observers(kept)
+        run_scan(snapshot, here, ranges=ranges)
+        run_scan(snapshot, there, runner=runner, ranges=ranges)
+    assert found(here) == found(there)
