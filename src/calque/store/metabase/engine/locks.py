@@ -95,7 +95,7 @@ LENDERS = Statement(
 )
 HAS_OBJECT = Statement(
     "whether a stream has an object",
-    postgres=select(objects.c.stream_id).where(objects.c.stream_id == bindparam("stream_id")),
+    select(objects.c.stream_id).where(objects.c.stream_id == bindparam("stream_id")),
 )
 ANCESTOR_OF = Statement(
     "ancestor of a stream",

@@ -2,7 +2,8 @@
 
 Whoever builds new pieces has read the list first. If somebody else changed it since, the new list
 is not written: it would name pieces that are gone, or forget some that are there. An original that
-was deleted meanwhile has left its list to its oldest copy: there it is replaced all the same.
+was deleted meanwhile has left its list to its oldest copy: there it is replaced all the same. A
+segment that was kept without its object, for its slices, has the list where it was.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select, update
 
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.engine.locks import lock_families
+from calque.store.metabase.engine.locks import HAS_OBJECT, lock_families
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
-from calque.store.metabase.model.schema import objects, segment_copies, segments
+from calque.store.metabase.model.schema import segment_copies, segments
+from calque.store.metabase.streams.slices import HOLDERS
 
 _FIELDS = (
     segments.c.stream_id,
@@ -41,10 +43,6 @@ COPIES_OF = Statement(
     select(segment_copies.c.stream_id).where(
         segment_copies.c.ancestor_stream_id == bindparam("ancestor")
     ),
-)
-IS_OBJECT = Statement(
-    "whether a stream has an object",
-    select(objects.c.stream_id).where(objects.c.stream_id == bindparam("of_stream")),
 )
 REPLACE_PIECES = Statement(
     "replace the pieces of a segment",
@@ -77,12 +75,6 @@ class Family(NamedTuple):
 
     segment: OwnedPieces
     copies: tuple[bytes, ...]
-
-    @property
-    def objects(self) -> int:
-        """How many objects read these pieces."""
-        return 1 + len(self.copies)
-
 
 def read_owned(database: Database, stream_id: bytes, position: int) -> Family | None:
     """The segment with its pieces now; None when it is gone or owns none any more."""
@@ -117,10 +109,10 @@ def find_heir(database: Database, family: Family) -> OwnedPieces | None:
 
 def _replace_in(database: Database, stream_id: bytes, was: OwnedPieces, new_pieces: bytes) -> bool:
     def work(transaction: Transaction) -> bool:
-        if not transaction.row(IS_OBJECT, {"of_stream": stream_id}):
-            return False
-        # A deletion reads the list and then removes the row: neither may happen between the two.
-        lock_families(transaction, [(stream_id, None)])
+        if transaction.row(HAS_OBJECT, {"stream_id": stream_id}):
+            # A deletion reads the list and then removes the row: neither may happen between both.
+            lock_families(transaction, [(stream_id, None)])
+        # Without an object it is gone, or kept for its slices: those meet at the row itself.
         swapped = transaction.run(
             REPLACE_PIECES,
             {
@@ -138,10 +130,11 @@ def _replace_in(database: Database, stream_id: bytes, was: OwnedPieces, new_piec
 
 
 def count_readers(database: Database, streams: Sequence[bytes]) -> int:
-    """How many objects read the pieces of these streams: themselves and their copies."""
+    """How many objects read the pieces of these streams: themselves, copies, those with slices."""
 
     def work(transaction: Transaction) -> int:
-        answers = transaction.batch([(COPIES_OF, {"ancestor": each}) for each in streams])
-        return len(streams) + sum(map(len, answers))
+        own = transaction.batch([(HAS_OBJECT, {"stream_id": each}) for each in streams])
+        holders = transaction.batch([(HOLDERS, {"ancestor": each}) for each in streams])
+        return sum(map(len, own)) + sum(int(rows[0][0]) for rows in holders)
 
     return database.read(work) if streams else 0
