@@ -1,0 +1,1 @@
+"""Trees: copied, synchronised, compared."""
