@@ -7,7 +7,7 @@ the verbs through the layers (``layers/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -203,6 +203,76 @@ class Directories(Protocol):
 
     def remove_empty(self, path: str) -> None:
         """Remove a directory and those below it, as far as they are empty."""
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove one directory if it is empty; whether it went. None below it is touched."""
+
+
+@runtime_checkable
+class Walking(Protocol):
+    """What a service supplies besides, where there is more than objects to be found."""
+
+    def walk(
+        self,
+        prefix: str,
+        *,
+        start_after: str = "",
+        skip: Callable[[str], bool],
+        tell: Callable[[str, str], None],
+    ) -> Iterator[Metadata]:
+        """All objects below a prefix, as a recursive listing has them.
+
+        ``skip`` is asked for each folder (its path ends in ``/``), which is not opened if it is
+        True. ``tell`` gets path and kind of what is no object: links out, sockets, empty folders.
+        """
+
+
+class Aside(Protocol):
+    """An object that has all its bytes and not yet its name: ended by publish or discard."""
+
+    @property
+    def device(self) -> int:
+        """Whatever shares this is made durable by one sync."""
+
+    def sync(self) -> None:
+        """Make everything on its device durable."""
+
+    def hold(self) -> Callable[[], None]:
+        """The same sync for once more, after it was published; it must be called."""
+
+    def publish(self) -> Metadata:
+        """Give it its name in one moment; that is durable after the next sync."""
+
+    def discard(self) -> None:
+        """Remove it; one that was published stays."""
+
+
+@runtime_checkable
+class AsideWriting(Protocol):
+    """What a service supplies besides, where durability costs a sync that many can share."""
+
+    def write_aside(
+        self,
+        path: str,
+        data: bytes,
+        options: WriteOptions,
+        *,
+        modified: int | None = None,
+        mode: int | None = None,
+        sparse: bool = False,
+    ) -> Aside:
+        """Write a whole object beside its name; ``modified`` is in nanoseconds."""
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """What a service supplies besides, where one reply brings an object with all its headers."""
+
+    def fetch(self, path: str, options: ReadOptions) -> tuple[Metadata, bytes]:
+        """A small object, whole: what a stat tells of it, and its bytes, in one request.
+
+        Tags are asked for only where the reply counts some.
+        """
 
 
 @runtime_checkable

@@ -1,0 +1,307 @@
+"""The copy of one object of a tree, in one of three ways.
+
+Inside a service by its server, in one request where the listing tells enough; a small one between
+services read whole and written whole, on the thread that asks; a large one by a Copier, whose parts
+share the limit of the tree.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from calque.errors import (
+    Aborted,
+    CalqueError,
+    ConditionNotMatch,
+    IntegrityError,
+    NotFound,
+    Unsupported,
+)
+from calque.operator.copier import Copier
+from calque.operator.copy import start_copy
+from calque.operator.drivers.stream import write_options
+from calque.operator.layers import ConcurrencyLimit
+from calque.operator.options import CopyOptions, WriteOptions
+from calque.operator.read import pinned_options, read_all
+from calque.operator.service import AsideWriting, Directories, Fetching
+from calque.transfer.content_types import guess_type
+from calque.transfer.durability import DurableBatch
+from calque.transfer.model import Decision, Pair, Row
+from calque.transfer.request import TreeOptions
+from calque.transfer.side import Side, is_marker
+from calque.values import MIB, ByteRange, Metadata
+
+ONE_PART = 8 * MIB
+"""Up to this size an object is read whole and written whole."""
+SERVER, CLIENT = "server-side", "through the client"
+
+Done = Callable[[Row, Metadata | None], None]
+"""Gets the row of a copy after the act, and what was made if it was."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """What was learnt about the two services."""
+
+    server: bool
+    """Whether a copy inside the service is still to be tried."""
+
+
+class Carrier:
+    """Copies pairs of one pair of trees. Safe between threads."""
+
+    def __init__(
+        self,
+        source: Side,
+        target: Side,
+        options: TreeOptions,
+        *,
+        limit: ConcurrencyLimit,
+        stopping: threading.Event,
+        moved: Callable[[int], None],
+        dropped: Callable[[str], None],
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._options = options
+        self._limit = limit
+        self._stopping = stopping
+        self._moved = moved
+        self._dropped = dropped
+        same = source.service.scheme == target.service.scheme
+        self._way = _Way(server=same and not source.is_local)
+        self._batch = DurableBatch(options.fsync)
+        self._copying = CopyOptions(
+            if_not_exists=options.if_not_exists,
+            carry_tags=options.carry_tags,
+            carry_class=options.carry_class,
+            chunk=options.chunk,
+            concurrent=max(1, options.concurrent // 2),
+            stream="auto",
+        )
+
+    def is_large(self, pair: Pair) -> bool:
+        """Whether it takes more than one part, and so a Copier."""
+        return (pair.source.size if pair.source else 0) > self._most_at_once
+
+    @property
+    def _most_at_once(self) -> int:
+        if not self._way.server:
+            return ONE_PART
+        return max(ONE_PART, self._source.service.capability.copy_listed_up_to)
+
+    def carry(self, decision: Decision, done: Done) -> None:
+        """Copy a pair; ``done`` is called once, perhaps later and by another thread."""
+        begun = time.monotonic()
+        pair = decision.pair
+        assert pair.source is not None
+
+        def tell(pair: Pair, made: Metadata | CalqueError, route: str) -> None:
+            seconds = time.monotonic() - begun
+            if isinstance(made, Metadata):
+                done(_row(decision, pair, made, route, seconds), made)
+            else:
+                done(failure(decision, made, seconds), None)
+
+        try:
+            self._carry_pinned(pair, tell)
+        except (ConditionNotMatch, NotFound) as error:
+            self._carry_anew(decision, error, tell, done)
+        except CalqueError as error:
+            tell(pair, error, "")
+
+    def _carry_anew(
+        self,
+        decision: Decision,
+        error: CalqueError,
+        tell: Callable[[Pair, Metadata | CalqueError, str], None],
+        done: Done,
+    ) -> None:
+        """A source that is another than was listed is copied as it is now, once."""
+        pair = decision.pair
+        assert pair.source is not None
+        try:
+            fresh = self._source.service.stat(pair.source.path)
+        except CalqueError:
+            fresh = None
+        if fresh is not None and fresh.pin == pair.source.pin:
+            tell(pair, error, "")  # the source is as it was: the target has refused
+            return
+        if fresh is not None:
+            again = replace(pair, source=fresh)
+            try:
+                self._carry_pinned(again, tell)
+                return
+            except (ConditionNotMatch, NotFound) as second:
+                error = second
+            except CalqueError as second:
+                tell(again, second, "")
+                return
+        row = failure(decision, error, 0.0)
+        done(
+            replace(row, outcome="changed", why=f"the source does not hold still: {row.why}"), None
+        )
+
+    def _carry_pinned(
+        self, pair: Pair, tell: Callable[[Pair, Metadata | CalqueError, str], None]
+    ) -> None:
+        source = pair.source
+        assert source is not None
+        if self._stopping.is_set():
+            raise Aborted("the run was stopped before this object")
+        if is_marker(source) and isinstance(self._target.service, Directories):
+            self._target.service.create_dir(self._target.key(pair.path))
+            tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)
+            return
+        if self._way.server and not is_marker(source):
+            try:
+                tell(pair, self._copy_inside(pair, source), SERVER)
+                return
+            except Unsupported:
+                # Two accounts, two projects, a condition that copies do not keep: for all alike.
+                self._way.server = False
+        if source.size > ONE_PART:
+            made, route = self._copy_large(pair, source)
+            tell(pair, made, route)
+            return
+        self._copy_small(pair, source, tell)
+
+    def _copy_inside(self, pair: Pair, source: Metadata) -> Metadata:
+        key = self._target.key(pair.path)
+        origin, into = self._source.service, self._target.service
+        if source.size > origin.capability.copy_listed_up_to:
+            options = replace(self._copying, stream=False)
+            return self._drive(start_copy(origin, source, into, key, options))
+        driver = origin.copy(source, key, self._copying, into=into)
+        try:
+            while (step := driver.step()) is not None:
+                self._moved(step)
+        except BaseException:
+            driver.abort()
+            raise
+        return driver.result()
+
+    def _copy_large(self, pair: Pair, source: Metadata) -> tuple[Metadata, str]:
+        copier = start_copy(
+            self._source.service,
+            source,
+            self._target.service,
+            self._target.key(pair.path),
+            self._copying,
+        )
+        made = self._drive(copier)
+        return made, SERVER if copier.route == SERVER else CLIENT
+
+    def _drive(self, copier: Copier) -> Metadata:
+        with copier:
+            for step in copier:
+                self._moved(step)
+                if self._stopping.is_set():
+                    raise Aborted("the run was stopped in the middle of this object")
+        return copier.metadata
+
+    def _copy_small(
+        self,
+        pair: Pair,
+        source: Metadata,
+        tell: Callable[[Pair, Metadata | CalqueError, str], None],
+    ) -> None:
+        key, into = self._target.key(pair.path), self._target.service
+        # One place among those of the tree, for reading and writing in turn.
+        with self._limit.place():
+            found, data = self._read_small(source)
+            options = self._write_options(pair.path, found)
+            if isinstance(into, AsideWriting):
+                local = self._source.is_local
+                file = into.write_aside(
+                    key, data, options, modified=modified_ns(found), sparse=local
+                )
+            else:
+                made = into.write(key, (data,) if data else (), options)
+        self._moved(len(data))
+        if isinstance(into, AsideWriting):
+            # Its row is written when the whole batch is on the disk.
+            self._batch.add(file, len(data), lambda ended: tell(pair, ended, CLIENT))
+        else:
+            tell(pair, made, CLIENT)
+
+    def _read_small(self, source: Metadata) -> tuple[Metadata, bytes]:
+        service = self._source.service
+        options = pinned_options(service, source, ByteRange())
+        if isinstance(service, Fetching):
+            found, data = service.fetch(source.path, options)
+            found = replace(found, path=source.path)
+        else:
+            # Headers are asked for only where the service has some.
+            found = service.stat(source.path) if service.capability.user_metadata else source
+            data = read_all(service, source.path, options)
+        if len(data) != source.size:
+            raise IntegrityError(
+                f"{service.location(source.path)} gave {len(data)} of its {source.size} bytes"
+            )
+        return found, data
+
+    def _write_options(self, path: str, source: Metadata) -> WriteOptions:
+        options = write_options(source, self._copying)
+        if not self._target.service.capability.user_metadata:
+            if source.user or source.content_type:
+                self._dropped("content headers and user metadata")
+            return WriteOptions(if_not_exists=options.if_not_exists, size_hint=source.size)
+        given = self._options.content_type
+        if given is None and self._source.is_local:
+            given = guess_type(path)
+        return options if given is None else replace(options, content_type=given)
+
+    def flush(self) -> None:
+        """See files through that wait for the sync of their batch."""
+        self._batch.flush()
+
+
+def modified_ns(entry: Metadata) -> int | None:
+    """When an object was modified, in nanoseconds, as finely as its entry tells."""
+    parts = (entry.token or "").split("-")
+    if len(parts) == 4:
+        return int(parts[2], 16)
+    if entry.last_modified is None:
+        return None
+    return round(entry.last_modified.timestamp() * 1_000_000) * 1000
+
+
+def _row(decision: Decision, pair: Pair, made: Metadata, route: str, seconds: float) -> Row:
+    source = pair.source
+    assert source is not None
+    checksum = made.checksum
+    return Row(
+        path=decision.path,
+        outcome="copied",
+        rule=decision.rule,
+        why=decision.why,
+        size=source.size,
+        target_size=made.size,
+        source_etag=source.etag,
+        target_etag=made.etag,
+        checksum=f"{checksum.algorithm}:{checksum.value}" if checksum else None,
+        version=made.version,
+        route=route,
+        seconds=round(seconds, 6),
+    )
+
+
+def failure(decision: Decision, error: CalqueError, seconds: float) -> Row:
+    """The row of an object that could not be handled."""
+    source, target = decision.pair.source, decision.pair.target
+    return Row(
+        path=decision.path,
+        outcome="failed",
+        rule=decision.rule,
+        why=error.message,
+        size=decision.size,
+        target_size=target.size if target else None,
+        source_etag=source.etag if source else None,
+        target_etag=target.etag if target else None,
+        seconds=round(seconds, 6),
+        error=type(error).__name__,
+    )
