@@ -18,7 +18,7 @@ from calque.operator.layers import Layer
 from calque.operator.registry import split
 from calque.operator.service import HasService
 from calque.operator.uri import scheme_of, text_of
-from calque.transfer.filters import Rule
+from calque.transfer.filters import Filters, Rule
 from calque.transfer.side import Side
 
 Given = str | os.PathLike[str] | HasService
@@ -35,7 +35,8 @@ class Origin:
     """A folder (``name/``) that its paths get at the target; empty for what lies below ``SRC/``."""
     single: str = ""
     """The name of the one object that may be meant instead of a folder."""
-    rules: tuple[Rule, ...] = ()
+    chosen: Filters | None = None
+    """What a pattern in its name leaves of it."""
 
     @property
     def shown(self) -> str:
@@ -56,7 +57,7 @@ def open_source(
             Rule.include(f"/{pattern}/**"),
             Rule.exclude("**"),
         )
-        return Origin(_open(base or "./", options, layers), rules=rules)
+        return Origin(_open(base or "./", options, layers), chosen=Filters(rules=rules))
     folder, name = _split_name(text)
     if not name:
         return Origin(_open(text, options, layers))
@@ -69,7 +70,7 @@ def open_source(
 def as_folder(origin: Origin) -> Origin:
     """A source that may be a folder or an object, taken for a folder."""
     side = replace(origin.side, prefix=f"{origin.side.prefix}{origin.single}/")
-    return Origin(side, name=f"{origin.single}/", rules=origin.rules)
+    return Origin(side, name=f"{origin.single}/")
 
 
 def as_object(origin: Origin) -> Origin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from calque.operator.paths import is_directory
 from calque.operator.service import Service, Walking
 from calque.transfer.filters import Filters
 from calque.transfer.model import EVERYTHING, Entries, KeyRange, Order, sort_key
+from calque.transfer.sort_on_disk import sort_on_disk
 from calque.values import Metadata
 
 Tell = Callable[[str, str], None]
@@ -19,6 +21,10 @@ NO_FILTERS = Filters()
 
 def tell_nobody(path: str, kind: str) -> None:
     """For whom it does not matter what else lies there."""
+
+
+def _ignore() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +58,24 @@ class Side:
             return f"{self.service.location(self.prefix)}{path}"
 
     def entries(
-        self, filters: Filters = NO_FILTERS, span: KeyRange = EVERYTHING, tell: Tell = tell_nobody
+        self,
+        filters: Filters = NO_FILTERS,
+        span: KeyRange = EVERYTHING,
+        *,
+        tell: Tell = tell_nobody,
+        seen: Callable[[], None] = _ignore,
     ) -> Entries:
         """What the rules on names may take, as the service lists it: in key order, or in none.
 
         Limits on sizes and ages are for the caller: an object that they leave out is still there.
+        ``seen`` is called for all that was listed, ``tell`` gets what is no object.
         """
         if self.only is not None:
             yield from self._named(tell)
             return
         for start in filters.prefixes:
             for path, entry in self._below(start, filters, span, tell):
+                seen()
                 if span.up_to is not None and self.order == "key":
                     if sort_key(path) > sort_key(span.up_to):
                         return
@@ -95,8 +108,11 @@ class Side:
             except NotFound:
                 tell(path, "missing")
 
-    def stat(self, path: str) -> Metadata:
-        return self.service.stat(self.key(path))
+    def exists(self) -> bool:
+        """Whether there is a folder, which may be empty, or anything below the prefix."""
+        if self.is_local:
+            return os.path.isdir(self.service.location("").removeprefix("file://"))
+        return next(iter(self.service.list(self.prefix)), None) is not None
 
 
 def _tell_taken(filters: Filters, path: str, kind: str, tell: Tell) -> None:
@@ -110,11 +126,13 @@ def in_key_order(side: Side, entries: Entries) -> Entries:
     What a service lists in key order is only checked; anything else is sorted. Raises Unexpected
     where the order is broken midway: what follows could not be told from what is missing.
     """
-    ordered = entries if side.order == "key" else iter(sort_entries(entries))
-    last = b""
-    for path, entry in ordered:
+    is_sorted = side.order == "key"
+    last: bytes | None = None
+    for path, entry in entries if is_sorted else sort_on_disk(entries):
         key = sort_key(path)
-        if key <= last and last:
+        if key == last and not is_sorted:
+            continue  # servers without an order may show a key on two pages
+        if last is not None and key <= last:
             raise Unexpected(
                 f"{side.location()}: {path!r} is listed after {last.decode(errors='replace')!r}, "
                 "which is not the order of keys",
@@ -122,14 +140,6 @@ def in_key_order(side: Side, entries: Entries) -> Entries:
             )
         last = key
         yield path, entry
-
-
-def sort_entries(entries: Entries) -> list[tuple[str, Metadata]]:
-    """All entries by path; of twins the first."""
-    found = sorted(entries, key=lambda each: sort_key(each[0]))
-    return [
-        each for number, each in enumerate(found) if not number or found[number - 1][0] != each[0]
-    ]
 
 
 def is_marker(entry: Metadata) -> bool:

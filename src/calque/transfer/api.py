@@ -1,0 +1,237 @@
+"""Trees from Python: each function makes a request, runs it here, and returns its report."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Unpack
+
+from calque.errors import InvalidInput
+from calque.operator.layers import ConcurrencyLimit, Metrics, default_layers
+from calque.operator.layers.chain import Layer
+from calque.transfer.keywords import TreeKeywords, options_from
+from calque.transfer.model import Row, new_job_id
+from calque.transfer.overlap import refuse_overlap
+from calque.transfer.places import (
+    Given,
+    Origin,
+    as_folder,
+    as_object,
+    below,
+    missing,
+    open_source,
+    open_target,
+)
+from calque.transfer.plan import Trees
+from calque.transfer.report import Collector, Report, RowWriter
+from calque.transfer.request import Kind, TreeOptions
+from calque.transfer.run import Confirm, Run
+from calque.transfer.side import Side
+
+NONE: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRequest:
+    """Which trees go where, and how; made by the command line and by the functions below."""
+
+    kind: Kind
+    sources: Sequence[Given]
+    target: Given
+    options: TreeOptions = field(default_factory=TreeOptions)
+    source_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    target_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise InvalidInput("there is no source: name at least one")
+
+
+class PreparedRun:
+    """A request whose trees are opened and seen to lie apart; nothing is written yet."""
+
+    def __init__(
+        self,
+        request: TreeRequest,
+        *,
+        on_event: Callable[[Row], None] | None = None,
+        writer: RowWriter | None = None,
+        confirm: Confirm | None = None,
+    ) -> None:
+        options = request.options
+        self._limit = ConcurrencyLimit(options.concurrent)
+        self._metrics = Metrics()
+        self._writer = writer
+        layers = default_layers(limit=self._limit, metrics=self._metrics)
+        target = open_target(request.target, request.target_options, layers)
+        self.trees = _pair_up(request, target, layers)
+        for each in self.trees:
+            clears = options.delete_excluded
+            refuse_overlap(each.source, each.target, each.filters, clears=clears)
+        sources = tuple(_shown(each) for each in self.trees)
+        report = Report(
+            new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
+        )
+        self._run = Run(
+            self.trees,
+            options,
+            Collector(report, writer, on_event),
+            limit=self._limit,
+            moves=request.kind == "mv",
+            confirm=confirm,
+        )
+        self.progress = self._run.progress
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._run.stop()
+
+    def run(self) -> Report:
+        """Do it; see :meth:`calque.transfer.run.Run.execute`."""
+        try:
+            report = self._run.execute()
+        finally:
+            if self._writer is not None:
+                self._writer.close()
+            for each in self.trees:
+                each.source.service.close()
+                each.target.service.close()
+        report.totals.requests = sum(each.count for each in self._metrics.snapshot().values())
+        return report
+
+    def describe(self) -> list[str]:
+        """What becomes what, a line a source."""
+        return [f"{_shown(each)} → {each.target.location(_single(each))}" for each in self.trees]
+
+
+def copy_tree(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """Copy everything below a folder to another, between any two services; nothing is deleted.
+
+    What is there already and equal is not copied. Each object appears whole or not at all; one
+    that fails does not keep the others back. The report tells what became of each.
+    """
+    return _execute("cp", source, target, source_options, target_options, on_event, keywords)
+
+
+def sync_tree(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """As :func:`copy_tree`; with ``delete=True`` what the source lacks is deleted, last of all.
+
+    Nothing is deleted after an error, for a source without anything in it, or beyond
+    ``max_delete``.
+    """
+    return _execute("sync", source, target, source_options, target_options, on_event, keywords)
+
+
+def move_tree(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """As :func:`copy_tree`; each source is deleted once its copy is there, if it is unchanged."""
+    return _execute("mv", source, target, source_options, target_options, on_event, keywords)
+
+
+async def copy_tree_async(
+    source: Given | Sequence[Given], target: Given, **keywords: Any
+) -> Report:
+    """:func:`copy_tree`, awaited."""
+    return await asyncio.to_thread(copy_tree, source, target, **keywords)
+
+
+async def sync_tree_async(
+    source: Given | Sequence[Given], target: Given, **keywords: Any
+) -> Report:
+    """:func:`sync_tree`, awaited."""
+    return await asyncio.to_thread(sync_tree, source, target, **keywords)
+
+
+def _execute(
+    kind: Kind,
+    source: Given | Sequence[Given],
+    target: Given,
+    source_options: Mapping[str, object],
+    target_options: Mapping[str, object],
+    on_event: Callable[[Row], None] | None,
+    keywords: TreeKeywords,
+) -> Report:
+    several = not isinstance(source, str) and isinstance(source, Sequence)
+    request = TreeRequest(
+        kind=kind,
+        sources=tuple(source) if several else (source,),  # type: ignore[arg-type]
+        target=target,
+        options=options_from(kind, keywords),
+        source_options=source_options,
+        target_options=target_options,
+    )
+    return PreparedRun(request, on_event=on_event).run()
+
+
+def _pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> list[Trees]:
+    origins = [
+        open_source(each, request.source_options, layers, globs=request.options.globs)
+        for each in request.sources
+    ]
+    origins = [_settle_name(each) for each in origins]
+    if request.options.delete and sum(not origin.name for origin in origins) > 1:
+        raise InvalidInput(
+            "several sources that go into one folder cannot be synchronised with delete: "
+            "what one lacks another may have",
+            hint="Leave out the slash at their ends, so that each gets a folder of its name.",
+        )
+    several = len(origins) > 1
+    return [_trees(origin, target, request, several) for origin in origins]
+
+
+def _trees(origin: Origin, target: Side, request: TreeRequest, several: bool) -> Trees:
+    only = request.options.files_from
+    source, into = origin.side, below(target, origin.name)
+    if origin.single:
+        into = replace(into, only=source.only)
+    elif only is not None:
+        source, into = replace(source, only=only), replace(into, only=only)
+    label = origin.name if several else ""
+    return Trees(source, into, request.options.filters, origin.chosen, label)
+
+
+def _settle_name(origin: Origin) -> Origin:
+    """Whether a name without a slash is a folder or an object; the service is asked."""
+    if not origin.single:
+        return origin
+    folder = as_folder(origin)
+    if not origin.side.is_local and folder.side.exists():
+        return folder
+    single = as_object(origin)
+    if next(iter(single.side.entries()), None) is None:
+        raise missing(origin)
+    return single
+
+
+def _shown(trees: Trees) -> str:
+    return trees.source.location(_single(trees))
+
+
+def _single(trees: Trees) -> str:
+    only = trees.source.only
+    return only[0] if only is not None and len(only) == 1 else ""

@@ -1,0 +1,345 @@
+"""The share of a run that is one pair of trees: listed, decided, copied by workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from calque.errors import AlreadyExists, CalqueError, InvalidInput, NotFound
+from calque.operator.layers import ConcurrencyLimit
+from calque.operator.options import WriteOptions
+from calque.operator.service import Directories
+from calque.transfer.carry import Carrier, failure
+from calque.transfer.deletes import Spool, delete_all, delete_listed
+from calque.transfer.frontier import Frontier
+from calque.transfer.model import Decision, Pair, Row
+from calque.transfer.plan import Plan, Trees
+from calque.transfer.progress import TreeProgress
+from calque.transfer.ranges import OpenRange, RangePool
+from calque.transfer.remembered import Remembered
+from calque.transfer.report import Collector
+from calque.transfer.request import TreeOptions
+from calque.transfer.rules import checksums
+from calque.transfer.work_queue import WorkQueue
+from calque.values import Metadata
+
+_PAGE = 1000
+_PAGES_ALONE = 16
+"""Pages that one thread lists before others help: small trees cost no request more than pages."""
+_LISTERS = 8
+_AHEAD = 2000
+"""Objects that are decided before a worker takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the jobs of one run have in common."""
+
+    options: TreeOptions
+    collector: Collector
+    limit: ConcurrencyLimit
+    progress: TreeProgress
+    stopping: threading.Event
+    moves: bool = False
+
+
+class TreeJob:
+    """Copies one tree and notes what is to be deleted."""
+
+    def __init__(self, shared: Shared, trees: Trees) -> None:
+        self._shared = shared
+        self._trees = trees
+        self._options = shared.options
+        self._remembered = _remember(trees, shared.options)
+        self.plan = Plan(trees, shared.options, self._remembered, self._tell)
+        self.deletes = Spool()
+        self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
+        self._carrier = Carrier(
+            trees.source,
+            trees.target,
+            shared.options,
+            limit=shared.limit,
+            stopping=shared.stopping,
+            moved=shared.progress.add_moved,
+            dropped=shared.collector.note_dropped,
+        )
+        self._ranges = RangePool(splits=trees.can_be_cut)
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._pages = 0
+        self._listing = 0
+        self._taken = 0
+        self._errors: list[BaseException] = []
+
+    def copy(self) -> None:
+        """List, decide and copy; returns when every object has its row.
+
+        Raises what stopped a listing. What was decided before is copied all the same.
+        """
+        self._start(self._list, 1)
+        self._start(self._work, self._options.concurrent)
+        try:
+            self._join()
+        except KeyboardInterrupt:
+            self.stop()
+            self._join()
+        self._carrier.flush()
+        if self._errors:
+            raise self._errors[0]
+        if not self._shared.stopping.is_set():
+            self._refuse_empty()
+
+    def stop(self) -> None:
+        """Begin nothing more; what is in flight comes to its end."""
+        self._shared.stopping.set()
+        self._ranges.stop()
+        self._queue.drop()
+
+    def _start(self, target: Callable[[], None], count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=self._guard(target), name="calque-tree", daemon=True)
+            with self._lock:
+                self._threads.append(thread)
+            thread.start()
+
+    def _join(self) -> None:
+        """Wait for listers, which may start others, and then for workers."""
+        while True:
+            with self._lock:
+                living = [thread for thread in self._threads if thread.is_alive()]
+            if not living:
+                return
+            for thread in living:
+                thread.join()
+
+    def _guard(self, target: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                target()
+            except BaseException as error:
+                self._errors.append(error)
+                self._ranges.stop()
+                self._queue.close()
+
+        return run
+
+    # Listing
+
+    def _list(self) -> None:
+        for span in self._ranges:
+            with self._lock:
+                self._listing += 1
+            self._list_range(span)
+            with self._lock:
+                self._listing -= 1
+            self._flush_last()
+        # The pool has nothing more to give only when every path was acted on.
+        self._queue.close()
+
+    def _flush_last(self) -> None:
+        """Files of a batch that nothing will fill up any more are not left waiting for that."""
+        if not self._listing and not self._queue.is_waiting:
+            self._carrier.flush()
+
+    def _list_range(self, span: OpenRange) -> None:
+        frontier = Frontier(span)
+        decide = self.plan.decider()
+        pairs = self.plan.pairs(span.span)
+        while page := list(islice(pairs, _PAGE)):
+            mine = span.claim([pair.path for pair in page])
+            for pair in page[:mine]:
+                self._decide(decide, pair, frontier)
+            self._call_help()
+            if mine < len(page) or self._shared.stopping.is_set():
+                break
+        if self._shared.stopping.is_set():
+            return
+        # Listed to its end: nobody need cut it while its copies are under way.
+        span.up_to = span.after or span.up_to
+        frontier.close()
+
+    def _call_help(self) -> None:
+        with self._lock:
+            self._pages += 1
+            wanted = self._pages == _PAGES_ALONE and self._trees.can_be_cut
+        if wanted:
+            self._start(self._list, min(_LISTERS, self._options.concurrent) - 1)
+
+    def _decide(
+        self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
+    ) -> None:
+        decision = decide(pair)
+        if pair.source is not None and decision is not None:
+            self._shared.progress.add_listed()
+            self._shared.collector.note_listed(pair.source.size)
+            self._taken += 1
+        if decision is None:
+            return
+        if decision.step == "delete":
+            self.deletes.add(decision)
+        elif decision.step == "copy":
+            self._plan_copy(decision, frontier)
+        else:
+            frontier.begin(decision.path)
+            self._settle(decision)
+            frontier.end(decision.path)
+
+    def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
+        self._shared.progress.add_copy(decision.size)
+        if self._options.dry_run:
+            self._add(predict(decision))
+            return
+        frontier.begin(decision.path)
+        large = self._carrier.is_large(decision.pair)
+        self._queue.put((decision, frontier), size=decision.size, large=large)
+
+    def _settle(self, decision: Decision) -> None:
+        """Decisions that need no worker."""
+        source, target = decision.pair.source, decision.pair.target
+        if decision.step == "refuse":
+            kind = AlreadyExists if target is not None else InvalidInput
+            self._add(failure(decision, kind(decision.why), 0.0))
+            return
+        if self._shared.moves and decision.step == "keep" and source is not None:
+            self._delete_moved(decision, source)
+        self._add(_kept_row(decision))
+
+    # Copying
+
+    def _work(self) -> None:
+        while (work := self._queue.take()) is not None:
+            decision, frontier = work
+            self._carry(decision, frontier)
+            self._flush_last()
+
+    def _carry(self, decision: Decision, frontier: Frontier) -> None:
+        def done(row: Row, made: Metadata | None) -> None:
+            if made is not None:
+                row = self._note_made(decision, row, made)
+            self._add(row)
+            self._shared.progress.add_ended()
+            frontier.end(decision.path)
+            if row.is_problem and self._options.on_error == "stop":
+                self.stop()
+
+        self._carrier.carry(decision, done)
+
+    def _note_made(self, decision: Decision, row: Row, made: Metadata) -> Row:
+        source = decision.pair.source
+        assert source is not None
+        if self._remembered is not None and not self._shows_itself(source, made):
+            self._remembered.keep(decision.path, source, made)
+        if not self._shared.moves:
+            return row
+        return self._delete_moved(decision, source) or row
+
+    def _delete_moved(self, decision: Decision, source: Metadata) -> Row | None:
+        """Delete what was moved; a row that says why it could not be."""
+        try:
+            delete_listed(self._trees.source.service, source)
+        except CalqueError as error:
+            return replace(
+                failure(decision, error, 0.0), why=f"copied, but not deleted: {error.message}"
+            )
+        return None
+
+    def _shows_itself(self, source: Metadata, made: Metadata) -> bool:
+        """Whether the listings alone will tell that both are equal."""
+        ours = checksums(self._trees.source.service.capability, source)
+        theirs = checksums(self._trees.target.service.capability, made)
+        return any(theirs.get(name) == value for name, value in ours.items())
+
+    # What is no object
+
+    def _tell(self, path: str, kind: str) -> None:
+        pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)
+        if kind == "missing":
+            error = NotFound(f"{self._trees.source.location(path)} does not exist")
+            self._add(failure(Decision(pair, "refuse", "kind"), error, 0.0))
+        elif kind == "empty folder":
+            self._keep_folder(path)
+        else:
+            self._add(Row(path=path, outcome="skipped", rule="kind", why=kind))
+
+    def _keep_folder(self, path: str) -> None:
+        into = self._trees.target.service
+        key = self._trees.target.key(path)
+        if self._options.dry_run or self._shared.moves:
+            return
+        if isinstance(into, Directories):
+            into.create_dir(key)
+        elif self._options.folders:
+            into.write(key, (), WriteOptions(size_hint=0))
+        else:
+            self._add(Row(path=path, outcome="skipped", rule="kind", why="empty folder"))
+
+    # Deleting
+
+    def _refuse_empty(self) -> None:
+        options = self._options
+        if options.delete and not self._taken and not options.delete_all and self.deletes.count:
+            raise InvalidInput(
+                f"{self._trees.source.location()} has nothing to copy, so {self.deletes.count} "
+                f"objects of {self._trees.target.location()} would be deleted: all of them",
+                hint="Nothing was deleted. If that is meant, say --delete-all.",
+            )
+
+    def delete(self, *, withheld: str) -> None:
+        """Delete what was noted; with a reason to withhold it, only tell what would have gone."""
+        if withheld or self._options.dry_run:
+            for decision in self.deletes:
+                self._add(predict(decision, withheld))
+            return
+        delete_all(
+            self._trees.target,
+            iter(self.deletes),
+            self._options.concurrent,
+            self._add,
+            self._shared.stopping.is_set,
+        )
+
+    def _add(self, row: Row) -> None:
+        label = self._trees.label
+        self._shared.collector.add(replace(row, path=label + row.path) if label else row)
+
+    def close(self) -> None:
+        self.deletes.close()
+        if self._remembered is not None:
+            self._remembered.close()
+
+
+def predict(decision: Decision, withheld: str = "") -> Row:
+    """The row that an act will have, or would have had."""
+    source, target = decision.pair.source, decision.pair.target
+    outcome = "copied" if decision.step == "copy" else "deleted"
+    return Row(
+        path=decision.path,
+        outcome="kept" if withheld else outcome,  # type: ignore[arg-type]
+        rule=decision.rule,
+        why=withheld or decision.why,
+        size=decision.size,
+        target_size=target.size if target else None,
+        source_etag=source.etag if source else None,
+        target_etag=target.etag if target else None,
+    )
+
+
+def _kept_row(decision: Decision) -> Row:
+    source, target = decision.pair.source, decision.pair.target
+    return Row(
+        path=decision.path,
+        outcome="up to date" if decision.step == "keep" else "skipped",
+        rule=decision.rule,
+        why=decision.why,
+        size=decision.size,
+        target_size=target.size if target else None,
+        source_etag=source.etag if source else None,
+        target_etag=target.etag if target else None,
+    )
+
+
+def _remember(trees: Trees, options: TreeOptions) -> Remembered | None:
+    wanted = trees.source.only is None and options.compare in ("default", "always")
+    return Remembered.of(trees.source, trees.target) if wanted else None
