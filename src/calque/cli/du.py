@@ -7,19 +7,9 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.filters import (
-    Exclude,
-    Include,
-    MaxSize,
-    MinSize,
-    NewerThan,
-    OlderThan,
-    OrderedCommand,
-    StorageClass,
-    filters_of,
-)
 from calque.cli.locations import Location, Options
 from calque.cli.output import JsonFlag, as_json, printable, size
+from calque.cli.tree_flags import sheet_of_filters, with_sheet
 from calque.errors import NotFound
 from calque.transfer.filters import Filters
 from calque.transfer.model import Count
@@ -27,9 +17,10 @@ from calque.transfer.model import Count
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
-@app.command(cls=OrderedCommand)
+@app.command()
+@with_sheet(sheet_of_filters)
 def du(
-    context: typer.Context,
+    filters: Filters,
     locations: Annotated[
         list[str] | None,
         typer.Argument(metavar="[LOCATION]...", help="URIs or local paths.", show_default="."),
@@ -40,13 +31,6 @@ def du(
     in_bytes: Annotated[
         bool, typer.Option("--bytes", "-b", help="Exact numbers of bytes.")
     ] = False,
-    include: Include = None,
-    exclude: Exclude = None,
-    min_size: MinSize = None,
-    max_size: MaxSize = None,
-    newer_than: NewerThan = None,
-    older_than: OlderThan = None,
-    storage_class: StorageClass = None,
     option: Options = None,
     json: JsonFlag = False,
 ) -> None:
@@ -60,16 +44,6 @@ def du(
 
     - `calque du . --exclude .git/ --newer-than 7d` counts what filters take
     """
-    filters = filters_of(
-        context,
-        include=include,
-        exclude=exclude,
-        min_size=min_size,
-        max_size=max_size,
-        newer_than=newer_than,
-        older_than=older_than,
-        storage_class=storage_class,
-    )
     told = []
     for uri in locations or ["."]:
         location = Location.of(uri, option)

@@ -99,6 +99,21 @@ def buckets_of(location: str, options: Sequence[str] | None = None) -> Iterator[
     return list_buckets(location, given, Chain(default_layers()))
 
 
+def settle(location: str, options: Sequence[str] | None) -> tuple[str, dict[str, object]]:
+    """A location as services know it, and the options its service gets.
+
+    ``NAME:rest`` is one of a named remote. Options (``NAME=VALUE``) are those of remote services; a
+    local side leaves them alone.
+    """
+    if not location:
+        raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
+    location, settled = _resolve_remote(location)
+    scheme = scheme_of(location)
+    # `-o` may be meant for the other side of a copy.
+    given = {} if scheme in ("fs", "file") else _parse_options(options or (), scheme)
+    return location, {**settled, **given}
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """An operator and a path in it, opened from what was typed."""
@@ -114,17 +129,9 @@ class Location:
         *,
         layers: tuple[Layer, ...] | None = None,
     ) -> Location:
-        """Open a location, or ``NAME:rest`` of a named remote.
-
-        Options (``NAME=VALUE``) are those of remote services; a local side leaves them alone.
-        """
-        if not location:
-            raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
-        location, settled = _resolve_remote(location)
-        scheme = scheme_of(location)
-        # `-o` may be meant for the other side of a copy.
-        given = {} if scheme in ("fs", "file") else _parse_options(options or (), scheme)
-        return cls(*Operator.locate(location, layers=layers, **{**settled, **given}))
+        """Open a location, or ``NAME:rest`` of a named remote; see :func:`settle`."""
+        text, given = settle(location, options)
+        return cls(*Operator.locate(text, layers=layers, **given))
 
     @property
     def uri(self) -> str:

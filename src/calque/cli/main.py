@@ -22,6 +22,7 @@ from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
 COMMANDS: dict[str, tuple[str, str]] = {
     "cp": ("calque.cli.cp", "Copy one object: atomically, with progress, resumable."),
     "mv": ("calque.cli.mv", "Move one object: renamed where possible, else copied and deleted."),
+    "sync": ("calque.cli.sync", "Make a tree like another: what changed is copied, nothing else."),
     "ls": ("calque.cli.ls", "List objects in key order."),
     "du": ("calque.cli.du", "Count objects and bytes, folder by folder."),
     "stat": ("calque.cli.stat", "Show what is known of an object."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from typing import Any, Unpack
 from calque.errors import InvalidInput
 from calque.operator.layers import ConcurrencyLimit, Metrics, default_layers
 from calque.operator.layers.chain import Layer
+from calque.operator.service import HasService
 from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.overlap import refuse_overlap
@@ -25,6 +27,7 @@ from calque.transfer.places import (
     open_target,
 )
 from calque.transfer.plan import Trees
+from calque.transfer.remove import Removal
 from calque.transfer.report import Collector, Report, RowWriter
 from calque.transfer.request import Kind, TreeOptions
 from calque.transfer.run import Confirm, Run
@@ -153,6 +156,52 @@ def move_tree(
     return _execute("mv", source, target, source_options, target_options, on_event, keywords)
 
 
+def remove_tree(
+    location: Given | Sequence[Given],
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    options: Mapping[str, object] = NONE,
+    confirm: Confirm | None = None,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """Delete what lies below folders, as far as filters take it; a whole bucket is refused.
+
+    Not atomic: after an error some are gone. An object that was rewritten since it was listed
+    stays.
+    """
+    chosen = options_from("rm", keywords)
+    return remove_trees(_several(location), options, chosen, on_event=on_event, confirm=confirm)
+
+
+def remove_trees(
+    given: Sequence[Given],
+    options: Mapping[str, object],
+    chosen: TreeOptions,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    writer: RowWriter | None = None,
+    confirm: Confirm | None = None,
+) -> Report:
+    """:func:`remove_tree`, with options that were made before."""
+    layers = default_layers(limit=ConcurrencyLimit(chosen.concurrent))
+    opened = [open_source(each, options, layers, globs=chosen.globs) for each in given]
+    origins = [_settle_name(each) for each in opened]
+    sources = tuple(origin.shown for origin in origins)
+    report = Report(new_job_id(), "rm", sources, "", dry_run=chosen.dry_run)
+    collector = Collector(report, writer, on_event)
+    try:
+        for origin in origins:
+            Removal(origin, chosen, collector, confirm).run()
+            if report.stopped:
+                break
+    finally:
+        if writer is not None:
+            writer.close()
+        for origin in origins:
+            origin.side.service.close()
+    return report
+
+
 async def copy_tree_async(
     source: Given | Sequence[Given], target: Given, **keywords: Any
 ) -> Report:
@@ -176,16 +225,21 @@ def _execute(
     on_event: Callable[[Row], None] | None,
     keywords: TreeKeywords,
 ) -> Report:
-    several = not isinstance(source, str) and isinstance(source, Sequence)
     request = TreeRequest(
         kind=kind,
-        sources=tuple(source) if several else (source,),  # type: ignore[arg-type]
+        sources=_several(source),
         target=target,
         options=options_from(kind, keywords),
         source_options=source_options,
         target_options=target_options,
     )
     return PreparedRun(request, on_event=on_event).run()
+
+
+def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:
+    if isinstance(given, str | os.PathLike | HasService):
+        return (given,)
+    return tuple(given)
 
 
 def _pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> list[Trees]:

@@ -73,12 +73,10 @@ def _filters(given: dict[str, Any]) -> Filters:
     rules = tuple(given.pop("rules", ()))
     if rules and (include or exclude):
         raise InvalidInput("rules stand instead of include and exclude, not beside them")
-    # What is included is taken out of what is excluded, so it is asked first; includes alone
-    # would exclude nothing, and nobody who names what he wants means everything.
+    # What is included is taken out of what is excluded, so it is asked first.
     rules = rules or (
         *(Rule.include(each) for each in include),
         *(Rule.exclude(each) for each in exclude),
-        *((Rule.exclude("**"),) if include and not exclude else ()),
     )
     limits = {name: given.pop(name) for name in _FILTERS if name in given}
     classes = frozenset(given.pop("storage_classes", ()))

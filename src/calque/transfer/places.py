@@ -151,6 +151,11 @@ def _glob_at(text: str) -> int | None:
     return slash + 1
 
 
+def has_glob(text: str) -> bool:
+    """Whether a source is a pattern: it has a sign of one, and is no file of just that name."""
+    return _glob_at(text) is not None
+
+
 def missing(origin: Origin) -> NotFound:
     """The error for a source that is not there."""
     return NotFound(
