@@ -20,7 +20,9 @@ class RowWriter(Protocol):
 
     def write(self, rows: Sequence[Row]) -> None: ...
 
-    def close(self) -> None: ...
+    def flush(self) -> None: ...
+
+    def finish(self, *, over: bool = True) -> None: ...
 
 
 @dataclass(slots=True)
@@ -102,6 +104,11 @@ class Collector:
                 self._writer.write((row,))
             if self._listen is not None:
                 self._listen(row)
+
+    def flush(self) -> None:
+        """Bring the rows so far to the disk."""
+        if self._writer is not None:
+            self._writer.flush()
 
     def note_listed(self, size: int) -> None:
         with self._lock:
