@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -146,8 +146,7 @@ class TreeJob:
     def _list_range(self, span: OpenRange) -> None:
         frontier = Frontier(span)
         decide = self.plan.decider()
-        pairs = self.plan.pairs(span.span)
-        while page := list(islice(pairs, _PAGE)):
+        for page in _pages(self.plan.pairs(span.span)):
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 self._decide(decide, pair, frontier)
@@ -308,6 +307,21 @@ class TreeJob:
         self.deletes.close()
         if self._remembered is not None:
             self._remembered.close()
+
+
+def _pages(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
+    """Pairs in pages; what came before an error is given out before the error is raised."""
+    while True:
+        page: list[Pair] = []
+        try:
+            page.extend(islice(pairs, _PAGE))
+        except CalqueError:
+            if page:
+                yield page
+            raise
+        if not page:
+            return
+        yield page
 
 
 def predict(decision: Decision, withheld: str = "") -> Row:
