@@ -10,25 +10,26 @@ from sqlalchemy import func, select
 from calque.errors import ConditionNotMatch, NotFound
 from calque.ledger import Ledger
 from calque.ledger.identity import DAY
-from calque.ledger.jobs import (
+from calque.ledger.job_progress import (
     Failure,
-    Job,
     Progress,
-    Span,
-    begin_job,
     copies_of,
-    end_job,
-    expire_jobs,
     failures_of,
-    find_job,
-    find_unfinished,
     forget_copy,
     keep_copy,
-    list_jobs,
     note_progress,
+    spans_of,
+)
+from calque.ledger.job_record import Job, Span
+from calque.ledger.jobs import (
+    begin_job,
+    end_job,
+    expire_jobs,
+    find_job,
+    find_unfinished,
+    list_jobs,
     remove_job,
     renew_job,
-    spans_of,
     take_job,
 )
 from calque.ledger.schema import job_failures, job_ranges, jobs
@@ -123,7 +124,7 @@ def test_two_that_begin_at_once(ledger: Ledger) -> None:
 def test_progress(ledger: Ledger) -> None:
     """Ranges, totals, failures and the report's length are noted together, bytes for bytes."""
     begun = begin_job(ledger, job(), ALL, 60)
-    spans = [Span(b"", b"m\xff"), Span("ü\U0010ffff".encode(), None)]
+    spans = [Span(b"", b"m\xff"), Span("ü\U0010ffff".encode()), Span(b"", None, 1)]
     failures = [Failure(b"x", "NotFound", "gone"), Failure(b"\xff", "Unexpected")]
     note_progress(
         ledger,
@@ -152,16 +153,16 @@ def test_no_row_for_objects(ledger: Ledger) -> None:
 def test_checkpoints_of_copies(ledger: Ledger) -> None:
     """A checkpoint replaces the older one, and goes when the copy or the job is over."""
     begun = begin_job(ledger, job(), ALL, 60)
-    keep_copy(ledger, begun, b"big", "one")
-    keep_copy(ledger, begun, b"big", "two")
-    keep_copy(ledger, begun, b"huge", "three")
-    assert copies_of(ledger, "one") == {b"big": "two", b"huge": "three"}
-    forget_copy(ledger, begun, b"big")
-    assert copies_of(ledger, "one") == {b"huge": "three"}
+    keep_copy(ledger, begun, 0, b"big", "one")
+    keep_copy(ledger, begun, 0, b"big", "two")
+    keep_copy(ledger, begun, 0, b"huge", "three")
+    assert copies_of(ledger, "one") == {(0, b"big"): "two", (0, b"huge"): "three"}
+    forget_copy(ledger, begun, 0, b"big")
+    assert copies_of(ledger, "one") == {(0, b"huge"): "three"}
     end_job(ledger, begun, "DONE")
     assert copies_of(ledger, "one") == {}
     with pytest.raises(ConditionNotMatch):
-        keep_copy(ledger, begun, b"late", "x")
+        keep_copy(ledger, begun, 0, b"late", "x")
 
 
 def test_ends(ledger: Ledger) -> None:

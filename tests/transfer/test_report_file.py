@@ -59,32 +59,29 @@ def test_names_that_are_no_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_resume_after_a_kill(tmp_path: Path, kind: str) -> None:
-    """Whole rows behind the journal's note are found, half a row is cut, and rows go on."""
+@pytest.mark.parametrize("torn", [b"", b'{"path": "ha', b"x" * 200_000])
+def test_resume_after_a_kill(tmp_path: Path, kind: str, torn: bytes) -> None:
+    """Half a row is cut off, however long, and rows go on behind the whole ones."""
     first = ReportFile(tmp_path / f"r.{kind}")
-    first.write(ROWS[:1])
-    noted = first.flush()
-    first.write(ROWS[1:2])
+    first.write(ROWS[:2])
     first.close()
-    with open(first.lines, "ab") as torn:
-        torn.write(b'{"path": "ha')
+    with open(first.lines, "ab") as file:
+        file.write(torn)
     assert list(read_report(tmp_path / f"r.{kind}")) == ROWS[:2]
-    again = ReportFile(tmp_path / f"r.{kind}", resume_at=noted)
-    assert again.found == ROWS[1:2]
+    again = ReportFile(tmp_path / f"r.{kind}", resume=True)
+    assert list(again.rows()) == ROWS[:2]
     again.write(ROWS[2:])
-    again.finish()
+    again.finish(over=False)
     assert list(read_report(tmp_path / f"r.{kind}")) == ROWS
+    ReportFile(tmp_path / f"r.{kind}", resume=True).finish()
+    assert list(read_report(tmp_path / f"r.{kind}")) == ROWS
+    assert [each.name for each in tmp_path.iterdir()] == [f"r.{kind}"]
 
 
-def test_resume_with_a_file_that_was_cut(tmp_path: Path) -> None:
-    """A report that lost rows is not taken for a whole one."""
-    file = ReportFile(tmp_path / "r.jsonl")
-    file.write(ROWS)
-    noted = file.flush()
-    file.close()
-    (tmp_path / "r.jsonl").write_bytes(b"")
-    with pytest.raises(InvalidInput, match="shorter"):
-        ReportFile(tmp_path / "r.jsonl", resume_at=noted)
+def test_resume_without_the_file(tmp_path: Path) -> None:
+    """A report that is gone is not taken for an empty one."""
+    with pytest.raises(InvalidInput, match="cannot be used"):
+        ReportFile(tmp_path / "r.jsonl", resume=True)
 
 
 def test_threads(tmp_path: Path) -> None:

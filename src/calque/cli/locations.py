@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,8 +13,10 @@ import typer
 from calque.config import load_settings, remote_secrets
 from calque.errors import ConfigInvalid, InvalidInput, IsADirectory
 from calque.operator import Operator
-from calque.operator.layers import Layer
-from calque.operator.registry import secrets_of
+from calque.operator.layers import Layer, default_layers
+from calque.operator.layers.chain import Chain
+from calque.operator.registry import list_buckets, secrets_of
+from calque.operator.service import Bucket
 from calque.operator.uri import scheme_of
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -80,6 +82,21 @@ def _resolve_remote(location: str) -> tuple[str, dict[str, str]]:
     joint = "" if remote.location.endswith("/") or not rest else "/"
     options = {**remote.options, **remote_secrets(name, secrets)}
     return f"{remote.location}{joint}{rest}", options
+
+
+def is_account(location: str) -> bool:
+    """Whether all buckets are meant: ``s3://``, ``az://ACCOUNT.blob/``."""
+    scheme, sign, rest = location.partition("://")
+    if not sign or scheme in ("fs", "file"):
+        return False
+    by_account = scheme in ("az", "azblob") and "." in rest and not rest.strip("/").count("/")
+    return not rest.strip("/") or by_account
+
+
+def buckets_of(location: str, options: Sequence[str] | None = None) -> Iterator[Bucket]:
+    """The buckets of an account (see :func:`is_account`)."""
+    given = _parse_options(options or (), scheme_of(location))
+    return list_buckets(location, given, Chain(default_layers()))
 
 
 def settle(location: str, options: Sequence[str] | None) -> tuple[str, dict[str, object]]:

@@ -173,6 +173,7 @@ job_ranges = Table(
     "calque_job_ranges",
     metadata,
     Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("tree", Integer, primary_key=True, autoincrement=False),
     Column("after", LargeBinary, primary_key=True),
     Column("up_to", LargeBinary),
 )
@@ -181,6 +182,7 @@ job_copies = Table(
     "calque_job_copies",
     metadata,
     Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("tree", Integer, primary_key=True, autoincrement=False),
     Column("path", LargeBinary, primary_key=True),
     Column("checkpoint", Text, nullable=False),
 )

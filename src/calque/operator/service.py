@@ -47,6 +47,14 @@ class Probe:
     option: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket, or container, that an account has."""
+
+    name: str
+    created: datetime | None = None
+
+
 class CopyDriver(Protocol):
     """One copy as a state machine. Made without writing anything; ``step`` does the work."""
 

@@ -2,8 +2,8 @@
 
 Rows are appended as JSON lines, after the act. CSV and Parquet are made of them when the run is
 over; until then the lines lie beside them (``FILE.rows``), so that a run that was killed has told
-what it did, whatever the format. A job's journal notes how long the file was when it last noted its
-progress: whoever resumes reads what stands behind, and no object gets a second row.
+what it did, whatever the format. Whoever resumes appends to them, and leaves out the objects that
+have a row already.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from calque.transfer.model import OUTCOMES, ROW_FIELDS, Outcome, Row
 
 Format = Literal["jsonl", "csv", "parquet"]
 _NUMBERS = {"size": int, "target_size": int, "seconds": float}
+_TAIL = 64 * 1024
 _GROUP = 10_000
 """Rows of Parquet that are in memory at a time."""
 
@@ -42,22 +43,19 @@ def format_of(path: str | os.PathLike[str]) -> Format:
 class ReportFile:
     """Appends rows. Safe between threads; a row is in the file once ``flush`` has returned."""
 
-    def __init__(self, path: str | os.PathLike[str], *, resume_at: int | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
         self.path = Path(path)
         self._format = format_of(path)
         if self._format == "parquet":
             _pyarrow()  # missing, it is told before any work is done
         self._lock = threading.Lock()
-        self.found: list[Row] = []
-        """Rows behind ``resume_at``: of objects that were done although no journal knows it."""
         try:
-            if resume_at is None:
+            if resume:
+                _cut_torn(self.lines)
+            else:
                 # Until it is over, an older file of the same name must not be taken for this one's.
                 self.path.unlink(missing_ok=True)
-                self._file = open(self.lines, "wb")  # noqa: SIM115
-            else:
-                self.found = self._cut_torn(resume_at)
-                self._file = open(self.lines, "ab")  # noqa: SIM115
+            self._file = open(self.lines, "ab" if resume else "wb")  # noqa: SIM115
         except OSError as error:
             raise _refuse(self.path, error) from error
 
@@ -77,15 +75,18 @@ class ReportFile:
             except OSError as error:
                 raise _refuse(self.path, error) from error
 
-    def flush(self) -> int:
-        """Bring all rows to the disk; how long the file is then, for the journal."""
+    def flush(self) -> None:
+        """Bring all rows to the disk."""
         with self._lock:
             try:
                 self._file.flush()
                 os.fsync(self._file.fileno())
-                return self._file.tell()
             except OSError as error:
                 raise _refuse(self.path, error) from error
+
+    def rows(self) -> Iterator[Row]:
+        """All rows that were flushed so far."""
+        return _read_lines(self.lines)
 
     def close(self) -> None:
         """End the report. A run that was stopped can append to the lines again."""
@@ -95,8 +96,9 @@ class ReportFile:
             except OSError as error:
                 raise _refuse(self.path, error) from error
 
-    def finish(self) -> None:
-        """End it for good: as CSV or Parquet, where that was asked for."""
+    def finish(self, *, over: bool = True) -> None:
+        """End it, as CSV or Parquet where that was asked for. Of a run that is not ``over`` the
+        lines stay, for whoever resumes it."""
         self.close()
         if self._format == "jsonl":
             return
@@ -108,28 +110,26 @@ class ReportFile:
             else:
                 _write_parquet(fresh, rows)
             fresh.rename(self.path)
-            self.lines.unlink()
+            if over:
+                self.lines.unlink()
         except OSError as error:
             fresh.unlink(missing_ok=True)
             raise _refuse(self.path, error) from error
 
-    def _cut_torn(self, start: int) -> list[Row]:
-        """The whole rows behind a place; half a line, of a process that was killed, is cut off."""
-        with open(self.lines, "r+b") as file:
-            if file.seek(0, os.SEEK_END) < start:
-                raise InvalidInput(
-                    f"the report {self.lines} is shorter than when the job was last seen",
-                    hint="Begin anew with --restart, or resume with another --report.",
-                )
+
+def _cut_torn(lines: Path) -> None:
+    """Cut off half a line, which a process that was killed has left at the end."""
+    with open(lines, "r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - _TAIL)
             file.seek(start)
-            rows = []
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                rows.append(Row.from_json(json.loads(line)))
-                start += len(line)
-            file.truncate(start)
-        return rows
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        file.truncate(end)
 
 
 def read_report(path: str | os.PathLike[str]) -> Iterator[Row]:

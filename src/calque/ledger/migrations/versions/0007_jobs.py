@@ -8,6 +8,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     String,
@@ -52,6 +53,7 @@ Table(
     "calque_job_ranges",
     metadata,
     Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("tree", Integer, primary_key=True, autoincrement=False),
     Column("after", LargeBinary, primary_key=True),
     Column("up_to", LargeBinary),
 )
@@ -60,6 +62,7 @@ Table(
     "calque_job_copies",
     metadata,
     Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("tree", Integer, primary_key=True, autoincrement=False),
     Column("path", LargeBinary, primary_key=True),
     Column("checkpoint", Text, nullable=False),
 )
