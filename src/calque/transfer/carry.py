@@ -35,8 +35,8 @@ from calque.transfer.request import TreeOptions
 from calque.transfer.side import Side, is_marker
 from calque.values import MIB, ByteRange, Metadata
 
-ONE_PART = 8 * MIB
-"""Up to this size an object is read whole and written whole."""
+_ONE_PART = 8 * MIB
+"""Up to this size an object is read whole and written whole, if the target takes it at once."""
 SERVER, CLIENT = "server-side", "through the client"
 
 Done = Callable[[Row, Metadata | None], None]
@@ -76,6 +76,8 @@ class Carrier:
         self._dropped = dropped
         same = source.service.scheme == target.service.scheme
         self._way = _Way(server=same and not source.is_local)
+        # More would be parts on threads of their own, and wait for a place that this one holds.
+        self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
         self._batch = DurableBatch(options.fsync)
         self._copying = CopyOptions(
             if_not_exists=options.if_not_exists,
@@ -93,8 +95,8 @@ class Carrier:
     @property
     def _most_at_once(self) -> int:
         if not self._way.server:
-            return ONE_PART
-        return max(ONE_PART, self._source.service.capability.copy_listed_up_to)
+            return self._one_part
+        return max(self._one_part, self._source.service.capability.copy_listed_up_to)
 
     def carry(self, decision: Decision, done: Done) -> None:
         """Copy a pair; ``done`` is called once, perhaps later and by another thread."""
@@ -166,7 +168,7 @@ class Carrier:
             except Unsupported:
                 # Two accounts, two projects, a condition that copies do not keep: for all alike.
                 self._way.server = False
-        if source.size > ONE_PART:
+        if source.size > self._one_part:
             made, route = self._copy_large(pair, source)
             tell(pair, made, route)
             return

@@ -46,6 +46,8 @@ class Report:
     error: str = ""
     """What ended the run before its time."""
     stopped: bool = False
+    resumed: bool = False
+    """Whether an earlier process has done a part of it."""
 
     @property
     def exit_code(self) -> int:
@@ -74,6 +76,7 @@ class Report:
             "dropped": dict(self.dropped),
             "error": self.error,
             "stopped": self.stopped,
+            "resumed": self.resumed,
             "exit_code": self.exit_code,
         }
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from calque.errors import CalqueError
-from calque.operator.layers import ConcurrencyLimit
 from calque.ledger.job_record import State
+from calque.operator.layers import ConcurrencyLimit
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, KeyRange, Row
 from calque.transfer.plan import Trees

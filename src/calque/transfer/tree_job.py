@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -12,8 +12,8 @@ from calque.operator.layers import ConcurrencyLimit
 from calque.operator.options import WriteOptions
 from calque.operator.service import Directories
 from calque.transfer.carry import Carrier, failure
-from calque.transfer.deletes import Spool, delete_all, delete_listed
 from calque.transfer.copy_keeper import CopyKeeper
+from calque.transfer.deletes import Spool, delete_all, delete_listed
 from calque.transfer.frontier import Frontier, NoRange
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
@@ -51,7 +51,7 @@ class Shared:
 
 
 class TreeJob:
-    """Copies one tree and notes what is to be deleted. ``number`` is that of the tree in its run."""
+    """Copies one tree, the ``number``-th of its run, and notes what is to be deleted."""
 
     def __init__(self, shared: Shared, trees: Trees, number: int = 0) -> None:
         self._shared = shared
@@ -179,8 +179,7 @@ class TreeJob:
     def _list_range(self, span: OpenRange) -> None:
         frontier = Frontier(span, self._journal)
         decide = self.plan.decider()
-        pairs = self.plan.pairs(span.span)
-        while page := list(islice(pairs, _PAGE)):
+        for page in _pages(self.plan.pairs(span.span)):
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 self._decide(decide, pair, frontier)
@@ -389,6 +388,21 @@ class TreeJob:
         self.deletes.close()
         if self._remembered is not None:
             self._remembered.close()
+
+
+def _pages(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
+    """Pairs in pages; what came before an error is given out before the error is raised."""
+    while True:
+        page: list[Pair] = []
+        try:
+            page.extend(islice(pairs, _PAGE))
+        except CalqueError:
+            if page:
+                yield page
+            raise
+        if not page:
+            return
+        yield page
 
 
 def predict(decision: Decision, withheld: str = "") -> Row:

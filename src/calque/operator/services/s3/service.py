@@ -51,6 +51,7 @@ class S3Service:
             list_in_key_order=self._config.key_order,
             etags_are_md5=self._config.md5_etags,
             step_of_times=1.0,
+            write_at_once_up_to=self._config.write_part,
             write_with_if_not_exists=self._config.write_conditions != "none",
             write_with_if_match=self._config.write_conditions == "both",
             delete_with_if_match=self._config.delete_if_match,
