@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, Unavailable
 from calque.ledger import Ledger
 from calque.ledger.job_progress import (
@@ -140,6 +141,7 @@ class Journal:
             failures, self._failures = self._failures, []
         # Rows of all that is done lie before this: first they are on the disk, then it is noted.
         flush()
+        faults.point("journal.note")
         progress = Progress(spans=spans, totals=totals, phase=phase, failures=failures)
         try:
             note_progress(self._ledger, self.job, progress)

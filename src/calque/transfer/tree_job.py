@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from calque import faults
 from calque.errors import Aborted, AlreadyExists, CalqueError, InvalidInput, NotFound
 from calque.operator.layers import ConcurrencyLimit
 from calque.operator.options import WriteOptions
@@ -180,6 +181,7 @@ class TreeJob:
         frontier = Frontier(span, self._journal)
         decide = self.plan.decider()
         for page in _pages(self.plan.pairs(span.span)):
+            faults.point("tree.listed")
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 self._decide(decide, pair, frontier)
@@ -250,9 +252,11 @@ class TreeJob:
         apart = self._keep_apart(decision, frontier)
 
         def done(row: Row, made: Metadata | None) -> None:
+            faults.point("tree.copied")
             if made is not None:
                 row = self._note_made(decision, row, made)
             row = self._add(row)
+            faults.point("tree.told")
             self._shared.progress.add_ended()
             if apart is None:
                 frontier.end(decision.path, row)
