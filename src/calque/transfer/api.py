@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Unpack
 
 from calque.errors import InvalidInput
 from calque.ledger import Ledger
@@ -127,7 +127,8 @@ def copy_tree(
     What is there already and equal is not copied. Each object appears whole or not at all; one
     that fails does not keep the others back. The report tells what became of each.
     """
-    return _execute("cp", source, target, source_options, target_options, on_event, keywords)
+    request = _request("cp", source, target, source_options, target_options, keywords)
+    return PreparedRun(request, on_event=on_event).run()
 
 
 def sync_tree(
@@ -144,7 +145,8 @@ def sync_tree(
     Nothing is deleted after an error, for a source without anything in it, or beyond
     ``max_delete``.
     """
-    return _execute("sync", source, target, source_options, target_options, on_event, keywords)
+    request = _request("sync", source, target, source_options, target_options, keywords)
+    return PreparedRun(request, on_event=on_event).run()
 
 
 def move_tree(
@@ -157,7 +159,8 @@ def move_tree(
     **keywords: Unpack[TreeKeywords],
 ) -> Report:
     """As :func:`copy_tree`; each source is deleted once its copy is there, if it is unchanged."""
-    return _execute("mv", source, target, source_options, target_options, on_event, keywords)
+    request = _request("mv", source, target, source_options, target_options, keywords)
+    return PreparedRun(request, on_event=on_event).run()
 
 
 def remove_tree(
@@ -207,29 +210,57 @@ def remove_trees(
 
 
 async def copy_tree_async(
-    source: Given | Sequence[Given], target: Given, **keywords: Any
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
 ) -> Report:
-    """:func:`copy_tree`, awaited."""
-    return await asyncio.to_thread(copy_tree, source, target, **keywords)
+    """:func:`copy_tree`, awaited. A cancelled task stops the run and waits for what is in flight.
+
+    ``on_event`` is called on threads of the run.
+    """
+    request = _request("cp", source, target, source_options, target_options, keywords)
+    return await _await_run(request, on_event)
 
 
 async def sync_tree_async(
-    source: Given | Sequence[Given], target: Given, **keywords: Any
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
 ) -> Report:
-    """:func:`sync_tree`, awaited."""
-    return await asyncio.to_thread(sync_tree, source, target, **keywords)
+    """:func:`sync_tree`, awaited; see :func:`copy_tree_async`."""
+    request = _request("sync", source, target, source_options, target_options, keywords)
+    return await _await_run(request, on_event)
 
 
-def _execute(
+async def _await_run(request: TreeRequest, on_event: Callable[[Row], None] | None) -> Report:
+    prepared = await asyncio.to_thread(PreparedRun, request, on_event=on_event)
+    running = asyncio.ensure_future(asyncio.to_thread(prepared.run))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        prepared.stop()
+        # What is in flight is seen through: nothing of it is left behind.
+        await asyncio.wait([running])
+        raise
+
+
+def _request(
     kind: Kind,
     source: Given | Sequence[Given],
     target: Given,
     source_options: Mapping[str, object],
     target_options: Mapping[str, object],
-    on_event: Callable[[Row], None] | None,
     keywords: TreeKeywords,
-) -> Report:
-    request = TreeRequest(
+) -> TreeRequest:
+    return TreeRequest(
         kind=kind,
         sources=_several(source),
         target=target,
@@ -237,7 +268,6 @@ def _execute(
         source_options=source_options,
         target_options=target_options,
     )
-    return PreparedRun(request, on_event=on_event).run()
 
 
 def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:

@@ -2,72 +2,46 @@
 
 Listings show neither user metadata nor what an object was copied from. So a file beside the ledger
 keeps, for each pair of trees, a hash of every object that was copied: of its path, of its source as
-it was listed, of its target as it was made; 24 bytes an object, none of them readable. It is a
-cache: without it times decide.
+it was listed, of its target as it was made. Without the file times decide.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 import threading
-from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
 from calque.config import state_folder
+from calque.ledger.copied_objects import CopiedObjects
 from calque.transfer.side import Side
 from calque.values import Metadata
 
 Verdict = Literal["same", "source changed", "unknown"]
-_KEPT = 500
-"""Copies that are written down together."""
+_TOGETHER = 500
+"""Copies that are written down at a time."""
 
 
 class Remembered:
     """The copies of one pair of trees. Safe between threads."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
+    def __init__(self, copied: CopiedObjects) -> None:
+        self._copied = copied
         self._lock = threading.Lock()
-        self._fresh: dict[bytes, tuple[bytes, bytes]] = {}
-        self._broken = False
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS copies"
-            " (path BLOB PRIMARY KEY, source BLOB NOT NULL, target BLOB NOT NULL) WITHOUT ROWID"
-        )
-        self._is_empty = database.execute("SELECT 1 FROM copies LIMIT 1").fetchone() is None
+        self._fresh: list[tuple[bytes, bytes, bytes]] = []
 
     @classmethod
     def of(cls, source: Side, target: Side, folder: Path | None = None) -> Remembered | None:
         """The memory of a pair; None where no file can be kept."""
-        base = (folder or state_folder()) / "trees"
         names = [side.service.identity(side.prefix).name for side in (source, target)]
-        file = (
-            base
-            / f"{hashlib.sha256(chr(0).join(names).encode(errors='replace')).hexdigest()[:40]}.db"
-        )
-        try:
-            base.mkdir(parents=True, exist_ok=True, mode=0o700)
-            database = sqlite3.connect(file, timeout=5, check_same_thread=False)
-            # Lost with the machine's power it costs a look at times, nothing more.
-            database.execute("PRAGMA synchronous=OFF")
-            return cls(database)
-        except (OSError, sqlite3.Error):
-            return None
+        digest = hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()
+        file = (folder or state_folder()) / "trees" / f"{digest[:40]}.db"
+        copied = CopiedObjects.open(file)
+        return None if copied is None else cls(copied)
 
     def verdict(self, path: str, source: Metadata, target: Metadata) -> Verdict:
         """What is known of a target that is there: made by us, of this source or of another."""
-        if self._is_empty:
-            return "unknown"
-        with self._lock:
-            try:
-                found = self._database.execute(
-                    "SELECT source, target FROM copies WHERE path = ?", (_hash(path),)
-                ).fetchone()
-            except sqlite3.Error:
-                return "unknown"
+        found = self._copied.find(_hash(path))
         if found is None or found[1] != trait(target):
             return "unknown"
         return "same" if found[0] == trait(source) else "source changed"
@@ -75,24 +49,18 @@ class Remembered:
     def keep(self, path: str, source: Metadata, made: Metadata) -> None:
         """Remember a copy that was made."""
         with self._lock:
-            self._fresh[_hash(path)] = (trait(source), trait(made))
-            if len(self._fresh) >= _KEPT:
-                self._write()
+            self._fresh.append((_hash(path), trait(source), trait(made)))
+            fresh = self._take() if len(self._fresh) >= _TOGETHER else []
+        self._copied.keep(fresh)
 
-    def _write(self) -> None:
-        rows: Iterable[tuple[bytes, bytes, bytes]] = (
-            (path, *traits) for path, traits in self._fresh.items()
-        )
-        try:
-            with self._database:
-                self._database.executemany("INSERT OR REPLACE INTO copies VALUES (?, ?, ?)", rows)
-        except sqlite3.Error:
-            self._broken = True  # a full disk, say: the copies themselves are as they should be
-        self._fresh.clear()
+    def _take(self) -> list[tuple[bytes, bytes, bytes]]:
+        fresh, self._fresh = self._fresh, []
+        return fresh
 
     def close(self) -> None:
-        with self._lock, closing(self._database):
-            self._write()
+        with self._lock:
+            self._copied.keep(self._take())
+        self._copied.close()
 
 
 def trait(entry: Metadata) -> bytes:
