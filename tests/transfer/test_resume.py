@@ -202,15 +202,21 @@ def test_parts_of_a_large_object_survive_a_kill(
     assert list(s3.leftovers("to/")) == []
 
 
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_two_that_resume_at_once(tmp_path: Path) -> None:
     """One wins by its lease, the other is told which job is at it."""
     source, target = tmp_path / "source", tmp_path / "target"
     wanted = fill(source, 60)
     child = Child(tmp_path / "state", f"{source}/", f"{target}/")
     assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
-    first = child.spawn("tree.told@5:pause=60")
-    while Path(f"/proc/{first.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        time.sleep(0.05)  # it freezes in the middle, so that the second surely meets it
+    first = child.spawn("tree.listed@1:pause=60")
+    # It freezes in the middle, so that the second surely meets it.
+    while (state := _state_of(first.pid)) != "T":
+        assert state != "Z", first.communicate()
+        time.sleep(0.05)
     second = child.run()
     os.kill(first.pid, signal.SIGCONT)
     _, errors = first.communicate(timeout=200)
