@@ -99,8 +99,8 @@ class PreparedRun:
             if self._writer is not None:
                 self._writer.close()
             for each in self.trees:
-                each.source.service.close()
-                each.target.service.close()
+                each.source.close()
+                each.target.close()
         report.totals.requests = sum(each.count for each in self._metrics.snapshot().values())
         return report
 
@@ -201,7 +201,7 @@ def remove_trees(
         if writer is not None:
             writer.close()
         for origin in origins:
-            origin.side.service.close()
+            origin.side.close()
     return report
 
 
