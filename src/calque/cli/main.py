@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cat": ("calque.cli.cat", "Write an object's bytes to standard output."),
     "rm": ("calque.cli.rm", "Delete objects."),
     "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
+    "jobs": ("calque.cli.jobs", "Runs over trees: under way, left unfinished, resumed."),
     "load": ("calque.cli.load", "Load staged files into a table, each exactly once."),
     "sql": ("calque.cli.sql", "Run a COPY INTO: Snowflake, Databend or Databricks spelling."),
     "history": ("calque.cli.history", "The loads of a table: rows, errors, times, who."),

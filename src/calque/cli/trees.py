@@ -20,7 +20,7 @@ from calque.cli.quantities import parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.cli.tree_flags import FilesFrom, FromReport, Nul, Only, names_from
 from calque.errors import InvalidInput
-from calque.transfer.api import PreparedRun, TreeRequest, remove_trees
+from calque.transfer.api import PreparedRun, remove_trees
 from calque.transfer.filters import Filters
 from calque.transfer.model import Row
 from calque.transfer.places import has_glob
@@ -28,6 +28,7 @@ from calque.transfer.progress import TreeProgress
 from calque.transfer.report import Report
 from calque.transfer.report_file import ReportFile
 from calque.transfer.request import Compare, Fsync, Kind, MaxDelete, OnError, TreeOptions
+from calque.transfer.tree_request import TreeRequest
 
 Recursive = Annotated[
     bool, typer.Option("--recursive", "-r", help="Folders with all that lies below them.")
@@ -62,6 +63,14 @@ def sheet_of_tree(
     folders: Annotated[
         bool, typer.Option("--folders", help="Keep empty folders as markers in object services.")
     ] = False,
+    restart: Annotated[
+        bool,
+        typer.Option("--restart", help="Begin anew, although an earlier run was left unfinished."),
+    ] = False,
+    journal: Annotated[
+        bool,
+        typer.Option("--journal/--no-journal", help="Note progress, so that it can be resumed."),
+    ] = True,
     no_glob: Annotated[
         bool, typer.Option("--no-glob", help="Take * ? [ and { in a source as they are.")
     ] = False,
@@ -78,6 +87,8 @@ def sheet_of_tree(
         fsync=fsync,
         content_type=content_type,
         folders=folders,
+        restart=restart,
+        journal=journal,
         globs=not no_glob,
         files_from=names_from(files_from, null, from_report, only),
     )
@@ -146,34 +157,41 @@ class TreeCommand:
             options=options,
             source_options=settled[0][1],
             target_options=goal_options,
+            report=report,
         )
-        self._report_file = report
         self._yes = yes
         self._quiet = quiet
         self._json = json
 
     def run(self) -> None:
         """Run it, show it, and leave with its exit code."""
-        shows_rows = self._request.options.dry_run and not self._json
-        writer = ReportFile(self._report_file) if self._report_file else None
-        with terminable():
-            prepared = PreparedRun(
-                self._request,
-                on_event=_show_row if shows_rows else None,
-                writer=writer,
-                confirm=None if self._yes or not sys.stdin.isatty() else _ask,
-            )
-            if shows_rows:
-                for line in prepared.describe():
-                    print(printable(line))
-            with _shown(prepared.progress, show=not (self._quiet or self._json or shows_rows)):
-                report = prepared.run()
-        if self._json:
-            as_json(report.to_json())
-        elif not self._quiet:
-            show_report(report)
-        if report.exit_code:
-            raise typer.Exit(report.exit_code)
+        run_and_show(self._request, yes=self._yes, quiet=self._quiet, json=self._json)
+
+
+def run_and_show(
+    request: TreeRequest, *, yes: bool = True, quiet: bool = False, json: bool = False
+) -> None:
+    """Run a request, show it, and leave with its exit code."""
+    shows_rows = request.options.dry_run and not json
+    with terminable():
+        prepared = PreparedRun(
+            request,
+            on_event=_show_row if shows_rows else None,
+            confirm=None if yes or not sys.stdin.isatty() else _ask,
+        )
+        if shows_rows:
+            for line in prepared.describe():
+                print(printable(line))
+        if prepared.resumes and not quiet and not json:
+            say(f"going on with job {prepared.job}, which was left unfinished")
+        with _shown(prepared.progress, show=not (quiet or json or shows_rows)):
+            report = prepared.run()
+    if json:
+        as_json(report.to_json())
+    elif not quiet:
+        show_report(report)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
 
 
 def remove_and_show(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Unpack
 
 from calque.errors import InvalidInput
+from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
+from calque.transfer.jobs import configured_ledger, open_job
 from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.overlap import refuse_overlap
@@ -32,24 +34,9 @@ from calque.transfer.report import Collector, Report, RowWriter
 from calque.transfer.request import Kind, TreeOptions
 from calque.transfer.run import Confirm, Run
 from calque.transfer.side import Side
+from calque.transfer.tree_request import TreeRequest
 
 NONE: Mapping[str, object] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeRequest:
-    """Which trees go where, and how; made by the command line and by the functions below."""
-
-    kind: Kind
-    sources: Sequence[Given]
-    target: Given
-    options: TreeOptions = field(default_factory=TreeOptions)
-    source_options: Mapping[str, object] = field(default_factory=dict, repr=False)
-    target_options: Mapping[str, object] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.sources:
-            raise InvalidInput("there is no source: name at least one")
 
 
 class PreparedRun:
@@ -60,13 +47,12 @@ class PreparedRun:
         request: TreeRequest,
         *,
         on_event: Callable[[Row], None] | None = None,
-        writer: RowWriter | None = None,
         confirm: Confirm | None = None,
+        ledger: Callable[[], Ledger] = configured_ledger,
     ) -> None:
         options = request.options
         self._limit = ConcurrencyLimit(options.concurrent)
         self._metrics = Metrics()
-        self._writer = writer
         layers = default_layers(limit=self._limit, metrics=self._metrics)
         target = open_target(request.target, request.target_options, layers)
         self.trees = _pair_up(request, target, layers)
@@ -77,15 +63,29 @@ class PreparedRun:
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
         )
+        # Last of all that may be refused: from here on there is a job.
+        self._opened = open_job(request, self.trees, report, ledger)
         self._run = Run(
             self.trees,
             options,
-            Collector(report, writer, on_event),
+            Collector(report, self._opened.writer, on_event),
             limit=self._limit,
             moves=request.kind == "mv",
             confirm=confirm,
+            journal=self._opened.journal,
+            known=self._opened.known,
         )
         self.progress = self._run.progress
+
+    @property
+    def job(self) -> str:
+        """The id of the job."""
+        return self._run.report.job
+
+    @property
+    def resumes(self) -> bool:
+        """Whether an earlier process has begun it."""
+        return self._run.report.resumed
 
     def stop(self) -> None:
         """Begin nothing more."""
@@ -95,9 +95,13 @@ class PreparedRun:
         """Do it; see :meth:`calque.transfer.run.Run.execute`."""
         try:
             report = self._run.execute()
+            self._run.end_journal()
+            self._opened.finish(over=not report.stopped and not report.error)
+        except BaseException:
+            self._opened.give_up()
+            raise
         finally:
-            if self._writer is not None:
-                self._writer.close()
+            self._opened.close()
             for each in self.trees:
                 each.source.close()
                 each.target.close()
@@ -199,7 +203,7 @@ def remove_trees(
                 break
     finally:
         if writer is not None:
-            writer.close()
+            writer.finish()
         for origin in origins:
             origin.side.close()
     return report

@@ -28,6 +28,7 @@ from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_all
 from calque.operator.service import AsideWriting, Directories, Fetching
 from calque.transfer.content_types import guess_type
+from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
 from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.request import TreeOptions
@@ -63,7 +64,9 @@ class Carrier:
         stopping: threading.Event,
         moved: Callable[[int], None],
         dropped: Callable[[str], None],
+        keeper: CopyKeeper | None = None,
     ) -> None:
+        self._keeper = keeper
         self._source = source
         self._target = target
         self._options = options
@@ -177,7 +180,7 @@ class Carrier:
         origin, into = self._source.service, self._target.service
         if source.size > origin.capability.copy_listed_up_to:
             options = replace(self._copying, stream=False)
-            return self._drive(start_copy(origin, source, into, key, options))
+            return self._drive(pair.path, self._start(pair, source, options))
         driver = origin.copy(source, key, self._copying, into=into)
         try:
             while (step := driver.step()) is not None:
@@ -188,20 +191,26 @@ class Carrier:
         return driver.result()
 
     def _copy_large(self, pair: Pair, source: Metadata) -> tuple[Metadata, str]:
-        copier = start_copy(
-            self._source.service,
-            source,
-            self._target.service,
-            self._target.key(pair.path),
-            self._copying,
-        )
-        made = self._drive(copier)
+        copier = self._start(pair, source, self._copying)
+        made = self._drive(pair.path, copier)
         return made, SERVER if copier.route == SERVER else CLIENT
 
-    def _drive(self, copier: Copier) -> Metadata:
+    def _start(self, pair: Pair, source: Metadata, options: CopyOptions) -> Copier:
+        """The copier of a large object; where an earlier process was at it, from where it was."""
+        origin, into = self._source.service, self._target.service
+        if self._keeper is not None:
+            resumed = self._keeper.resume(pair.path, origin, into, options)
+            if resumed is not None:
+                return resumed
+        return start_copy(origin, source, into, self._target.key(pair.path), options)
+
+    def _drive(self, path: str, copier: Copier) -> Metadata:
+        saver = None if self._keeper is None else self._keeper.saver(path, copier)
         with copier:
             for step in copier:
                 self._moved(step)
+                if saver is not None:
+                    saver.save_sometimes()
                 if self._stopping.is_set():
                     raise Aborted("the run was stopped in the middle of this object")
         return copier.metadata

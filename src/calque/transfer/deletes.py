@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.operator.options import DeleteOptions
 from calque.operator.service import Directories, Service
@@ -111,6 +112,7 @@ def delete_all(
     with ThreadPoolExecutor(concurrent, thread_name_prefix="calque-delete") as pool:
         while not stopped() and (several := list(islice(decisions, _TOGETHER))):
             for row in pool.map(delete, several):
+                faults.point("tree.deleted")
                 done(row)
                 if row.outcome == "deleted" and "/" in row.path:
                     folders.add(row.path.rpartition("/")[0])

@@ -40,6 +40,8 @@ class TreeKeywords(TypedDict, total=False):
     folders: bool
     files_from: Sequence[str] | None
     globs: bool
+    journal: bool
+    restart: bool
 
 
 _FILTERS = ("min_size", "max_size", "newer_than", "older_than")

@@ -226,6 +226,20 @@ class Totals:
             "seconds": round(self.seconds, 3),
         }
 
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Totals:
+        """What :meth:`to_json` gave; what is missing counts nothing."""
+        counts = {name: Count(**told.get(name.replace(" ", "_"), {})) for name in OUTCOMES}
+        routes = told.get("routes", {})
+        return cls(
+            by_outcome=counts,
+            by_route={name.replace("_", " "): Count(**each) for name, each in routes.items()},
+            by_rule=dict(told.get("rules", {})),
+            listed=Count(**told.get("listed", {})),
+            requests=told.get("requests", 0),
+            seconds=told.get("seconds", 0.0),
+        )
+
 
 Entries = Iterator[tuple[str, Metadata]]
 """What a side lists: paths below its root in the order of :func:`sort_key`, with their entries."""

@@ -20,7 +20,9 @@ class RowWriter(Protocol):
 
     def write(self, rows: Sequence[Row]) -> None: ...
 
-    def close(self) -> None: ...
+    def flush(self) -> None: ...
+
+    def finish(self, *, over: bool = True) -> None: ...
 
 
 @dataclass(slots=True)
@@ -44,6 +46,8 @@ class Report:
     error: str = ""
     """What ended the run before its time."""
     stopped: bool = False
+    resumed: bool = False
+    """Whether an earlier process has done a part of it."""
 
     @property
     def exit_code(self) -> int:
@@ -72,6 +76,7 @@ class Report:
             "dropped": dict(self.dropped),
             "error": self.error,
             "stopped": self.stopped,
+            "resumed": self.resumed,
             "exit_code": self.exit_code,
         }
 
@@ -102,6 +107,11 @@ class Collector:
                 self._writer.write((row,))
             if self._listen is not None:
                 self._listen(row)
+
+    def flush(self) -> None:
+        """Bring the rows so far to the disk."""
+        if self._writer is not None:
+            self._writer.flush()
 
     def note_listed(self, size: int) -> None:
         with self._lock:

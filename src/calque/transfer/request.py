@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -51,6 +52,7 @@ class MaxDelete:
 
 
 _UNASKED = MaxDelete()
+_PACE = ("concurrent", "on_error", "fsync", "chunk")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,10 @@ class TreeOptions:
     """Keep empty folders of a file system as markers (``name/``) in an object service."""
     files_from: tuple[str, ...] | None = None
     """Only these paths below the source; nothing else is listed."""
+    journal: bool = True
+    """Note progress in the ledger, so that the run can be resumed."""
+    restart: bool = False
+    """Begin anew where an earlier run over the same trees was left unfinished."""
     globs: bool = True
     """``*``, ``?``, ``[`` and ``{`` in a source mean something."""
 
@@ -102,6 +108,20 @@ class TreeOptions:
         if self.delete and self.files_from is not None:
             raise InvalidInput("delete needs the whole of both trees, files_from names a part")
 
+    def pace(self) -> dict[str, Any]:
+        """How it runs, which a resume may choose anew."""
+        return {name: getattr(self, name) for name in _PACE}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any], pace: Mapping[str, Any]) -> TreeOptions:
+        """The options of a job; see :meth:`to_json` and :meth:`pace`."""
+        given = {**told, **pace}
+        given["filters"] = Filters.from_json(told["filters"])
+        given["max_delete"] = MaxDelete.parse(told["max_delete"])
+        if told["files_from"] is not None:
+            given["files_from"] = tuple(told["files_from"])
+        return cls(**given)
+
     def to_json(self) -> dict[str, Any]:
         """What makes a run what it is, for its journal: no secret, nothing that only paces it."""
         told = {
@@ -116,6 +136,7 @@ class TreeOptions:
                 "carry_tags",
                 "carry_class",
                 "folders",
+                "globs",
             )
         }
         return {

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from calque.errors import CalqueError
+from calque.ledger.job_record import State
 from calque.operator.layers import ConcurrencyLimit
+from calque.transfer.journal import Journal
+from calque.transfer.model import EVERYTHING, KeyRange, Row
 from calque.transfer.plan import Trees
 from calque.transfer.progress import TreeProgress
 from calque.transfer.report import Collector, Report
 from calque.transfer.request import TreeOptions
 from calque.transfer.tree_job import Shared, TreeJob
+
+NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
 Confirm = Callable[[int, int, Sequence[str]], bool]
 """Asked once before deletes: how many, their bytes, the first names."""
@@ -30,14 +36,27 @@ class Run:
         limit: ConcurrencyLimit,
         moves: bool = False,
         confirm: Confirm | None = None,
+        journal: Journal | None = None,
+        known: Mapping[tuple[int, str], Row] = NO_ROWS,
     ) -> None:
         self._trees = trees
+        self._journal = journal
+        self._jobs: list[TreeJob] = []
         self._options = options
         self._collector = collector
         self._confirm = confirm
         self.progress = TreeProgress()
         self._stopping = threading.Event()
-        self._shared = Shared(options, collector, limit, self.progress, self._stopping, moves=moves)
+        self._shared = Shared(
+            options,
+            collector,
+            limit,
+            self.progress,
+            self._stopping,
+            moves=moves,
+            journal=journal,
+            known=known,
+        )
 
     @property
     def report(self) -> Report:
@@ -50,15 +69,18 @@ class Run:
         listing is part of the report: what was copied stands, and nothing is deleted.
         """
         begun = time.monotonic()
-        jobs: list[TreeJob] = []
+        jobs = self._jobs
+        if self._journal is not None:
+            self._journal.start(self._left, self._collector.flush, self.stop)
         try:
-            for trees in self._trees:
-                jobs.append(TreeJob(self._shared, trees))
+            for number, trees in enumerate(self._trees):
+                jobs.append(TreeJob(self._shared, trees, number))
                 if not self._stopping.is_set():
                     jobs[-1].copy()
             self.progress.listing = False
             self.progress.phase = "deleting"
             if self._options.delete:
+                self._note_deletes(jobs)
                 self._delete(jobs)
         except CalqueError as error:
             self._fail(error)
@@ -69,9 +91,44 @@ class Run:
         self.report.stopped = self._stopping.is_set()
         return self.report
 
+    def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:
+        if self._journal is None:
+            return
+        self._journal.phase = "delete"
+        if self._journal.resumed and not self._stopping.is_set():
+            for job in jobs:
+                job.list_deletes()
+
+    def _left(self) -> list[tuple[int, KeyRange]]:
+        """What is still to be acted on, of trees that were begun and of those that were not."""
+        left: list[tuple[int, KeyRange]] = []
+        for number in range(len(self._trees)):
+            if number < len(self._jobs):
+                spans = self._jobs[number].left()
+            elif self._journal is not None and self._journal.unfinished is not None:
+                spans = self._journal.unfinished.spans_of(number)
+            else:
+                spans = [EVERYTHING]
+            left += [(number, span) for span in spans]
+        return left
+
+    def end_journal(self) -> None:
+        """Note how the run has ended: over, or to be resumed."""
+        journal, report = self._journal, self.report
+        if journal is None:
+            return
+        if report.stopped or report.error:
+            message = report.error or "it was stopped"
+            journal.end("STOPPED", self._left, self._collector.flush, message)
+        else:
+            state: State = "PARTLY" if report.exit_code else "DONE"
+            journal.end(state, self._left, self._collector.flush, report.no_deletes or None)
+
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
         self._stopping.set()
+        for job in self._jobs:
+            job.stop()
 
     def _fail(self, error: CalqueError) -> None:
         if not self.report.totals.done:

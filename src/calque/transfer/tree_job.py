@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from calque.errors import AlreadyExists, CalqueError, InvalidInput, NotFound
+from calque import faults
+from calque.errors import Aborted, AlreadyExists, CalqueError, InvalidInput, NotFound
 from calque.operator.layers import ConcurrencyLimit
 from calque.operator.options import WriteOptions
 from calque.operator.service import Directories
 from calque.transfer.carry import Carrier, failure
+from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.deletes import Spool, delete_all, delete_listed
-from calque.transfer.frontier import Frontier
-from calque.transfer.model import Decision, Pair, Row
+from calque.transfer.frontier import Frontier, NoRange
+from calque.transfer.journal import Journal
+from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan import Plan, Trees
 from calque.transfer.progress import TreeProgress
 from calque.transfer.ranges import OpenRange, RangePool
@@ -43,14 +46,20 @@ class Shared:
     progress: TreeProgress
     stopping: threading.Event
     moves: bool = False
+    journal: Journal | None = None
+    known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
+    """Rows that an earlier process wrote, of paths that are left all the same."""
 
 
 class TreeJob:
-    """Copies one tree and notes what is to be deleted."""
+    """Copies one tree, the ``number``-th of its run, and notes what is to be deleted."""
 
-    def __init__(self, shared: Shared, trees: Trees) -> None:
+    def __init__(self, shared: Shared, trees: Trees, number: int = 0) -> None:
         self._shared = shared
         self._trees = trees
+        self._number = number
+        self._journal = shared.journal
+        self._unfinished = shared.journal.unfinished if shared.journal else None
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
         self.plan = Plan(trees, shared.options, self._remembered, self._tell)
@@ -64,13 +73,16 @@ class TreeJob:
             stopping=shared.stopping,
             moved=shared.progress.add_moved,
             dropped=shared.collector.note_dropped,
+            keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
         )
-        self._ranges = RangePool(splits=trees.can_be_cut)
+        ranges = [EVERYTHING] if self._unfinished is None else self._unfinished.spans_of(number)
+        self._ranges = RangePool(ranges, splits=trees.can_be_cut)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._pages = 0
         self._listing = 0
         self._taken = 0
+        self._begun = False
         self._errors: list[BaseException] = []
 
     def copy(self) -> None:
@@ -88,8 +100,12 @@ class TreeJob:
         self._carrier.flush()
         if self._errors:
             raise self._errors[0]
-        if not self._shared.stopping.is_set():
+        if not self._shared.stopping.is_set() and self._unfinished is None:
             self._refuse_empty()
+
+    def left(self) -> list[KeyRange]:
+        """What is still to be acted on."""
+        return self._ranges.unfinished()
 
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
@@ -127,7 +143,25 @@ class TreeJob:
 
     # Listing
 
+    def _list_named(self) -> None:
+        """Begin with the large copies that an earlier process had under way."""
+        if self._unfinished is None:
+            return
+        paths = tuple(path for tree, path in self._unfinished.copies if tree == self._number)
+        if not paths:
+            return
+        sides = (replace(side, only=paths) for side in (self._trees.source, self._trees.target))
+        source, target = sides
+        plan = replace(self.plan, trees=replace(self._trees, source=source, target=target))
+        decide, frontier = plan.decider(), Frontier(NoRange(), self._journal)
+        for pair in plan.pairs():
+            self._decide(decide, pair, frontier)
+
     def _list(self) -> None:
+        with self._lock:
+            first, self._begun = not self._begun, True
+        if first:
+            self._list_named()
         for span in self._ranges:
             with self._lock:
                 self._listing += 1
@@ -144,9 +178,10 @@ class TreeJob:
             self._carrier.flush()
 
     def _list_range(self, span: OpenRange) -> None:
-        frontier = Frontier(span)
+        frontier = Frontier(span, self._journal)
         decide = self.plan.decider()
         for page in _pages(self.plan.pairs(span.span)):
+            faults.point("tree.listed")
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 self._decide(decide, pair, frontier)
@@ -170,6 +205,8 @@ class TreeJob:
         self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
     ) -> None:
         decision = decide(pair)
+        if (self._number, pair.path) in self._shared.known:
+            return
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)
@@ -182,8 +219,7 @@ class TreeJob:
             self._plan_copy(decision, frontier)
         else:
             frontier.begin(decision.path)
-            self._settle(decision)
-            frontier.end(decision.path)
+            frontier.end(decision.path, self._settle(decision))
 
     def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
         self._shared.progress.add_copy(decision.size)
@@ -194,16 +230,15 @@ class TreeJob:
         large = self._carrier.is_large(decision.pair)
         self._queue.put((decision, frontier), size=decision.size, large=large)
 
-    def _settle(self, decision: Decision) -> None:
+    def _settle(self, decision: Decision) -> Row:
         """Decisions that need no worker."""
         source, target = decision.pair.source, decision.pair.target
         if decision.step == "refuse":
             kind = AlreadyExists if target is not None else InvalidInput
-            self._add(failure(decision, kind(decision.why), 0.0))
-            return
+            return self._add(failure(decision, kind(decision.why), 0.0))
         if self._shared.moves and decision.step == "keep" and source is not None:
             self._delete_moved(decision, source)
-        self._add(_kept_row(decision))
+        return self._add(_kept_row(decision))
 
     # Copying
 
@@ -214,16 +249,43 @@ class TreeJob:
             self._flush_last()
 
     def _carry(self, decision: Decision, frontier: Frontier) -> None:
+        apart = self._keep_apart(decision, frontier)
+
         def done(row: Row, made: Metadata | None) -> None:
+            faults.point("tree.copied")
             if made is not None:
                 row = self._note_made(decision, row, made)
-            self._add(row)
+            row = self._add(row)
+            faults.point("tree.told")
             self._shared.progress.add_ended()
-            frontier.end(decision.path)
+            if apart is None:
+                frontier.end(decision.path, row)
+            else:
+                self._end_apart(apart, decision.path, row)
             if row.is_problem and self._options.on_error == "stop":
                 self.stop()
 
         self._carrier.carry(decision, done)
+
+    def _keep_apart(self, decision: Decision, frontier: Frontier) -> Journal | None:
+        """A large copy is noted by itself, so that its range need not wait for it to go on."""
+        journal = self._journal
+        if journal is None or not self._carrier.is_large(decision.pair):
+            return None
+        known = self._unfinished is not None and (
+            (self._number, decision.path) in self._unfinished.copies
+        )
+        if not known:  # what it has of an earlier process is kept
+            journal.keep_copy(self._number, decision.path)
+        frontier.end(decision.path)
+        return journal
+
+    def _end_apart(self, journal: Journal, path: str, row: Row) -> None:
+        if row.error == Aborted.__name__:
+            return  # stopped midway: whoever resumes copies it
+        with journal.lock:
+            journal.settle(row)
+        journal.forget_copy(self._number, path)
 
     def _note_made(self, decision: Decision, row: Row, made: Metadata) -> Row:
         source = decision.pair.source
@@ -295,13 +357,36 @@ class TreeJob:
             self._trees.target,
             iter(self.deletes),
             self._options.concurrent,
-            self._add,
+            self._add_deleted,
             self._shared.stopping.is_set,
         )
 
-    def _add(self, row: Row) -> None:
+    def _add_deleted(self, row: Row) -> None:
+        row = self._add(row)
+        if self._journal is not None:
+            with self._journal.lock:
+                self._journal.settle(row)
+
+    def list_deletes(self) -> None:
+        """Note what is to be deleted from both trees as they are now: an earlier process took what
+        it had noted with it."""
+        self.deletes.close()
+        self.deletes, self._taken = Spool(), 0
+        plan = replace(self.plan, tell=lambda path, kind: None)
+        plan.seen.target_objects = 0
+        decide = plan.decider()
+        for pair in plan.pairs():
+            decision = decide(pair)
+            self._taken += pair.source is not None and decision is not None
+            if decision is not None and decision.step == "delete":
+                self.deletes.add(decision)
+        self._refuse_empty()
+
+    def _add(self, row: Row) -> Row:
         label = self._trees.label
-        self._shared.collector.add(replace(row, path=label + row.path) if label else row)
+        told = replace(row, path=label + row.path) if label else row
+        self._shared.collector.add(told)
+        return told
 
     def close(self) -> None:
         self.deletes.close()
