@@ -169,6 +169,8 @@ def cp(
         "carry_class": carry_class,
         "carry_tags": carry_tags,
         "verify": "none" if verify is False else "checksum",
+        # In parts of its own a copy through this machine can be gone on with.
+        "stream_parts": resume,
     }
     # A pipe has no name, no size and no second reading: it takes a way of its own.
     if STANDARD in (source, target):

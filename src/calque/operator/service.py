@@ -7,16 +7,17 @@ the verbs through the layers (``layers/``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from calque.errors import InvalidInput, Unavailable, Unsupported
 from calque.operator.capability import Capability
+from calque.operator.drivers.verbs import Part
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.values import Metadata, ObjectIdentity
+from calque.values import Metadata, ObjectIdentity, PartPlan
 
 
 class WriteAgain(Unavailable):
@@ -280,6 +281,40 @@ class Fetching(Protocol):
         """A small object, whole: what a stat tells of it, and its bytes, in one request.
 
         Tags are asked for only where the reply counts some.
+        """
+
+
+class PartedWrite(Protocol):
+    """An object written in parts, in any order; what is held outlives its process.
+
+    The methods are those of :class:`calque.operator.drivers.verbs.MultipartVerbs`, with bytes of
+    the caller's in the place of a range of a source.
+    """
+
+    def plan(self, size: int, wanted: int | None) -> PartPlan:
+        """How an object of this size is cut."""
+
+    def initiate(self) -> str: ...
+
+    def put_part(self, upload: str, number: int, data: bytes) -> Part: ...
+
+    def list_parts(self, upload: str) -> Mapping[int, Part]: ...
+
+    def complete(self, upload: str, parts: Sequence[Part]) -> Metadata: ...
+
+    def find_committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None: ...
+
+    def abort(self, upload: str) -> None: ...
+
+
+@runtime_checkable
+class PartedWriting(Protocol):
+    """What a service supplies besides, where parts of a write can be kept and gone on with."""
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> PartedWrite:
+        """The write of a large object, of which nothing is sent yet.
+
+        Raises Unsupported where a condition would not be kept by its commit.
         """
 
 

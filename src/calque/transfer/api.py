@@ -103,8 +103,8 @@ class PreparedRun:
         finally:
             self._opened.close()
             for each in self.trees:
-                each.source.service.close()
-                each.target.service.close()
+                each.source.close()
+                each.target.close()
         report.totals.requests = sum(each.count for each in self._metrics.snapshot().values())
         return report
 
@@ -205,7 +205,7 @@ def remove_trees(
         if writer is not None:
             writer.finish()
         for origin in origins:
-            origin.side.service.close()
+            origin.side.close()
     return report
 
 

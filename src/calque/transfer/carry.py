@@ -86,6 +86,7 @@ class Carrier:
             chunk=options.chunk,
             concurrent=max(1, options.concurrent // 2),
             stream="auto",
+            stream_parts=True,
         )
 
     def is_large(self, pair: Pair) -> bool:

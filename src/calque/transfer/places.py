@@ -108,7 +108,7 @@ def _side_of(given: HasService, layers: tuple[Layer, ...]) -> Side:
     for layer in reversed(layers):
         if type(layer) not in {type(each) for each in chain.layers}:
             chain = chain.around(layer)
-    return Side(given.service.with_chain(chain))
+    return Side(given.service.with_chain(chain), borrowed=True)
 
 
 def _open(text: str, options: Mapping[str, object], layers: tuple[Layer, ...]) -> Side:

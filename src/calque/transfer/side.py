@@ -37,6 +37,8 @@ class Side:
     service: Service
     prefix: str = ""
     only: tuple[str, ...] | None = None
+    borrowed: bool = False
+    """Whether it is somebody else's operator, which is not ours to close."""
 
     @property
     def is_local(self) -> bool:
@@ -107,6 +109,11 @@ class Side:
                 yield path, self.service.stat(self.key(path))
             except NotFound:
                 tell(path, "missing")
+
+    def close(self) -> None:
+        """Give back connections, if they are ours."""
+        if not self.borrowed:
+            self.service.close()
 
     def exists(self) -> bool:
         """Whether there is a folder, which may be empty, or anything below the prefix."""

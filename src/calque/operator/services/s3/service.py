@@ -21,6 +21,7 @@ from calque.operator.services.s3.delete import delete
 from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.leftovers import leftovers, remove_leftover
 from calque.operator.services.s3.list import list_keys
+from calque.operator.services.s3.parted_write import S3PartedWrite
 from calque.operator.services.s3.presign import presign
 from calque.operator.services.s3.probe import Prober
 from calque.operator.services.s3.read import fetch, read
@@ -140,6 +141,9 @@ class S3Service:
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Write(self._client, self._config, path, self._key(path), options).run(chunks)
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> S3PartedWrite:
+        return S3PartedWrite.of(Write(self._client, self._config, path, self._key(path), options))
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         delete(self._client, path, self._key(path), options)
