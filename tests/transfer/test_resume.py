@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from calque.ledger import open_ledger
+from calque.ledger.jobs import end_job, list_jobs
 from calque.operator import Operator
 from calque.operator.services.fs.marker import is_temporary
+from calque.transfer.journal import Journal
 from calque.transfer.report_file import read_report
 from tests.servers.proxy import Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
@@ -202,25 +204,18 @@ def test_parts_of_a_large_object_survive_a_kill(
     assert list(s3.leftovers("to/")) == []
 
 
-def _state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 def test_two_that_resume_at_once(tmp_path: Path) -> None:
     """One wins by its lease, the other is told which job is at it."""
     source, target = tmp_path / "source", tmp_path / "target"
     wanted = fill(source, 60)
     child = Child(tmp_path / "state", f"{source}/", f"{target}/")
     assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
-    first = child.spawn("tree.listed@1:pause=60")
-    # It freezes in the middle, so that the second surely meets it.
-    while (state := _state_of(first.pid)) != "T":
-        assert state != "Z", first.communicate()
-        time.sleep(0.05)
-    second = child.run()
-    os.kill(first.pid, signal.SIGCONT)
-    _, errors = first.communicate(timeout=200)
-    assert first.returncode == 0, errors
-    assert second.returncode == 1
-    assert "is at work on these two trees" in second.stderr
+    with open_ledger(tmp_path / "state" / "calque" / "ledger.db") as ledger:
+        (left,) = list_jobs(ledger)
+        first = Journal.resume(ledger, left.job_id)
+        second = child.run()
+        assert second.returncode == 1
+        assert f"job {left.job_id} is at work on these two trees" in second.stderr
+        end_job(ledger, first.job, "STOPPED")
+    assert child.finish()["job"] == left.job_id
     assert tree_of(target) == wanted
