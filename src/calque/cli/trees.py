@@ -60,6 +60,12 @@ def sheet_of_tree(
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
     ] = None,
+    modes: Annotated[
+        bool, typer.Option("--modes", help="Give files the modes that their objects keep.")
+    ] = False,
+    owner: Annotated[
+        bool, typer.Option("--owner", help="Keep owners of files, and give them back.")
+    ] = False,
     folders: Annotated[
         bool, typer.Option("--folders", help="Keep empty folders as markers in object services.")
     ] = False,
@@ -87,6 +93,8 @@ def sheet_of_tree(
         fsync=fsync,
         content_type=content_type,
         folders=folders,
+        modes=modes,
+        owner=owner,
         restart=restart,
         journal=journal,
         globs=not no_glob,
