@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Unpack
@@ -95,6 +96,8 @@ class PreparedRun:
         """Do it; see :meth:`calque.transfer.run.Run.execute`."""
         try:
             report = self._run.execute()
+            if report.kind == "mv" and report.ok and not report.dry_run:
+                self._remove_moved()
             self._run.end_journal()
             self._opened.finish(over=not report.stopped and not report.error)
         except BaseException:
@@ -107,6 +110,13 @@ class PreparedRun:
                 each.target.close()
         report.totals.requests = sum(each.count for each in self._metrics.snapshot().values())
         return report
+
+    def _remove_moved(self) -> None:
+        """Folders that were moved with their names go too, if nothing is left in them."""
+        for each in self.trees:
+            if each.named and each.source.is_local:
+                with suppress(OSError):
+                    os.rmdir(each.source.service.location("").removeprefix("file://"))
 
     def describe(self) -> list[str]:
         """What becomes what, a line a source."""
@@ -301,7 +311,8 @@ def _trees(origin: Origin, target: Side, request: TreeRequest, several: bool) ->
     elif only is not None:
         source, into = replace(source, only=only), replace(into, only=only)
     label = origin.name if several else ""
-    return Trees(source, into, request.options.filters, origin.chosen, label)
+    named = bool(origin.name)
+    return Trees(source, into, request.options.filters, origin.chosen, named, label)
 
 
 def _settle_name(origin: Origin) -> Origin:

@@ -25,9 +25,17 @@ from calque.operator.copier import Copier
 from calque.operator.copy import start_copy
 from calque.operator.drivers.stream import write_options
 from calque.operator.layers import ConcurrencyLimit
+from calque.operator.move import rename_at_once
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_all
-from calque.operator.service import AsideWriting, Attributed, Directories, Fetching, Service
+from calque.operator.service import (
+    AsideWriting,
+    Attributed,
+    Directories,
+    Fetching,
+    Renaming,
+    Service,
+)
 from calque.transfer.attributes import FilesAsObjects, carries_attributes, wanted_attributes
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
@@ -39,7 +47,7 @@ from calque.values.file_attributes import USER_KEY, FileAttributes
 
 _ONE_PART = 8 * MIB
 """Up to this size an object is read whole and written whole, if the target takes it at once."""
-SERVER, CLIENT = "server-side", "through the client"
+SERVER, CLIENT, RENAMED = "server-side", "through the client", "renamed"
 
 Done = Callable[[Row, Metadata | None], None]
 """Gets the row of a copy after the act, and what was made if it was."""
@@ -51,6 +59,8 @@ class _Way:
 
     server: bool
     """Whether a copy inside the service is still to be tried."""
+    rename: bool = False
+    """Whether the objects are moved, and a rename is still to be tried."""
 
 
 class Carrier:
@@ -67,6 +77,7 @@ class Carrier:
         moved: Callable[[int], None],
         dropped: Callable[[str], None],
         keeper: CopyKeeper | None = None,
+        renames: bool = False,
     ) -> None:
         self._keeper = keeper
         self._source = source
@@ -77,7 +88,8 @@ class Carrier:
         self._moved = moved
         self._dropped = dropped
         same = source.service.scheme == target.service.scheme
-        self._way = _Way(server=same and not source.is_local)
+        renames = renames and same and isinstance(source.service, Renaming)
+        self._way = _Way(server=same and not source.is_local, rename=renames)
         # More would be parts on threads of their own, and wait for a place that this one holds.
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
         self._batch = DurableBatch(options.fsync)
@@ -167,6 +179,9 @@ class Carrier:
             self._target.service.create_dir(self._target.key(pair.path))
             tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)
             return
+        if self._way.rename and (renamed := self._rename(pair, source)) is not None:
+            tell(pair, renamed, RENAMED)
+            return
         if self._way.server and not is_marker(source):
             try:
                 tell(pair, self._copy_inside(pair, source), SERVER)
@@ -179,6 +194,14 @@ class Carrier:
             tell(pair, made, route)
             return
         self._copy_small(pair, source, tell)
+
+    def _rename(self, pair: Pair, source: Metadata) -> Metadata | None:
+        """The move as one step; None where the service cannot between these two."""
+        origin, into = self._source.service, self._target.service
+        key = self._target.key(pair.path)
+        renamed = rename_at_once(origin, source, into, key, self._copying)
+        self._way.rename = renamed is not None
+        return renamed
 
     def _copy_inside(self, pair: Pair, source: Metadata) -> Metadata:
         key = self._target.key(pair.path)

@@ -28,6 +28,8 @@ class Trees:
     """What the user takes of both sides."""
     chosen: Filters | None = None
     """What a pattern in the source's own name leaves of both."""
+    named: bool = False
+    """Whether the source is a folder that keeps its name, and so goes with what is moved out."""
     label: str = ""
     """What rows of it are called by, before their paths, where a run has several sources."""
 

@@ -88,7 +88,9 @@ class Run:
             for job in jobs:
                 job.close()
             self.report.totals.seconds = time.monotonic() - begun
-        self.report.stopped = self._stopping.is_set()
+        if self._shared.gave_up.is_set():
+            self.report.error = "given up at an error: the rest was not tried"
+        self.report.stopped = self._stopping.is_set() and not self._shared.gave_up.is_set()
         return self.report
 
     def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:

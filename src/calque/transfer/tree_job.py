@@ -8,13 +8,20 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from calque import faults
-from calque.errors import Aborted, AlreadyExists, CalqueError, InvalidInput, NotFound
+from calque.errors import (
+    Aborted,
+    AlreadyExists,
+    CalqueError,
+    InvalidInput,
+    NotFound,
+    ResourceExhausted,
+)
 from calque.operator.layers import ConcurrencyLimit
 from calque.operator.options import WriteOptions
 from calque.operator.service import Directories
-from calque.transfer.carry import Carrier, failure
+from calque.transfer.carry import RENAMED, Carrier, failure
 from calque.transfer.copy_keeper import CopyKeeper
-from calque.transfer.deletes import Spool, delete_all, delete_listed
+from calque.transfer.deletes import Spool, delete_all, delete_listed, remove_emptied
 from calque.transfer.frontier import Frontier, NoRange
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
@@ -32,6 +39,9 @@ _PAGE = 1000
 _PAGES_ALONE = 16
 """Pages that one thread lists before others help: small trees cost no request more than pages."""
 _LISTERS = 8
+_FULL = ResourceExhausted.__name__
+_PROVEN = ("checksum", "identity")
+"""Rules by which a target is known to hold what its source does."""
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
 
@@ -45,6 +55,8 @@ class Shared:
     limit: ConcurrencyLimit
     progress: TreeProgress
     stopping: threading.Event
+    gave_up: threading.Event = field(default_factory=threading.Event)
+    """Set where the run has stopped itself: at an error, as it was asked to, or on a full disk."""
     moves: bool = False
     journal: Journal | None = None
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
@@ -74,6 +86,7 @@ class TreeJob:
             moved=shared.progress.add_moved,
             dropped=shared.collector.note_dropped,
             keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
+            renames=shared.moves,
         )
         ranges = [EVERYTHING] if self._unfinished is None else self._unfinished.spans_of(number)
         self._ranges = RangePool(ranges, splits=trees.can_be_cut)
@@ -83,6 +96,7 @@ class TreeJob:
         self._listing = 0
         self._taken = 0
         self._begun = False
+        self._emptied: set[str] = set()
         self._errors: list[BaseException] = []
 
     def copy(self) -> None:
@@ -98,6 +112,7 @@ class TreeJob:
             self.stop()
             self._join()
         self._carrier.flush()
+        remove_emptied(self._trees.source, self._emptied)
         if self._errors:
             raise self._errors[0]
         if not self._shared.stopping.is_set() and self._unfinished is None:
@@ -207,6 +222,8 @@ class TreeJob:
         decision = decide(pair)
         if (self._number, pair.path) in self._shared.known:
             return
+        if self._shared.moves and decision is not None:
+            decision = _prove(decision)
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)
@@ -236,9 +253,10 @@ class TreeJob:
         if decision.step == "refuse":
             kind = AlreadyExists if target is not None else InvalidInput
             return self._add(failure(decision, kind(decision.why), 0.0))
+        row = _kept_row(decision)
         if self._shared.moves and decision.step == "keep" and source is not None:
-            self._delete_moved(decision, source)
-        return self._add(_kept_row(decision))
+            row = self._delete_moved(decision, source) or row
+        return self._add(row)
 
     # Copying
 
@@ -252,6 +270,8 @@ class TreeJob:
         apart = self._keep_apart(decision, frontier)
 
         def done(row: Row, made: Metadata | None) -> None:
+            if row.error == Aborted.__name__ and self._shared.stopping.is_set():
+                return  # nothing became of it, so it has no row: whoever resumes copies it
             faults.point("tree.copied")
             if made is not None:
                 row = self._note_made(decision, row, made)
@@ -262,7 +282,8 @@ class TreeJob:
                 frontier.end(decision.path, row)
             else:
                 self._end_apart(apart, decision.path, row)
-            if row.is_problem and self._options.on_error == "stop":
+            if row.is_problem and (self._options.on_error == "stop" or row.error == _FULL):
+                self._shared.gave_up.set()
                 self.stop()
 
         self._carrier.carry(decision, done)
@@ -281,8 +302,6 @@ class TreeJob:
         return journal
 
     def _end_apart(self, journal: Journal, path: str, row: Row) -> None:
-        if row.error == Aborted.__name__:
-            return  # stopped midway: whoever resumes copies it
         with journal.lock:
             journal.settle(row)
         journal.forget_copy(self._number, path)
@@ -294,6 +313,9 @@ class TreeJob:
             self._remembered.keep(decision.path, source, made)
         if not self._shared.moves:
             return row
+        if row.route == RENAMED:
+            self._note_emptied(decision.path)
+            return row
         return self._delete_moved(decision, source) or row
 
     def _delete_moved(self, decision: Decision, source: Metadata) -> Row | None:
@@ -304,7 +326,14 @@ class TreeJob:
             return replace(
                 failure(decision, error, 0.0), why=f"copied, but not deleted: {error.message}"
             )
+        self._note_emptied(decision.path)
         return None
+
+    def _note_emptied(self, path: str) -> None:
+        folder = path.rpartition("/")[0]
+        if folder:
+            with self._lock:
+                self._emptied.add(folder)
 
     def _shows_itself(self, source: Metadata, made: Metadata) -> bool:
         """Whether the listings alone will tell that both are equal."""
@@ -407,6 +436,15 @@ def _pages(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
         if not page:
             return
         yield page
+
+
+def _prove(decision: Decision) -> Decision:
+    """A move deletes its source, so a target that only seems to be equal is made anew."""
+    if decision.step != "keep" or decision.rule in _PROVEN:
+        return decision
+    if decision.rule == "never":
+        return replace(decision, step="skip", why="the target is there, and was not compared")
+    return replace(decision, step="copy")
 
 
 def predict(decision: Decision, withheld: str = "") -> Row:
