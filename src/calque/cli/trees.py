@@ -16,7 +16,7 @@ import typer
 from calque.cli.copy_job import terminable
 from calque.cli.locations import settle
 from calque.cli.output import as_json, printable, say, size
-from calque.cli.quantities import parse_size
+from calque.cli.quantities import parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.cli.tree_flags import FilesFrom, FromReport, Nul, Only, names_from
 from calque.errors import InvalidInput
@@ -50,6 +50,14 @@ def sheet_of_tree(
         typer.Option(
             "--report", metavar="FILE", help="A row for each object: .jsonl .csv .parquet"
         ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="N/s", help="Requests a second, at most: 200/s."),
+    ] = None,
+    bandwidth: Annotated[
+        str | None,
+        typer.Option("--bandwidth", metavar="SIZE/s", help="Through this machine: 50M/s."),
     ] = None,
     on_error: Annotated[
         OnError, typer.Option("--on-error", help="Go on with the rest, or stop at the first.")
@@ -89,6 +97,8 @@ def sheet_of_tree(
     options = TreeOptions(
         compare=compare,
         dry_run=dry_run,
+        rate=None if rate is None else parse_rate(rate),
+        bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
         on_error=on_error,
         fsync=fsync,
         content_type=content_type,

@@ -12,7 +12,7 @@ from typing import Unpack
 
 from calque.errors import InvalidInput
 from calque.ledger import Ledger
-from calque.operator.layers import ConcurrencyLimit, Metrics, default_layers
+from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
 from calque.transfer.jobs import configured_ledger, open_job
@@ -54,7 +54,7 @@ class PreparedRun:
         options = request.options
         self._limit = ConcurrencyLimit(options.concurrent)
         self._metrics = Metrics()
-        layers = default_layers(limit=self._limit, metrics=self._metrics)
+        layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
         target = open_target(request.target, request.target_options, layers)
         self.trees = pair_up(request, target, layers)
         for each in self.trees:
