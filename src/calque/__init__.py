@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         sync_tree,
         sync_tree_async,
     )
+    from calque.transfer.check import check_trees
 
 __all__ = [
     "AsyncCopier",
@@ -29,6 +30,7 @@ __all__ = [
     "Copier",
     "Operator",
     "__version__",
+    "check_trees",
     "copy_tree",
     "copy_tree_async",
     "errors",
@@ -47,6 +49,7 @@ _HOMES = {
     "Checkpoint": "calque.operator",
     "Copier": "calque.operator",
     "Operator": "calque.operator",
+    "check_trees": "calque.transfer.check",
     "copy_tree": "calque.transfer.api",
     "copy_tree_async": "calque.transfer.api",
     "load": "calque.loader.api",

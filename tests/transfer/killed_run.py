@@ -58,16 +58,22 @@ class Child:
             "target_options": (service or {}) if remote[1] else {},
         }
 
-    def run(self, fault: str = "", **more: object) -> subprocess.CompletedProcess[str]:
-        """Run it; with a fault (``step@visit:kill``) it dies there."""
+    def spawn(self, fault: str = "", **more: object) -> subprocess.Popen[str]:
+        """Start it; with a fault (``step@visit:kill``) it dies there."""
         told = {**self._told, "options": {**self._told["options"], **more}}  # type: ignore[dict-item]
-        return subprocess.run(
+        return subprocess.Popen(
             [sys.executable, "-c", _SCRIPT, json.dumps(told)],
             env={**self._environment, "CALQUE_FAULT": fault},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=200,
         )
+
+    def run(self, fault: str = "", **more: object) -> subprocess.CompletedProcess[str]:
+        """Start it and wait for its end."""
+        with self.spawn(fault, **more) as process:
+            told, errors = process.communicate(timeout=200)
+        return subprocess.CompletedProcess(process.args, process.returncode, told, errors)
 
     def finish(self) -> dict[str, object]:
         """Run it to its end; its report."""

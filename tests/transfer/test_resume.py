@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from calque.ledger import open_ledger
+from calque.ledger.jobs import end_job, list_jobs
+from calque.operator import Operator
 from calque.operator.services.fs.marker import is_temporary
+from calque.transfer.journal import Journal
 from calque.transfer.report_file import read_report
+from tests.servers.proxy import Fault, FaultProxy
+from tests.servers.seaweedfs import S3Server
+from tests.transfer.conftest import s3_options
 from tests.transfer.killed_run import Child
 
 COUNT = 300
@@ -139,3 +147,75 @@ def test_another_pace_is_no_other_request(tmp_path: Path) -> None:
     child = Child(tmp_path / "state", f"{source}/", f"{target}/")
     assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
     assert child.run(concurrent=3).returncode == 0
+
+
+MIB = 1024 * 1024
+
+
+def test_parts_of_a_large_object_survive_a_kill(
+    tmp_path: Path, tree_bucket: S3Server, s3: Operator
+) -> None:
+    """Parts that the server holds are not copied again, small objects that were done neither."""
+    content = os.urandom(22 * MIB)
+    s3.write("from/big", content)
+    for number in range(20):
+        s3.write(f"from/small-{number:02d}", b"x")
+    with FaultProxy(tree_bucket.endpoint) as proxy:
+        service = {
+            **s3_options(tree_bucket),
+            "endpoint_url": proxy.endpoint,
+            "threshold": 6 * MIB,
+            "part_size": 5 * MIB,
+        }
+        report = tmp_path / "report.jsonl"
+        child = Child(
+            tmp_path / "state",
+            s3.location("from/"),
+            s3.location("to/"),
+            report=report,
+            service=service,
+            concurrent=2,
+        )
+        process = child.spawn()
+        fourth = Fault(
+            method="PUT",
+            contains="partNumber=4",
+            hook=lambda exchange: process.kill(),
+            drop=True,
+        )
+        proxy.add(fourth)
+        process.communicate(timeout=200)
+        assert process.returncode == -signal.SIGKILL
+        told = {row.path for row in read_report(report)}
+        before = proxy.log[-1].number
+        child.finish()
+        again = [each for each in proxy.log if each.number > before]
+    parts = [each for each in again if "partNumber=" in each.target and "10000" not in each.target]
+    numbers = sorted(each.target.partition("partNumber=")[2][0] for each in parts)
+    assert "4" in numbers
+    assert "1" not in numbers, numbers
+    assert not [each for each in again if "uploads" in each.target and each.method == "POST"]
+    copied = {each.target.rpartition("/")[2] for each in again if each.method == "PUT"}
+    assert not {path for path in told if path in copied}
+    assert s3.read("to/big") == content
+    assert sorted(row.path for row in read_report(report)) == sorted(
+        ["big", *(f"small-{number:02d}" for number in range(20))]
+    )
+    assert list(s3.leftovers("to/")) == []
+
+
+def test_two_that_resume_at_once(tmp_path: Path) -> None:
+    """One wins by its lease, the other is told which job is at it."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    wanted = fill(source, 60)
+    child = Child(tmp_path / "state", f"{source}/", f"{target}/")
+    assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
+    with open_ledger(tmp_path / "state" / "calque" / "ledger.db") as ledger:
+        (left,) = list_jobs(ledger)
+        first = Journal.resume(ledger, left.job_id)
+        second = child.run()
+        assert second.returncode == 1
+        assert f"job {left.job_id} is at work on these two trees" in second.stderr
+        end_job(ledger, first.job, "STOPPED")
+    assert child.finish()["job"] == left.job_id
+    assert tree_of(target) == wanted

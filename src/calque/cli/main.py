@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mv": ("calque.cli.mv", "Move one object: renamed where possible, else copied and deleted."),
     "sync": ("calque.cli.sync", "Make a tree like another: what changed is copied, nothing else."),
     "ls": ("calque.cli.ls", "List objects in key order."),
+    "check": ("calque.cli.check", "Compare two trees; nothing is changed."),
     "du": ("calque.cli.du", "Count objects and bytes, folder by folder."),
     "stat": ("calque.cli.stat", "Show what is known of an object."),
     "cat": ("calque.cli.cat", "Write an object's bytes to standard output."),

@@ -146,6 +146,12 @@ def sheet_of_tree(
     folders: Annotated[
         bool, typer.Option("--folders", help="Keep empty folders as markers in object services.")
     ] = False,
+    modes: Annotated[
+        bool, typer.Option("--modes", help="Give files the modes that their objects keep.")
+    ] = False,
+    owner: Annotated[
+        bool, typer.Option("--owner", help="Keep owners of files, and give them back.")
+    ] = False,
     restart: Annotated[
         bool,
         typer.Option("--restart", help="Begin anew, although an earlier run was left unfinished."),
@@ -170,6 +176,8 @@ def sheet_of_tree(
         fsync=fsync,
         content_type=content_type,
         folders=folders,
+        modes=modes,
+        owner=owner,
         restart=restart,
         journal=journal,
         globs=not no_glob,

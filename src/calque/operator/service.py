@@ -18,6 +18,7 @@ from calque.operator.drivers.verbs import Part
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.values import Metadata, ObjectIdentity, PartPlan
+from calque.values.file_attributes import FileAttributes
 
 
 class WriteAgain(Unavailable):
@@ -234,6 +235,16 @@ class Walking(Protocol):
         ``skip`` is asked for each folder (its path ends in ``/``), which is not opened if it is
         True. ``tell`` gets path and kind of what is no object: links out, sockets, empty folders.
         """
+
+
+@runtime_checkable
+class Attributed(Protocol):
+    """What a service supplies besides, where objects have times, modes and owners of their own."""
+
+    def attributes(self, path: str) -> FileAttributes: ...
+
+    def set_attributes(self, path: str, wanted: FileAttributes) -> None:
+        """Set what is known; the bytes stay as they are."""
 
 
 class Aside(Protocol):

@@ -56,7 +56,7 @@ class PreparedRun:
         self._metrics = Metrics()
         layers = default_layers(limit=self._limit, metrics=self._metrics)
         target = open_target(request.target, request.target_options, layers)
-        self.trees = _pair_up(request, target, layers)
+        self.trees = pair_up(request, target, layers)
         for each in self.trees:
             clears = options.delete_excluded
             refuse_overlap(each.source, each.target, each.filters, clears=clears)
@@ -286,7 +286,8 @@ def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:
     return tuple(given)
 
 
-def _pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> list[Trees]:
+def pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> list[Trees]:
+    """The trees of a request, each source with its place at the target."""
     origins = [
         open_source(each, request.source_options, layers, globs=request.options.globs)
         for each in request.sources

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from calque.errors import (
     Aborted,
@@ -27,14 +28,22 @@ from calque.operator.layers import ConcurrencyLimit
 from calque.operator.move import rename_at_once
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_all
-from calque.operator.service import AsideWriting, Directories, Fetching, Renaming
-from calque.transfer.content_types import guess_type
+from calque.operator.service import (
+    AsideWriting,
+    Attributed,
+    Directories,
+    Fetching,
+    Renaming,
+    Service,
+)
+from calque.transfer.attributes import FilesAsObjects, carries_attributes, wanted_attributes
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
 from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.request import TreeOptions
 from calque.transfer.side import Side, is_marker
 from calque.values import MIB, ByteRange, Metadata
+from calque.values.file_attributes import USER_KEY, FileAttributes
 
 _ONE_PART = 8 * MIB
 """Up to this size an object is read whole and written whole, if the target takes it at once."""
@@ -84,6 +93,9 @@ class Carrier:
         # More would be parts on threads of their own, and wait for a place that this one holds.
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
         self._batch = DurableBatch(options.fsync)
+        self._origin = source.service
+        if carries_attributes(source, target):
+            self._origin = cast(Service, FilesAsObjects(source.service, options))
         self._copying = CopyOptions(
             if_not_exists=options.if_not_exists,
             carry_tags=options.carry_tags,
@@ -209,11 +221,21 @@ class Carrier:
     def _copy_large(self, pair: Pair, source: Metadata) -> tuple[Metadata, str]:
         copier = self._start(pair, source, self._copying)
         made = self._drive(pair.path, copier)
+        if isinstance(self._target.service, Attributed):
+            made = self._restore(self._target.service, made, copier.source)
         return made, SERVER if copier.route == SERVER else CLIENT
+
+    def _restore(self, into: Attributed, made: Metadata, source: Metadata) -> Metadata:
+        """Give a file that was made by a copier what its source keeps besides the bytes."""
+        if self._origin.capability.user_metadata and not source.user:
+            source = self._origin.stat(source.path)  # a listing does not tell it
+        wanted = wanted_attributes(self._origin, source, modified_ns(source), self._options)
+        into.set_attributes(made.path, wanted)
+        return self._target.service.stat(made.path)
 
     def _start(self, pair: Pair, source: Metadata, options: CopyOptions) -> Copier:
         """The copier of a large object; where an earlier process was at it, from where it was."""
-        origin, into = self._source.service, self._target.service
+        origin, into = self._origin, self._target.service
         if self._keeper is not None:
             resumed = self._keeper.resume(pair.path, origin, into, options)
             if resumed is not None:
@@ -244,17 +266,38 @@ class Carrier:
             options = self._write_options(pair.path, found)
             if isinstance(into, AsideWriting):
                 local = self._source.is_local
+                wanted = wanted_attributes(self._origin, found, modified_ns(found), self._options)
                 file = into.write_aside(
-                    key, data, options, modified=modified_ns(found), sparse=local
+                    key, data, options, modified=wanted.mtime, mode=wanted.mode, sparse=local
                 )
             else:
                 made = into.write(key, (data,) if data else (), options)
         self._moved(len(data))
         if isinstance(into, AsideWriting):
             # Its row is written when the whole batch is on the disk.
-            self._batch.add(file, len(data), lambda ended: tell(pair, ended, CLIENT))
+            self._batch.add(file, len(data), self._ended(pair, wanted, tell))
         else:
             tell(pair, made, CLIENT)
+
+    def _ended(
+        self,
+        pair: Pair,
+        wanted: FileAttributes,
+        tell: Callable[[Pair, Metadata | CalqueError, str], None],
+    ) -> Callable[[Metadata | CalqueError], None]:
+        """What is told of a file when the batch is on the disk; owners are given to it then."""
+        into = self._target.service
+
+        def ended(made: Metadata | CalqueError) -> None:
+            if isinstance(made, Metadata) and self._options.owner and isinstance(into, Attributed):
+                try:
+                    into.set_attributes(made.path, wanted)
+                    made = into.stat(made.path)
+                except CalqueError as error:
+                    made = error
+            tell(pair, made, CLIENT)
+
+        return ended
 
     def _read_small(self, source: Metadata) -> tuple[Metadata, bytes]:
         service = self._source.service
@@ -265,6 +308,8 @@ class Carrier:
         else:
             # Headers are asked for only where the service has some.
             found = service.stat(source.path) if service.capability.user_metadata else source
+            if isinstance(self._origin, FilesAsObjects):
+                found = self._origin.describe(found)
             data = read_all(service, source.path, options)
         if len(data) != source.size:
             raise IntegrityError(
@@ -275,12 +320,10 @@ class Carrier:
     def _write_options(self, path: str, source: Metadata) -> WriteOptions:
         options = write_options(source, self._copying)
         if not self._target.service.capability.user_metadata:
-            if source.user or source.content_type:
+            if source.user.keys() - {USER_KEY} or source.content_type:
                 self._dropped("content headers and user metadata")
             return WriteOptions(if_not_exists=options.if_not_exists, size_hint=source.size)
         given = self._options.content_type
-        if given is None and self._source.is_local:
-            given = guess_type(path)
         return options if given is None else replace(options, content_type=given)
 
     def flush(self) -> None:

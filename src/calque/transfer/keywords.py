@@ -38,6 +38,8 @@ class TreeKeywords(TypedDict, total=False):
     carry_class: bool
     chunk: int | None
     folders: bool
+    modes: bool
+    owner: bool
     files_from: Sequence[str] | None
     globs: bool
     journal: bool

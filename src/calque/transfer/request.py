@@ -79,6 +79,10 @@ class TreeOptions:
     carry_tags: bool = True
     carry_class: bool = False
     chunk: int | None = None
+    modes: bool = False
+    """Give files that are made of objects the mode that the objects keep."""
+    owner: bool = False
+    """Keep owners of files in objects, and give them to files that are made of them."""
     folders: bool = False
     """Keep empty folders of a file system as markers (``name/``) in an object service."""
     files_from: tuple[str, ...] | None = None
@@ -136,6 +140,8 @@ class TreeOptions:
                 "carry_tags",
                 "carry_class",
                 "folders",
+                "modes",
+                "owner",
                 "globs",
             )
         }

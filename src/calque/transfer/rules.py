@@ -128,14 +128,14 @@ def _read(service: Service, entry: Metadata, wanted: Mapping[str, str]) -> Mappi
     """The checksum of a local file's bytes, of a kind that the other side has."""
     if service.scheme != "fs":
         return {}
-    name = next((each for each in _HASHES if each in wanted), "md5")
-    digest = _HASHES[name]()
+    name = next((each for each in HASHES if each in wanted), "md5")
+    digest = HASHES[name]()
     for piece in service.read(entry.path, pinned_options(service, entry, ByteRange())):
         digest.update(piece)
     return {name: base64.b64encode(digest.digest()).decode()}
 
 
-_HASHES: Mapping[str, Callable[[], hashlib._Hash]] = {
+HASHES: Mapping[str, Callable[[], hashlib._Hash]] = {
     "md5": lambda: hashlib.md5(usedforsecurity=False),
     "sha256": hashlib.sha256,
     "sha1": lambda: hashlib.sha1(usedforsecurity=False),

@@ -12,6 +12,7 @@ from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
 from calque.operator.services.fs.aside import AsideFile, write_aside
+from calque.operator.services.fs.attributes import read_attributes, set_attributes
 from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.copy import FileCopy, FileDriver
 from calque.operator.services.fs.delete import delete
@@ -25,6 +26,7 @@ from calque.operator.services.fs.resume import Unfinished
 from calque.operator.services.fs.stat import stat
 from calque.operator.services.fs.write import write
 from calque.values import Metadata, ObjectIdentity
+from calque.values.file_attributes import FileAttributes
 
 T = TypeVar("T")
 
@@ -101,6 +103,16 @@ class FsService:
             lambda _: write_aside(
                 self.config.root, path, data, options, modified=modified, mode=mode, sparse=sparse
             ),
+        )
+
+    def attributes(self, path: str) -> FileAttributes:
+        """Time, mode and owners of a file."""
+        return self.chain.run(Call("stat", path), lambda _: read_attributes(self.config.root, path))
+
+    def set_attributes(self, path: str, wanted: FileAttributes) -> None:
+        """Set them on a file that is there, as far as they are known."""
+        self.chain.run(
+            Call("write", path), lambda _: set_attributes(self.config.root, path, wanted)
         )
 
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
