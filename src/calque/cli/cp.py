@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -16,16 +17,16 @@ from calque.cli.standard_streams import (
     show_on_standard_output,
     store_standard_input,
 )
-from calque.cli.tree_flags import sheet_of_filters, with_sheet
-from calque.cli.trees import (
+from calque.cli.tree_flags import (
     Recursive,
-    TreeCommand,
     is_of_trees,
     parse_chunk,
     refuse_single,
+    sheet_of_filters,
     sheet_of_tree,
     source_and_target,
     with_filters,
+    with_sheet,
 )
 from calque.cli.verify import compare
 from calque.operator.layers import Deadline, default_layers
@@ -143,7 +144,8 @@ def cp(
             carry_tags=carry_tags,
         )
         refuse_single(if_match=if_match, source_version=source_version, stream=stream)
-        TreeCommand(
+        trees = import_module("calque.cli.trees")  # not paid for by a copy of one object
+        trees.TreeCommand(
             "cp",
             locations,
             chosen,

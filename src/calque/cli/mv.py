@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib import import_module
 
 import typer
 
@@ -20,15 +21,15 @@ from calque.cli.cp import (
 from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.standard_streams import STANDARD
-from calque.cli.tree_flags import sheet_of_filters, with_sheet
-from calque.cli.trees import (
+from calque.cli.tree_flags import (
     Recursive,
-    TreeCommand,
     is_of_trees,
     parse_chunk,
+    sheet_of_filters,
     sheet_of_tree,
     source_and_target,
     with_filters,
+    with_sheet,
 )
 from calque.errors import InvalidInput
 from calque.operator.move import delete_moved, rename_at_once
@@ -78,7 +79,8 @@ def mv(
             concurrent=concurrent or 16,
             chunk=parse_chunk(chunk),
         )
-        TreeCommand(
+        trees = import_module("calque.cli.trees")  # not paid for by a copy of one object
+        trees.TreeCommand(
             "mv",
             locations,
             chosen,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from calque.cli.locations import Location, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, say
-from calque.cli.tree_flags import sheet_of_filters, with_sheet
-from calque.cli.trees import Recursive, remove_and_show
+from calque.cli.tree_flags import (
+    Recursive,
+    sheet_of_filters,
+    with_sheet,
+)
 from calque.errors import CalqueError, InvalidInput, NotFound
 from calque.transfer.filters import Filters
 from calque.transfer.places import has_glob
@@ -59,7 +63,8 @@ def rm(
     if recursive or any(has_glob(each) for each in locations):
         if if_match is not None:
             raise InvalidInput("--if-match is of one object, not of a tree")
-        remove_and_show(
+        trees = import_module("calque.cli.trees")  # not paid for by the delete of one object
+        trees.remove_and_show(
             locations,
             TreeOptions(filters=filters, dry_run=dry_run),
             given=option or (),

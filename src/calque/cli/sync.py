@@ -9,14 +9,15 @@ import typer
 from calque.cli.cp import Chunk, IfNotExists, Quiet
 from calque.cli.locations import Options, SourceOptions, TargetOptions
 from calque.cli.output import JsonFlag
-from calque.cli.tree_flags import sheet_of_filters, with_sheet
-from calque.cli.trees import (
-    TreeCommand,
+from calque.cli.tree_flags import (
     parse_chunk,
     sheet_of_deletes,
+    sheet_of_filters,
     sheet_of_tree,
     with_filters,
+    with_sheet,
 )
+from calque.cli.trees import TreeCommand
 from calque.transfer.filters import Filters
 from calque.transfer.request import TreeOptions
 
