@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from calque.loader.api import load, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
     from calque.store.open_project import open_project
+    from calque.transfer.api import (
+        copy_tree,
+        copy_tree_async,
+        move_tree,
+        remove_tree,
+        sync_tree,
+        sync_tree_async,
+    )
+    from calque.transfer.check import check_trees
 
 __all__ = [
     "AsyncCopier",
@@ -21,10 +30,17 @@ __all__ = [
     "Copier",
     "Operator",
     "__version__",
+    "check_trees",
+    "copy_tree",
+    "copy_tree_async",
     "errors",
     "load",
+    "move_tree",
     "open_project",
+    "remove_tree",
     "sql",
+    "sync_tree",
+    "sync_tree_async",
 ]
 
 _HOMES = {
@@ -33,9 +49,16 @@ _HOMES = {
     "Checkpoint": "calque.operator",
     "Copier": "calque.operator",
     "Operator": "calque.operator",
+    "check_trees": "calque.transfer.check",
+    "copy_tree": "calque.transfer.api",
+    "copy_tree_async": "calque.transfer.api",
     "load": "calque.loader.api",
+    "move_tree": "calque.transfer.api",
     "open_project": "calque.store.open_project",
+    "remove_tree": "calque.transfer.api",
     "sql": "calque.loader.api",
+    "sync_tree": "calque.transfer.api",
+    "sync_tree_async": "calque.transfer.api",
 }
 
 

@@ -135,9 +135,12 @@ def test_rm(calque: Calque, tree: Path) -> None:
     assert list(report["failed"]) == ["nope"]
     assert calque("rm", "nope").returncode == 1
     assert calque("rm", "-f", "nope").returncode == 0
-    for wrong in (("rm", "a"), ("rm", "-r", "a")):
-        assert calque(*wrong).returncode == 1
+    assert calque("rm", "a").returncode == 1
     assert (tree / "a" / "b").exists()
+    assert calque("rm", "-r", "a", "--dry-run").returncode == 0
+    assert (tree / "a" / "b").exists()
+    assert calque("rm", "-r", "a", "--exclude", "c/").returncode == 0
+    assert sorted(each.name for each in tree.rglob("*") if each.is_file()) == ["d"]
 
 
 def test_mv_renames(calque: Calque, tree: Path) -> None:

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from calque.cli.copy_job import CopyJob, CopyReport
-from calque.cli.locations import Location, Options, Source, SourceOptions, Target, TargetOptions
+from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.quantities import parse_duration
 from calque.cli.standard_streams import (
     STANDARD,
     refuse_unfit,
     show_on_standard_output,
     store_standard_input,
 )
+from calque.cli.tree_flags import (
+    Recursive,
+    is_of_trees,
+    parse_chunk,
+    refuse_single,
+    sheet_of_filters,
+    sheet_of_tree,
+    source_and_target,
+    with_filters,
+    with_sheet,
+)
 from calque.cli.verify import compare
-from calque.errors import Unsupported
 from calque.operator.layers import Deadline, default_layers
 from calque.operator.options import CopyKeywords, Streaming
+from calque.transfer.filters import Filters
+from calque.transfer.request import TreeOptions
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="Fail, atomically, where the target exists already.")
 ]
-Concurrent = Annotated[int, typer.Option("--concurrent", "-c", help="Requests in flight at once.")]
+Concurrent = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrent",
+        "-c",
+        help="Requests in flight at once, over a whole tree.",
+        show_default="8 of one object, 16 of a tree",
+    ),
+]
 Chunk = Annotated[
     str | None, typer.Option("--chunk", metavar="SIZE", help="Bytes of a part or step: 8MiB, 1G.")
 ]
@@ -42,10 +63,22 @@ TimeLimit = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
+Locations = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SRC... DST",
+        help="URIs or local paths; a target that ends in / keeps the source's name.",
+    ),
+]
+
+
 @app.command()
+@with_sheet(sheet_of_filters, sheet_of_tree)
 def cp(
-    source: Source,
-    target: Target,
+    locations: Locations,
+    filters: Filters,
+    tree: tuple[TreeOptions, str | None],
+    recursive: Recursive = False,
     if_not_exists: IfNotExists = False,
     if_match: Annotated[
         str | None, typer.Option(metavar="ETAG", help="Replace the target only if it is this one.")
@@ -53,7 +86,7 @@ def cp(
     source_version: Annotated[
         str | None, typer.Option(metavar="ID", help="Copy this version of the source.")
     ] = None,
-    concurrent: Concurrent = 8,
+    concurrent: Concurrent = None,
     chunk: Chunk = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where an earlier copy stopped; stop resumably.")
@@ -77,14 +110,14 @@ def cp(
     option: Options = None,
     source_option: SourceOptions = None,
     target_option: TargetOptions = None,
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", hidden=True)] = False,
     quiet: Quiet = False,
     json: JsonFlag = False,
 ) -> None:
-    """Copy one object: atomically, with progress, resumable.
+    """Copy an object, or with -r a tree: atomically, with progress, resumable.
 
-    The target is as it was or complete, never half. Inside one service the bytes do not pass
-    through this machine.
+    Each target is as it was or complete, never half. Inside one service the bytes do not pass
+    through this machine. Of trees only what is new or differs is copied, and nothing is deleted;
+    `SRC/` means what lies below SRC, without the slash the folder keeps its name.
 
     Examples:
 
@@ -94,10 +127,36 @@ def cp(
 
     - `calque cp s3://a/x gs://b/x --stream --if-not-exists` goes through this machine
 
+    - `calque cp -r ./site/ s3://www/ --exclude '*.tmp' --dry-run` says what would be copied
+
+    - `calque cp 's3://landing/2026-*.csv' ./today/` takes what a pattern matches
+
     - `pg_dump db | calque cp - s3://backup/db.sql` stores what is piped in, whole or not at all
     """
-    if recursive:
-        raise Unsupported("cp copies one object; trees cannot be copied by it")
+    if is_of_trees(locations, recursive, filters, tree):
+        chosen = with_filters(
+            tree[0],
+            filters,
+            if_not_exists=if_not_exists,
+            concurrent=concurrent or 16,
+            chunk=parse_chunk(chunk),
+            carry_class=carry_class,
+            carry_tags=carry_tags,
+        )
+        refuse_single(if_match=if_match, source_version=source_version, stream=stream)
+        trees = import_module("calque.cli.trees")  # not paid for by a copy of one object
+        trees.TreeCommand(
+            "cp",
+            locations,
+            chosen,
+            of_source=[*(option or ()), *(source_option or ())],
+            of_target=[*(option or ()), *(target_option or ())],
+            report=tree[1],
+            quiet=quiet,
+            json=json,
+        ).run()
+        return
+    source, target = source_and_target(locations)
     layers = default_layers()
     if timeout is not None:
         layers = (Deadline.after(parse_duration(timeout).total_seconds()), *layers)
@@ -107,11 +166,13 @@ def cp(
         "if_not_exists": if_not_exists,
         "if_match": if_match,
         "source_version": source_version,
-        "concurrent": concurrent,
-        "chunk": None if chunk is None else parse_size(chunk),
+        "concurrent": 8 if concurrent is None else concurrent,
+        "chunk": parse_chunk(chunk),
         "carry_class": carry_class,
         "carry_tags": carry_tags,
         "verify": "none" if verify is False else "checksum",
+        # In parts of its own a copy through this machine can be gone on with.
+        "stream_parts": resume,
     }
     # A pipe has no name, no size and no second reading: it takes a way of its own.
     if STANDARD in (source, target):

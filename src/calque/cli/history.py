@@ -11,8 +11,8 @@ import typer
 from calque.cli.load import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, size, table
 from calque.config import load_settings
+from calque.ledger.configured import ledger_of
 from calque.ledger.history import history as read_history
-from calque.loader.api import ledger_of
 from calque.loader.commit.tables import open_table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")

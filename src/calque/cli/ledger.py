@@ -12,11 +12,11 @@ from calque.cli.output import JsonFlag, as_json, say, table
 from calque.config import Settings, load_settings
 from calque.errors import NotFound
 from calque.ledger import Ledger, TableRow
+from calque.ledger.configured import ledger_of
 from calque.ledger.files import forget as forget_records
 from calque.ledger.history import records_of
 from calque.ledger.tables import find_table, register_table
 from calque.loader.after.expire import expire as expire_all
-from calque.loader.api import ledger_of
 from calque.loader.commit.rebuild import rebuild as rebuild_records
 from calque.loader.commit.tables import Lake, open_table
 

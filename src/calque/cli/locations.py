@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,8 +13,10 @@ import typer
 from calque.config import load_settings, remote_secrets
 from calque.errors import ConfigInvalid, InvalidInput, IsADirectory
 from calque.operator import Operator
-from calque.operator.layers import Layer
-from calque.operator.registry import secrets_of
+from calque.operator.layers import Layer, default_layers
+from calque.operator.layers.chain import Chain
+from calque.operator.registry import list_buckets, secrets_of
+from calque.operator.service import Bucket
 from calque.operator.uri import scheme_of
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -82,6 +84,36 @@ def _resolve_remote(location: str) -> tuple[str, dict[str, str]]:
     return f"{remote.location}{joint}{rest}", options
 
 
+def is_account(location: str) -> bool:
+    """Whether all buckets are meant: ``s3://``, ``az://ACCOUNT.blob/``."""
+    scheme, sign, rest = location.partition("://")
+    if not sign or scheme in ("fs", "file"):
+        return False
+    by_account = scheme in ("az", "azblob") and "." in rest and not rest.strip("/").count("/")
+    return not rest.strip("/") or by_account
+
+
+def buckets_of(location: str, options: Sequence[str] | None = None) -> Iterator[Bucket]:
+    """The buckets of an account (see :func:`is_account`)."""
+    given = _parse_options(options or (), scheme_of(location))
+    return list_buckets(location, given, Chain(default_layers()))
+
+
+def settle(location: str, options: Sequence[str] | None) -> tuple[str, dict[str, object]]:
+    """A location as services know it, and the options its service gets.
+
+    ``NAME:rest`` is one of a named remote. Options (``NAME=VALUE``) are those of remote services; a
+    local side leaves them alone.
+    """
+    if not location:
+        raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
+    location, settled = _resolve_remote(location)
+    scheme = scheme_of(location)
+    # `-o` may be meant for the other side of a copy.
+    given = {} if scheme in ("fs", "file") else _parse_options(options or (), scheme)
+    return location, {**settled, **given}
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """An operator and a path in it, opened from what was typed."""
@@ -97,17 +129,9 @@ class Location:
         *,
         layers: tuple[Layer, ...] | None = None,
     ) -> Location:
-        """Open a location, or ``NAME:rest`` of a named remote.
-
-        Options (``NAME=VALUE``) are those of remote services; a local side leaves them alone.
-        """
-        if not location:
-            raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
-        location, settled = _resolve_remote(location)
-        scheme = scheme_of(location)
-        # `-o` may be meant for the other side of a copy.
-        given = {} if scheme in ("fs", "file") else _parse_options(options or (), scheme)
-        return cls(*Operator.locate(location, layers=layers, **{**settled, **given}))
+        """Open a location, or ``NAME:rest`` of a named remote; see :func:`settle`."""
+        text, given = settle(location, options)
+        return cls(*Operator.locate(text, layers=layers, **given))
 
     @property
     def uri(self) -> str:

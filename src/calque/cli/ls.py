@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json as jsons
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Annotated
 
 import typer
 
-from calque.cli.locations import Location, LocationArgument, Options
-from calque.cli.output import JsonFlag, printable, size
+from calque.cli.locations import Location, LocationArgument, Options, buckets_of, is_account
+from calque.cli.output import JsonFlag, as_json, printable, size
 from calque.errors import NotFound
+from calque.transfer.filters import Filters, Rule
 from calque.values import Metadata
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -39,16 +41,69 @@ def ls(
     - `calque ls s3://landing/sales/` shows one level; directories end in /
 
     - `calque ls -rl ./warehouse` shows every file below with size and time
+
+    - `calque ls 's3://landing/**/*.csv'` shows what matches, at any depth
+
+    - `calque ls s3://` shows buckets
     """
+    if is_account(uri):
+        _show_buckets(uri, option, limit, json=json)
+        return
     location = Location.of(uri, option)
+    if (found := _split_glob(location)) is not None:
+        _show(location, found[0], islice(_matching(location, *found, recursive), limit), long, json)
+        return
     base = location.prefix.rpartition("/")[0]
     base = f"{base}/" if base else ""
     entries = islice(_entries(location, base, start_after, recursive), limit)
+    _show(location, base, entries, long, json)
+
+
+def _show(
+    location: Location, base: str, entries: Iterator[Metadata], long: bool, json: bool
+) -> None:
     if json:
         _print_json(location, entries)
         return
     for entry in entries:
         print(_line(entry, entry.path[len(base) :], long))
+
+
+def _show_buckets(uri: str, option: Sequence[str] | None, limit: int | None, *, json: bool) -> None:
+    found = islice(buckets_of(uri, option), limit)
+    if json:
+        as_json(list(found))
+        return
+    for bucket in found:
+        when = "" if bucket.created is None else f"{bucket.created:%Y-%m-%d %H:%M:%S}"
+        print(f"{when:<19}  {printable(bucket.name)}")
+
+
+def _split_glob(location: Location) -> tuple[str, str] | None:
+    """A path with signs of a pattern, cut before the first name that has one."""
+    path = location.path
+    if location.is_local and os.path.lexists("/" + path):
+        return None  # a file of just that name
+    at = next((place for place, letter in enumerate(path) if letter in "*?[{"), None)
+    if at is None:
+        return None
+    cut = path.rfind("/", 0, at) + 1
+    return path[:cut], path[cut:]
+
+
+def _matching(location: Location, base: str, pattern: str, recursive: bool) -> Iterator[Metadata]:
+    rules = [Rule.include(f"/{pattern}"), Rule.exclude("**")]
+    if recursive:
+        rules.insert(1, Rule.include(f"/{pattern.rstrip('/')}/**"))
+    filters = Filters(rules=tuple(rules))
+    seen = False
+    for prefix in filters.prefixes:
+        for entry in location.operator.list(base + prefix):
+            if filters.takes_path(entry.path[len(base) :]):
+                seen = True
+                yield entry
+    if not seen:
+        raise NotFound(f"nothing matches {location.uri}", hint="** crosses folders, * does not.")
 
 
 def _entries(

@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 import time
+from importlib import import_module
 
 import typer
 
 from calque.cli.copy_job import CopyJob, CopyReport
-from calque.cli.cp import Chunk, Concurrent, IfNotExists, Quiet, Stream, stream_option, summary
-from calque.cli.locations import Location, Options, Source, SourceOptions, Target, TargetOptions
+from calque.cli.cp import (
+    Chunk,
+    Concurrent,
+    IfNotExists,
+    Locations,
+    Quiet,
+    Stream,
+    stream_option,
+    summary,
+)
+from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.quantities import parse_size
 from calque.cli.standard_streams import STANDARD
+from calque.cli.tree_flags import (
+    Recursive,
+    is_of_trees,
+    parse_chunk,
+    sheet_of_filters,
+    sheet_of_tree,
+    source_and_target,
+    with_filters,
+    with_sheet,
+)
 from calque.errors import InvalidInput
 from calque.operator.move import delete_moved, rename_at_once
 from calque.operator.options import CopyKeywords, CopyOptions
 from calque.operator.service import Renaming
+from calque.transfer.filters import Filters
+from calque.transfer.request import TreeOptions
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
 @app.command()
+@with_sheet(sheet_of_filters, sheet_of_tree)
 def mv(
-    source: Source,
-    target: Target,
+    locations: Locations,
+    filters: Filters,
+    tree: tuple[TreeOptions, str | None],
+    recursive: Recursive = False,
     if_not_exists: IfNotExists = False,
-    concurrent: Concurrent = 8,
+    concurrent: Concurrent = None,
     chunk: Chunk = None,
     stream: Stream = False,
     option: Options = None,
@@ -34,9 +58,9 @@ def mv(
     quiet: Quiet = False,
     json: JsonFlag = False,
 ) -> None:
-    """Move one object: renamed where the service can, else copied and then deleted.
+    """Move an object, or with -r a tree: renamed where the service can, else copied, then deleted.
 
-    The source is deleted only once the target is complete, only if it is still the object that
+    Each source is deleted only once the target is complete, only if it is still the object that
     was copied, and only if both are seen to be two objects.
 
     Examples:
@@ -47,14 +71,35 @@ def mv(
 
     - `calque mv s3://landing/a.csv s3://archive/2026/` copies inside S3, then deletes
     """
+    if is_of_trees(locations, recursive, filters, tree):
+        chosen = with_filters(
+            tree[0],
+            filters,
+            if_not_exists=if_not_exists,
+            concurrent=concurrent or 16,
+            chunk=parse_chunk(chunk),
+        )
+        trees = import_module("calque.cli.trees")  # not paid for by a copy of one object
+        trees.TreeCommand(
+            "mv",
+            locations,
+            chosen,
+            of_source=[*(option or ()), *(source_option or ())],
+            of_target=[*(option or ()), *(target_option or ())],
+            report=tree[1],
+            quiet=quiet,
+            json=json,
+        ).run()
+        return
+    source, target = source_and_target(locations)
     if STANDARD in (source, target):
         raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")
     origin = Location.of(source, [*(option or ()), *(source_option or ())]).file()
     goal = Location.of(target, [*(option or ()), *(target_option or ())]).target_for(origin)
     keywords: CopyKeywords = {
         "if_not_exists": if_not_exists,
-        "concurrent": concurrent,
-        "chunk": None if chunk is None else parse_size(chunk),
+        "concurrent": 8 if concurrent is None else concurrent,
+        "chunk": parse_chunk(chunk),
         "stream": stream_option(origin, goal, stream),
     }
     options = CopyOptions(**keywords)

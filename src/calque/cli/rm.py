@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from calque.cli.locations import Location, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, say
-from calque.errors import CalqueError, NotFound, Unsupported
+from calque.cli.tree_flags import (
+    Recursive,
+    sheet_of_filters,
+    with_sheet,
+)
+from calque.errors import CalqueError, InvalidInput, NotFound
+from calque.transfer.filters import Filters
+from calque.transfer.places import has_glob
+from calque.transfer.request import TreeOptions
+from calque.transfer.side import NO_FILTERS
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
 @app.command()
+@with_sheet(sheet_of_filters)
 def rm(
     locations: Annotated[
         list[str], typer.Argument(metavar="LOCATION...", help="URIs or local paths.")
@@ -24,20 +35,46 @@ def rm(
     if_match: Annotated[
         str | None, typer.Option(metavar="ETAG", help="Delete only if it is still this one.")
     ] = None,
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", hidden=True)] = False,
+    filters: Filters = NO_FILTERS,
+    recursive: Recursive = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only say what would be deleted.")
+    ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="A row for each object of a tree."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
     option: Options = None,
     json: JsonFlag = False,
 ) -> None:
-    """Delete objects. Each is tried; exit code 3 when some could not be deleted.
+    """Delete objects, or with -r trees. Each is tried; exit code 3 when some could not be deleted.
+
+    Of trees all is listed first, and an object that was rewritten since stays.
 
     Examples:
 
     - `calque rm s3://landing/a.csv s3://landing/b.csv`
 
+    - `calque rm -r s3://landing/2025/ --exclude '*.keep' --dry-run` says what would go
+
     - `calque rm -f maybe.csv` does not mind when it is gone already
     """
-    if recursive:
-        raise Unsupported("rm deletes single objects; trees cannot be deleted by it")
+    if recursive or any(has_glob(each) for each in locations):
+        if if_match is not None:
+            raise InvalidInput("--if-match is of one object, not of a tree")
+        trees = import_module("calque.cli.trees")  # not paid for by the delete of one object
+        trees.remove_and_show(
+            locations,
+            TreeOptions(filters=filters, dry_run=dry_run),
+            given=option or (),
+            report=report,
+            yes=yes,
+            json=json,
+        )
+        return
+    if dry_run or report is not None or not filters.are_none:
+        raise InvalidInput("filters, --dry-run and --report are for trees", hint="Say -r.")
     deleted: list[str] = []
     failed: list[tuple[str, CalqueError]] = []
     for uri in locations:

@@ -26,6 +26,7 @@ Files:
 - ``claim``, ``lease``: who loads which files, and whether it still lives;
 - ``manifest``, ``prepare``, ``finalise``, ``abort``, ``record``: the end of a load;
 - ``adopt``: loads of other ledgers, told by the table;
+- ``jobs``, ``job_record``, ``job_progress``: runs of trees, what is left of them, what failed;
 - ``history``: what was done; ``purge``: sources to be removed; ``expire``: what is too old to keep.
 """
 

@@ -143,3 +143,55 @@ purges = Table(
     Column("archive", Text),
     Column("name", Text),
 )
+
+jobs = Table(
+    "calque_jobs",
+    metadata,
+    Column("job_id", String, primary_key=True),
+    Column("tenant", Key, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("pair", String, nullable=False),
+    Column("held_pair", String, unique=True),
+    Column("request", Text, nullable=False),
+    Column("state", String, nullable=False),
+    Column("phase", String, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("lease_until", BigInteger, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("finished_at", BigInteger),
+    Column("totals", Text, nullable=False),
+    Column("report", Text),
+    Column("report_size", BigInteger),
+    Column("message", Text),
+)
+Index("calque_jobs_by_pair", jobs.c.tenant, jobs.c.pair, jobs.c.started_at)
+
+job_ranges = Table(
+    "calque_job_ranges",
+    metadata,
+    Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("tree", Integer, primary_key=True, autoincrement=False),
+    Column("after", LargeBinary, primary_key=True),
+    Column("up_to", LargeBinary),
+)
+
+job_copies = Table(
+    "calque_job_copies",
+    metadata,
+    Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("tree", Integer, primary_key=True, autoincrement=False),
+    Column("path", LargeBinary, primary_key=True),
+    Column("checkpoint", Text, nullable=False),
+)
+
+job_failures = Table(
+    "calque_job_failures",
+    metadata,
+    Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("path", LargeBinary, primary_key=True),
+    Column("error", String, nullable=False),
+    Column("message", Text),
+)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
-from calque.config import Settings, load_settings, state_folder
-from calque.ledger import Ledger, open_ledger
-from calque.ledger.identity import DAY
+from calque.config import Settings, load_settings
+from calque.ledger.configured import ledger_of
 from calque.loader.commit.truncate import truncate_table
 from calque.loader.load_batches import OnProgress
 from calque.loader.model.plan import Engine
@@ -83,13 +82,6 @@ class Loader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def ledger_of(settings: Settings) -> Ledger:
-    """The ledger of the configuration: a URL, else a SQLite file in the user's state folder."""
-    url = settings.ledger.url
-    where = url.reveal() if url is not None else str(state_folder() / "ledger.db")
-    return open_ledger(where, tenant=settings.tenant, life=settings.ledger.expire_days * DAY)
 
 
 def load(

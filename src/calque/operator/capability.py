@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from calque.values import MIB
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
@@ -18,6 +20,12 @@ class Capability:
     """Keys come in UTF-8 byte order, so that a merge join with the ledger is possible."""
     unfit_in_keys: str = ""
     """Characters that no key may hold there; a path with one is InvalidInput."""
+    etags_are_md5: bool = False
+    """An etag of 32 hexadecimal digits is the MD5 of the bytes, unless a key encrypts them."""
+    step_of_times: float = 0.0
+    """Seconds between two times that its listings can tell apart."""
+    write_at_once_up_to: int = 8 * MIB
+    """The largest object that is written by requests of the caller's thread alone."""
     write_with_if_not_exists: bool = False
     write_with_if_match: bool = False
     delete_with_if_match: bool = False

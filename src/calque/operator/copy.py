@@ -17,9 +17,16 @@ from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.copier import Copier, Route
 from calque.operator.drivers.finished import FinishedDriver, is_finished
-from calque.operator.drivers.stream import StreamDriver
+from calque.operator.drivers.stream import StreamDriver, write_options
+from calque.operator.drivers.streamed_parts import NAME as STREAMED
+from calque.operator.drivers.streamed_parts import (
+    StreamedParts,
+    StreamedPartsDriver,
+    resume_parts,
+    stream_in_parts,
+)
 from calque.operator.options import CopyOptions
-from calque.operator.service import CopyDriver, Service
+from calque.operator.service import CopyDriver, PartedWriting, Service, Tagging
 from calque.values import Metadata, SourceIdentity
 
 
@@ -43,7 +50,8 @@ def start_copy(
         options=options,
     )
     driver, route = _choose_driver(origin, found, into, target, options, listed=found is wanted)
-    resumable = route == "server-side" and into.capability.copy_resumable
+    server = route == "server-side" and into.capability.copy_resumable
+    resumable = server or isinstance(driver, StreamedPartsDriver)
     return Copier(driver, identity, route=route, resumable=resumable)
 
 
@@ -148,7 +156,26 @@ def _choose_driver(
                 raise
     if listed:
         source = _stat_listed(origin, source, options)
+    if options.stream_parts and _takes_parts(into, source):
+        verbs = _streamed_parts(origin, source, into, target, options)
+        return stream_in_parts(verbs, options), "through the client"
     return StreamDriver(origin, source, into, target, options), "through the client"
+
+
+def _takes_parts(into: Service, source: Metadata) -> bool:
+    large = source.size > into.capability.write_at_once_up_to
+    return large and isinstance(into, PartedWriting)
+
+
+def _streamed_parts(
+    origin: Service, source: Metadata, into: Service, target: str, options: CopyOptions
+) -> StreamedParts:
+    if not isinstance(into, PartedWriting):
+        raise Unsupported(f"{into.scheme} keeps no parts of a write")
+    if options.carry_tags and into.capability.user_metadata and isinstance(origin, Tagging):
+        source = replace(source, tags=origin.tags_to_carry(source))
+    writing = into.write_in_parts(target, write_options(source, options))
+    return StreamedParts(origin, source, into, writing)
 
 
 def resume_copy(
@@ -167,7 +194,12 @@ def resume_copy(
         options=options,
     )
     driver = _resume_driver(origin, found, into, checkpoint, options)
-    return Copier(driver, identity, route="server-side", resumable=True, resumed=True)
+    route: Route = "through the client" if _is_streamed(checkpoint) else "server-side"
+    return Copier(driver, identity, route=route, resumable=True, resumed=True)
+
+
+def _is_streamed(checkpoint: Checkpoint) -> bool:
+    return checkpoint.state.get("driver") == STREAMED
 
 
 def _resume_driver(
@@ -175,6 +207,9 @@ def _resume_driver(
 ) -> CopyDriver:
     state, target = checkpoint.state, checkpoint.target_path
     if not is_finished(state):
+        if _is_streamed(checkpoint):
+            verbs = _streamed_parts(origin, source, into, target, options)
+            return resume_parts(verbs, options, state)
         return origin.resume(source, target, options, state, into=into)
     try:
         return FinishedDriver(state, into.stat(target))

@@ -26,7 +26,7 @@ _WRITE_TEXTS = (
     "expires",
     "storage_class",
 )
-_COPY_FLAGS = ("carry_metadata", "carry_tags", "carry_class")
+_COPY_FLAGS = ("carry_metadata", "carry_tags", "carry_class", "stream_parts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,10 @@ class CopyOptions:
     """False: the services copy between themselves, or the copy is refused. True: every byte passes
     through the client. ``auto``: through the client where the services cannot copy between
     themselves, or cannot keep the condition while they do."""
+    stream_parts: bool = False
+    """Bytes that pass through the client go in parts, several at a time, each read and written by
+    itself: such a copy can be resumed where the target keeps parts. The checksum of the whole is
+    compared only where both services tell one of the same kind."""
 
     def __post_init__(self) -> None:
         for name in _COPY_FLAGS:
@@ -167,6 +171,7 @@ class CopyKeywords(TypedDict, total=False):
     carry_class: bool
     verify: Verify
     stream: Streaming
+    stream_parts: bool
 
 
 def options_of(kind: type[Any], given: Mapping[str, Any]) -> Any:

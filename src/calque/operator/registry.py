@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
 from calque.errors import InvalidInput, MissingExtra, Unsupported
 from calque.operator.layers.chain import Chain, Layer
-from calque.operator.service import Service
+from calque.operator.service import Bucket, Service
 from calque.operator.uri import ServiceUri, scheme_of
 
 
@@ -90,6 +90,23 @@ def build(uri: str, options: Mapping[str, object], chain: Chain) -> Service:
     if provider is not None:
         merged.update(_call_provider(provider))
     return cast(Service, module.build(parsed, merged, chain))
+
+
+def list_buckets(uri: str, options: Mapping[str, object], chain: Chain) -> Iterator[Bucket]:
+    """The buckets of the account behind ``scheme://``, by name; Unsupported where there are none.
+
+    Nothing is sent before the first is asked for.
+    """
+    parsed = ServiceUri.parse(uri)
+    module = _builder(parsed.scheme)
+    own: Callable[..., Iterator[Bucket]] | None = getattr(module, "list_buckets", None)
+    if own is None:
+        raise Unsupported(f"{parsed.scheme}:// has no buckets to list")
+    merged: dict[str, object] = {**parsed.query, **options}
+    provider = merged.pop(CREDENTIALS, None)
+    if provider is not None:
+        merged.update(_call_provider(provider))
+    return own(parsed, merged, chain)
 
 
 def secrets_of(scheme: str) -> frozenset[str]:

@@ -7,16 +7,18 @@ the verbs through the layers (``layers/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from calque.errors import InvalidInput, Unavailable, Unsupported
 from calque.operator.capability import Capability
+from calque.operator.drivers.verbs import Part
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.values import Metadata, ObjectIdentity
+from calque.values import Metadata, ObjectIdentity, PartPlan
+from calque.values.file_attributes import FileAttributes
 
 
 class WriteAgain(Unavailable):
@@ -45,6 +47,14 @@ class Probe:
     ok: bool
     found: str
     option: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket, or container, that an account has."""
+
+    name: str
+    created: datetime | None = None
 
 
 class CopyDriver(Protocol):
@@ -203,6 +213,120 @@ class Directories(Protocol):
 
     def remove_empty(self, path: str) -> None:
         """Remove a directory and those below it, as far as they are empty."""
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove one directory if it is empty; whether it went. None below it is touched."""
+
+
+@runtime_checkable
+class Walking(Protocol):
+    """What a service supplies besides, where there is more than objects to be found."""
+
+    def walk(
+        self,
+        prefix: str,
+        *,
+        start_after: str = "",
+        skip: Callable[[str], bool],
+        tell: Callable[[str, str], None],
+    ) -> Iterator[Metadata]:
+        """All objects below a prefix, as a recursive listing has them.
+
+        ``skip`` is asked for each folder (its path ends in ``/``), which is not opened if it is
+        True. ``tell`` gets path and kind of what is no object: links out, sockets, empty folders.
+        """
+
+
+@runtime_checkable
+class Attributed(Protocol):
+    """What a service supplies besides, where objects have times, modes and owners of their own."""
+
+    def attributes(self, path: str) -> FileAttributes: ...
+
+    def set_attributes(self, path: str, wanted: FileAttributes) -> None:
+        """Set what is known; the bytes stay as they are."""
+
+
+class Aside(Protocol):
+    """An object that has all its bytes and not yet its name: ended by publish or discard."""
+
+    @property
+    def device(self) -> int:
+        """Whatever shares this is made durable by one sync."""
+
+    def sync(self) -> None:
+        """Make everything on its device durable."""
+
+    def hold(self) -> Callable[[], None]:
+        """The same sync for once more, after it was published; it must be called."""
+
+    def publish(self) -> Metadata:
+        """Give it its name in one moment; that is durable after the next sync."""
+
+    def discard(self) -> None:
+        """Remove it; one that was published stays."""
+
+
+@runtime_checkable
+class AsideWriting(Protocol):
+    """What a service supplies besides, where durability costs a sync that many can share."""
+
+    def write_aside(
+        self,
+        path: str,
+        data: bytes,
+        options: WriteOptions,
+        *,
+        modified: int | None = None,
+        mode: int | None = None,
+        sparse: bool = False,
+    ) -> Aside:
+        """Write a whole object beside its name; ``modified`` is in nanoseconds."""
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """What a service supplies besides, where one reply brings an object with all its headers."""
+
+    def fetch(self, path: str, options: ReadOptions) -> tuple[Metadata, bytes]:
+        """A small object, whole: what a stat tells of it, and its bytes, in one request.
+
+        Tags are asked for only where the reply counts some.
+        """
+
+
+class PartedWrite(Protocol):
+    """An object written in parts, in any order; what is held outlives its process.
+
+    The methods are those of :class:`calque.operator.drivers.verbs.MultipartVerbs`, with bytes of
+    the caller's in the place of a range of a source.
+    """
+
+    def plan(self, size: int, wanted: int | None) -> PartPlan:
+        """How an object of this size is cut."""
+
+    def initiate(self) -> str: ...
+
+    def put_part(self, upload: str, number: int, data: bytes) -> Part: ...
+
+    def list_parts(self, upload: str) -> Mapping[int, Part]: ...
+
+    def complete(self, upload: str, parts: Sequence[Part]) -> Metadata: ...
+
+    def find_committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None: ...
+
+    def abort(self, upload: str) -> None: ...
+
+
+@runtime_checkable
+class PartedWriting(Protocol):
+    """What a service supplies besides, where parts of a write can be kept and gone on with."""
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> PartedWrite:
+        """The write of a large object, of which nothing is sent yet.
+
+        Raises Unsupported where a condition would not be kept by its commit.
+        """
 
 
 @runtime_checkable

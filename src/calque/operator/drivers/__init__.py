@@ -10,6 +10,7 @@
     rewrite.py     RewriteDriver(verbs, total)                      GCS: token after token
                    RewriteDriver.resume(verbs, state, size=)
     stream.py      StreamDriver(origin, source, into, target, options)   through the client
+    streamed_parts.py  StreamedPartsDriver: the same in parts that can be resumed
     finished.py    a checkpoint of a complete copy (resumed by the operator, not by services)
     part_queue.py  the parts in flight;  parts_state.py  parts and plans in a checkpoint
     verbs.py       what a service supplies

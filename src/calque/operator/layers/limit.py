@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from calque.errors import InvalidInput
@@ -38,6 +39,15 @@ class ConcurrencyLimit:
             return proceed(call)
         with self._places:
             return proceed(call)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """One place for several requests of this thread in turn: no more than one is in flight."""
+        if self._places.held_here:
+            yield
+            return
+        with self._places:
+            yield
 
     @property
     def in_flight(self) -> int:

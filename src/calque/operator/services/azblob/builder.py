@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calque.operator.layers.chain import Chain
+from calque.operator.services.azblob.buckets import list_buckets
 from calque.operator.services.azblob.client import Client, Link
 from calque.operator.services.azblob.config import SECRETS, AzblobConfig
 from calque.operator.services.azblob.service import AzblobService
 from calque.operator.uri import ServiceUri
 
-__all__ = ["SECRETS", "build", "split"]
+__all__ = ["SECRETS", "build", "list_buckets", "split"]
 
 
 def build(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -> AzblobService:

@@ -33,6 +33,26 @@ def remove_empty(root: Root, path: str) -> None:
             os.close(parent)
 
 
+def remove_folder(root: Root, path: str) -> bool:
+    """Remove one directory if it is empty; whether it went. Those below it are left alone."""
+    key = root.directory_key(path)
+    above, _, name = key.rpartition("/")
+    with map_errors(root.absolute(key)):
+        try:
+            parent = root.open_directory(above)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except OSError as error:
+            if error.errno in _STAYS:
+                return False
+            raise
+        finally:
+            os.close(parent)
+    return True
+
+
 def _remove(parent: int, name: str) -> None:
     try:
         opened = os.open(name, _OPENED, dir_fd=parent)

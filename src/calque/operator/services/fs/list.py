@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat as modes
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from calque.operator.services.fs.errors import map_errors, translate
@@ -14,6 +14,12 @@ from calque.operator.services.fs.stat import describe
 from calque.values import Metadata
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
+
+
+Skip = Callable[[str], bool]
+"""Whether a directory (its key ends in ``/``) is left out with all that is in it."""
+Tell = Callable[[str, str], None]
+"""Gets the key of what is no file, and what it is instead."""
 
 
 def list_files(root: Root, prefix: str, start_after: str, recursive: bool) -> Iterator[Metadata]:
@@ -26,6 +32,28 @@ def list_files(root: Root, prefix: str, start_after: str, recursive: bool) -> It
     above, _, start = prefix.rpartition("/")
     base = root.directory_key(above)
     return _Walk(root, os.fsencode(start_after), recursive).entries(base, start)
+
+
+def walk_files(
+    root: Root, prefix: str, start_after: str, skip: Skip, tell: Tell
+) -> Iterator[Metadata]:
+    """All files below a prefix, as :func:`list_files`; what is none is told on the way.
+
+    A directory that is skipped is not opened. ``tell`` gets links that lead out of the root,
+    nowhere or to directories, sockets, pipes, devices, and directories (with a ``/`` at the end)
+    that are empty.
+    """
+    above, _, start = prefix.rpartition("/")
+    walk = _Walk(root, os.fsencode(start_after), True, skip=skip, tell=tell)
+    return walk.entries(root.directory_key(above), start)
+
+
+def _skip_none(key: str) -> bool:
+    return False
+
+
+def _tell_nobody(key: str, kind: str) -> None:
+    pass
 
 
 @dataclass(slots=True)
@@ -46,10 +74,20 @@ class _Level:
 
 
 class _Walk:
-    def __init__(self, root: Root, after: bytes, recursive: bool) -> None:
+    def __init__(
+        self,
+        root: Root,
+        after: bytes,
+        recursive: bool,
+        *,
+        skip: Skip = _skip_none,
+        tell: Tell = _tell_nobody,
+    ) -> None:
         self._root = root
         self._after: bytes | None = after or None
         self._recursive = recursive
+        self._skip = skip
+        self._tell = tell
 
     def entries(self, base: str, start: str) -> Iterator[Metadata]:
         level = self._enter(base, start, 0)
@@ -79,7 +117,8 @@ class _Walk:
                 if (found := status(level, name)) is not None:
                     yield describe(key, found)
             elif self._recursive:
-                return key
+                if not self._skip(key):
+                    return key
             else:
                 yield Metadata(path=key, is_dir=True)
         return None
@@ -109,14 +148,16 @@ class _Walk:
 
     def _names(self, prefix: str, start: str, descriptor: int) -> list[str]:
         names = []
+        empty = True
         with os.scandir(descriptor) as entries:
             for entry in entries:
-                name = entry.name
+                name, empty = entry.name, False
                 if start and not name.startswith(start):
                     continue
                 if entry.is_symlink():
                     if self._leads_to_directory(prefix + name):
                         if self._recursive:
+                            self._tell(prefix + name, "link to a folder")
                             continue
                         name += "/"
                 elif entry.is_dir():
@@ -124,6 +165,8 @@ class _Walk:
                 elif is_temporary(name):
                     continue
                 names.append(name)
+        if empty and prefix:
+            self._tell(prefix, "empty folder")
         # str sorts by code point, which is the order of UTF-8; only bytes that are no UTF-8
         # (they come as lone surrogates) need to be compared as the bytes they are
         names.sort(key=None if all(map(str.isascii, names)) else os.fsencode, reverse=True)
@@ -148,7 +191,14 @@ class _Walk:
             raise translate(error, self._root.absolute(level.prefix + name)) from error
         if modes.S_ISREG(found.st_mode):
             return found
-        return self._stat_behind(level.prefix + name) if modes.S_ISLNK(found.st_mode) else None
+        key = level.prefix + name
+        if not modes.S_ISLNK(found.st_mode):
+            self._tell(key, _kind(found.st_mode))
+            return None
+        behind = self._stat_behind(key)
+        if behind is None:
+            self._tell(key, "link that leads out or nowhere")
+        return behind
 
     def _reopen(self, level: _Level) -> bool:
         """Whether the directory is still there; if not, its files went with it."""
@@ -168,3 +218,10 @@ class _Walk:
         except OSError:
             return None
         return found if modes.S_ISREG(found.st_mode) else None
+
+
+def _kind(mode: int) -> str:
+    """What it is that is neither file, directory nor link."""
+    if modes.S_ISSOCK(mode):
+        return "socket"
+    return "pipe" if modes.S_ISFIFO(mode) else "device"

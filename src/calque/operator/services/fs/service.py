@@ -11,19 +11,22 @@ from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.services.fs.aside import AsideFile, write_aside
+from calque.operator.services.fs.attributes import read_attributes, set_attributes
 from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.copy import FileCopy, FileDriver
 from calque.operator.services.fs.delete import delete
-from calque.operator.services.fs.directories import create_dir, remove_empty
+from calque.operator.services.fs.directories import create_dir, remove_empty, remove_folder
 from calque.operator.services.fs.errors import map_errors
 from calque.operator.services.fs.leftovers import list_leftovers, remove_leftover
-from calque.operator.services.fs.list import list_files
+from calque.operator.services.fs.list import Skip, Tell, list_files, walk_files
 from calque.operator.services.fs.read import read
 from calque.operator.services.fs.rename import rename
 from calque.operator.services.fs.resume import Unfinished
 from calque.operator.services.fs.stat import stat
 from calque.operator.services.fs.write import write
 from calque.values import Metadata, ObjectIdentity
+from calque.values.file_attributes import FileAttributes
 
 T = TypeVar("T")
 
@@ -75,6 +78,43 @@ class FsService:
             lambda _: list_files(self.config.root, prefix, start_after, recursive),
         )
 
+    def walk(
+        self, prefix: str, *, start_after: str = "", skip: Skip, tell: Tell
+    ) -> Iterator[Metadata]:
+        """Files as :meth:`list` shows them; ``tell`` gets what is none, ``skip`` spares folders."""
+        return self.chain.run(
+            Call("list", prefix),
+            lambda _: walk_files(self.config.root, prefix, start_after, skip, tell),
+        )
+
+    def write_aside(
+        self,
+        path: str,
+        data: bytes,
+        options: WriteOptions,
+        *,
+        modified: int | None = None,
+        mode: int | None = None,
+        sparse: bool = False,
+    ) -> AsideFile:
+        """Write a file beside its name; many are synced at once before they take their names."""
+        return self.chain.run(
+            Call("write", path, slow=True),
+            lambda _: write_aside(
+                self.config.root, path, data, options, modified=modified, mode=mode, sparse=sparse
+            ),
+        )
+
+    def attributes(self, path: str) -> FileAttributes:
+        """Time, mode and owners of a file."""
+        return self.chain.run(Call("stat", path), lambda _: read_attributes(self.config.root, path))
+
+    def set_attributes(self, path: str, wanted: FileAttributes) -> None:
+        """Set them on a file that is there, as far as they are known."""
+        self.chain.run(
+            Call("write", path), lambda _: set_attributes(self.config.root, path, wanted)
+        )
+
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
         return self.chain.run(Call("read", path), lambda _: read(self.config.root, path, options))
 
@@ -103,6 +143,12 @@ class FsService:
 
     def remove_empty(self, path: str) -> None:
         self.chain.run(Call("remove_empty", path), lambda _: remove_empty(self.config.root, path))
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove one directory if it is empty; whether it went."""
+        return self.chain.run(
+            Call("remove_folder", path), lambda _: remove_folder(self.config.root, path)
+        )
 
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service

@@ -55,3 +55,12 @@ def token(found: os.stat_result) -> str:
     ctime is among them because mtime can be set back at will.
     """
     return f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ctime_ns:x}"
+
+
+def modified_ns(entry: Metadata) -> int | None:
+    """When a file was modified, in nanoseconds, out of its token: ``last_modified`` has fewer."""
+    parts = (entry.token or "").split("-")
+    try:
+        return int(parts[2], 16) if len(parts) == 4 else None
+    except ValueError:
+        return None

@@ -104,6 +104,15 @@ def birth(descriptor: int) -> int | None:
     return int(seconds) * 10**9 + int(nanoseconds) if mask & _STATX_BTIME else None
 
 
+def sync_file_system(descriptor: int) -> None:
+    """syncfs: all that was written to the file system of a descriptor is on its disk after this."""
+    if not hasattr(_libc, "syncfs"):
+        os.sync()
+        return
+    if _libc.syncfs(descriptor) != 0:
+        raise _failure()
+
+
 def start_writeback(descriptor: int, offset: int, length: int) -> None:
     """Let the disk begin with these pages now, so that the fsync at the end has less to wait for.
 

@@ -25,6 +25,7 @@ from calque.operator.services.memory.write import write
 from calque.values import Metadata, ObjectIdentity
 
 CAPABILITY = Capability(
+    etags_are_md5=True,
     write_with_if_not_exists=True,
     write_with_if_match=True,
     delete_with_if_match=True,

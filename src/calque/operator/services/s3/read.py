@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from calque.errors import CalqueError, ConditionNotMatch
 from calque.operator.http import body
@@ -15,10 +15,12 @@ from calque.operator.services.s3.client import Client, Request, refusal_behind
 from calque.operator.services.s3.replies import (
     bare_etag,
     checksums_of,
+    metadata_of,
     quoted_etag,
     version_of,
 )
-from calque.values import Checksum
+from calque.operator.services.s3.stat import tags_to_carry
+from calque.values import Checksum, Metadata
 
 _PIECE = 256 * 1024
 _MD5 = re.compile(r"[0-9a-fA-F]{32}")
@@ -37,6 +39,21 @@ def read(client: Client, path: str, key: str, options: ReadOptions) -> Iterator[
     return body.read(source, options)
 
 
+def fetch(client: Client, path: str, key: str, options: ReadOptions) -> tuple[Metadata, bytes]:
+    """An object with its headers, out of one reply.
+
+    Tags cost a second request, sent only where the reply counts some; who may not read them is not
+    told that there are any.
+    """
+    source = _Object(client, path, key, options)
+    data = b"".join(body.read(source, options))
+    headers = source.replies[0] if source.replies else {}
+    found = replace(metadata_of(path, headers), size=len(data), tags={})
+    if headers.get("x-amz-tagging-count", "0") == "0":
+        return found, data
+    return replace(found, tags=tags_to_carry(client, path, key, found.version)), data
+
+
 @dataclass(frozen=True, slots=True)
 class _Object:
     """One object, or one version of it."""
@@ -45,6 +62,8 @@ class _Object:
     path: str
     key: str
     options: ReadOptions
+    replies: list[Mapping[str, str]] = field(default_factory=list)
+    """The headers of the replies that have come."""
 
     @property
     def location(self) -> str:
@@ -71,6 +90,7 @@ class _Object:
             if span is not None and refusal is not None and refusal.status == 416:
                 return None
             raise
+        self.replies.append(stream.headers)
         try:
             self._refuse_other_version(stream.headers)
         except ConditionNotMatch:

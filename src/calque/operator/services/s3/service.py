@@ -21,9 +21,10 @@ from calque.operator.services.s3.delete import delete
 from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.leftovers import leftovers, remove_leftover
 from calque.operator.services.s3.list import list_keys
+from calque.operator.services.s3.parted_write import S3PartedWrite
 from calque.operator.services.s3.presign import presign
 from calque.operator.services.s3.probe import Prober
-from calque.operator.services.s3.read import read
+from calque.operator.services.s3.read import fetch, read
 from calque.operator.services.s3.stat import head, stat, tags_to_carry
 from calque.operator.services.s3.versions import list_versions
 from calque.operator.services.s3.write import Write
@@ -49,6 +50,9 @@ class S3Service:
         return Capability(
             unfit_in_keys=self._config.unfit_in_keys,
             list_in_key_order=self._config.key_order,
+            etags_are_md5=self._config.md5_etags,
+            step_of_times=1.0,
+            write_at_once_up_to=self._config.write_part,
             write_with_if_not_exists=self._config.write_conditions != "none",
             write_with_if_match=self._config.write_conditions == "both",
             delete_with_if_match=self._config.delete_if_match,
@@ -132,8 +136,14 @@ class S3Service:
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
         return read(self._client, path, self._key(path), options)
 
+    def fetch(self, path: str, options: ReadOptions) -> tuple[Metadata, bytes]:
+        return fetch(self._client, path, self._key(path), options)
+
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Write(self._client, self._config, path, self._key(path), options).run(chunks)
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> S3PartedWrite:
+        return S3PartedWrite.of(Write(self._client, self._config, path, self._key(path), options))
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         delete(self._client, path, self._key(path), options)

@@ -46,7 +46,7 @@ class Write:
 
     def run(self, chunks: Iterable[bytes]) -> Metadata:
         """Write all chunks and return what was made."""
-        self._refuse_bad_metadata()
+        self.refuse_bad_metadata()
         try:
             return self._run(chunks)
         except WriteAgain:
@@ -63,7 +63,8 @@ class Write:
             return self._describe(self._put(whole), len(whole))
         return self._in_parts(_let_go(ahead, parts))
 
-    def _refuse_bad_metadata(self) -> None:
+    def refuse_bad_metadata(self) -> None:
+        """Raise for metadata that no header can carry, before anything is sent."""
         content_headers(self.options)
         tags_header(self.options.tags)
 
@@ -95,10 +96,10 @@ class Write:
         return marker.odd_size(size) if self.client.link.marks_by_size else size
 
     def _put(self, data: bytes) -> Metadata:
-        headers = {**self._headers(), **self._check(data), **self._conditions}
+        headers = {**self._headers(), **self.check_of(data), **self.conditions}
         request = Request("PUT", self.key, headers=headers, body=data)
-        answer = self.client.send("write", self.path, request, idempotent=not self._conditions)
-        self._tag_afterwards()
+        answer = self.client.send("write", self.path, request, idempotent=not self.conditions)
+        self.tag_afterwards()
         etag = bare_etag(answer.headers.get("etag"))
         if etag is None:
             raise Unexpected(f"{self.client.location(self.key)}: the reply has no ETag")
@@ -110,7 +111,8 @@ class Write:
         )
 
     @property
-    def _conditions(self) -> dict[str, str]:
+    def conditions(self) -> dict[str, str]:
+        """What must hold of the target, as headers."""
         return target_conditions(self.options.if_not_exists, self.options.if_match)
 
     def _headers(self) -> dict[str, str]:
@@ -122,7 +124,7 @@ class Write:
             headers["x-amz-storage-class"] = self.options.storage_class
         return headers
 
-    def _check(self, data: bytes) -> dict[str, str]:
+    def check_of(self, data: bytes) -> dict[str, str]:
         """What lets the server see that the bytes arrived whole."""
         if self.config.checksum == "crc32":
             return {"x-amz-checksum-crc32": marker.crc32(data)}
@@ -131,7 +133,8 @@ class Write:
             return {"content-md5": base64.b64encode(digest).decode()}
         return {}
 
-    def _tag_afterwards(self) -> None:
+    def tag_afterwards(self) -> None:
+        """Put tags that did not fit into a header."""
         tags = self.options.tags
         if tags and tags_header(tags) is None:
             put_tags(self.client, self.path, self.key, tags)
@@ -140,10 +143,7 @@ class Write:
         if not self.config.commits(self.options.if_not_exists, self.options.if_match):
             raise uncommittable(self.client.location(self.key))
         uploads = Uploads(self.client)
-        headers = self._headers()
-        if self.config.checksum == "crc32":
-            headers["x-amz-checksum-algorithm"] = "CRC32"
-            headers["x-amz-checksum-type"] = "FULL_OBJECT"
+        headers = self.upload_headers()
         by_part = not self.client.link.marks_by_size
         upload = uploads.begin(self.path, self.key, headers)
         try:
@@ -154,8 +154,8 @@ class Write:
                 self.key,
                 upload,
                 parts,
-                {**self._conditions, **sent.whole_check()},
-                idempotent=not self._conditions,
+                {**self.conditions, **sent.whole_check()},
+                idempotent=not self.conditions,
             )
         except CommitConflict as conflict:
             error = CalqueError(
@@ -171,8 +171,16 @@ class Write:
             if by_part and _misses_a_part(error):
                 raise self._learnt() from error
             raise
-        self._tag_afterwards()
+        self.tag_afterwards()
         return self._describe(made, sent.size)
+
+    def upload_headers(self) -> dict[str, str]:
+        """What an upload is begun with."""
+        headers = self._headers()
+        if self.config.checksum == "crc32":
+            headers["x-amz-checksum-algorithm"] = "CRC32"
+            headers["x-amz-checksum-type"] = "FULL_OBJECT"
+        return headers
 
     def _learnt(self) -> WriteAgain:
         """The server commits no upload that holds a part more, so parts are marked otherwise."""
@@ -239,7 +247,7 @@ class _Sending:
 
     def _send(self, number: int, data: bytes) -> Part:
         write = self._write
-        check = write._check(data)
+        check = write.check_of(data)
         return self._uploads.put(write.path, write.key, self._upload, number, data, check)
 
     def whole_check(self) -> dict[str, str]:

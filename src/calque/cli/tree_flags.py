@@ -1,0 +1,321 @@
+"""The flags that all commands over trees share, and what they come to."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from calque.cli.quantities import parse_duration, parse_rate, parse_size
+from calque.cli.standard_streams import STANDARD
+from calque.errors import InvalidInput
+from calque.transfer.filters import Filters, Rule
+from calque.transfer.names_file import read_names
+from calque.transfer.places import has_glob
+from calque.transfer.report_file import parse_outcomes, read_paths
+from calque.transfer.request import Compare, Fsync, MaxDelete, OnError, TreeOptions
+
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include", metavar="GLOB", help="Take what matches; the first rule that does decides."
+    ),
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Leave out what matches.")
+]
+MinSize = Annotated[str | None, typer.Option("--min-size", metavar="SIZE", help="None smaller.")]
+MaxSize = Annotated[str | None, typer.Option("--max-size", metavar="SIZE", help="None larger.")]
+NewerThan = Annotated[
+    str | None,
+    typer.Option("--newer-than", metavar="TIME", help="Modified since: 2d, 2026-11-01."),
+]
+OlderThan = Annotated[
+    str | None, typer.Option("--older-than", metavar="TIME", help="Not modified since then.")
+]
+StorageClass = Annotated[
+    list[str] | None,
+    typer.Option("--storage-class", metavar="CLASS", help="Only of these storage classes."),
+]
+FilesFrom = Annotated[
+    str | None,
+    typer.Option("--files-from", metavar="FILE", help="Only paths named there, one a line; or -."),
+]
+Nul = Annotated[bool, typer.Option("--null", "-0", help="Names of --files-from end in NUL.")]
+FromReport = Annotated[
+    str | None,
+    typer.Option("--from-report", metavar="REPORT", help="Only paths of an earlier report."),
+]
+Only = Annotated[
+    str,
+    typer.Option("--only", metavar="OUTCOMES", help="Which of that report: failed,skipped."),
+]
+
+
+Recursive = Annotated[
+    bool, typer.Option("--recursive", "-r", help="Folders with all that lies below them.")
+]
+
+
+def sheet_of_filters(
+    include: Include = None,
+    exclude: Exclude = None,
+    min_size: MinSize = None,
+    max_size: MaxSize = None,
+    newer_than: NewerThan = None,
+    older_than: OlderThan = None,
+    storage_class: StorageClass = None,
+) -> Filters:
+    """The filters that flags ask for."""
+    return Filters(
+        rules=rules_in_order(include or (), exclude or (), sys.argv[1:]),
+        min_size=None if min_size is None else parse_size(min_size),
+        max_size=None if max_size is None else parse_size(max_size),
+        newer_than=_moment(newer_than),
+        older_than=_moment(older_than),
+        storage_classes=frozenset(storage_class or ()),
+    )
+
+
+def names_from(
+    files_from: str | None, null: bool, from_report: str | None, only: str
+) -> tuple[str, ...] | None:
+    """The paths that a file or an earlier report names; None where neither was given."""
+    if files_from is not None and from_report is not None:
+        raise InvalidInput("--files-from and --from-report both name paths: choose one")
+    if files_from is not None:
+        return read_names(files_from, nul=null)
+    return None if from_report is None else read_paths(from_report, parse_outcomes(only))
+
+
+def rules_in_order(
+    include: Sequence[str], exclude: Sequence[str], arguments: Sequence[str]
+) -> tuple[Rule, ...]:
+    """Includes and excludes in the order in which they were typed: the first to match decides."""
+    typed: list[tuple[str, str]] = []
+    for place, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name in ("--include", "--exclude"):
+            typed.append((name, value if equals else "".join(arguments[place + 1 : place + 2])))
+    wanted = [("--include", each) for each in include] + [("--exclude", each) for each in exclude]
+    if sorted(typed) != sorted(wanted):  # called by a program and not by this command line
+        typed = wanted
+    make = {"--include": Rule.include, "--exclude": Rule.exclude}
+    return tuple(make[name](value) for name, value in typed)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """``2d`` is two days ago; else a date, or a date and time, of this machine's clock."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.now(UTC) - parse_duration(text)
+    return moment if moment.tzinfo else moment.astimezone()
+
+
+def sheet_of_tree(
+    compare: Annotated[
+        Compare, typer.Option("--compare", help="By what it is decided whether to copy.")
+    ] = "default",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only say what would be done.")
+    ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            "--report", metavar="FILE", help="A row for each object: .jsonl .csv .parquet"
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="N/s", help="Requests a second, at most: 200/s."),
+    ] = None,
+    bandwidth: Annotated[
+        str | None,
+        typer.Option("--bandwidth", metavar="SIZE/s", help="Through this machine: 50M/s."),
+    ] = None,
+    on_error: Annotated[
+        OnError, typer.Option("--on-error", help="Go on with the rest, or stop at the first.")
+    ] = "continue",
+    fsync: Annotated[
+        Fsync, typer.Option("--fsync", help="When files are brought to the disk.")
+    ] = "batch",
+    content_type: Annotated[
+        str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
+    ] = None,
+    folders: Annotated[
+        bool, typer.Option("--folders", help="Keep empty folders as markers in object services.")
+    ] = False,
+    modes: Annotated[
+        bool, typer.Option("--modes", help="Give files the modes that their objects keep.")
+    ] = False,
+    owner: Annotated[
+        bool, typer.Option("--owner", help="Keep owners of files, and give them back.")
+    ] = False,
+    restart: Annotated[
+        bool,
+        typer.Option("--restart", help="Begin anew, although an earlier run was left unfinished."),
+    ] = False,
+    journal: Annotated[
+        bool,
+        typer.Option("--journal/--no-journal", help="Note progress, so that it can be resumed."),
+    ] = True,
+    no_glob: Annotated[
+        bool, typer.Option("--no-glob", help="Take * ? [ and { in a source as they are.")
+    ] = False,
+    files_from: FilesFrom = None,
+    null: Nul = False,
+    from_report: FromReport = None,
+    only: Only = "failed",
+) -> tuple[TreeOptions, str | None]:
+    """Options of a run, and the file of its rows."""
+    options = TreeOptions(
+        compare=compare,
+        dry_run=dry_run,
+        rate=None if rate is None else parse_rate(rate),
+        bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
+        on_error=on_error,
+        fsync=fsync,
+        content_type=content_type,
+        folders=folders,
+        modes=modes,
+        owner=owner,
+        restart=restart,
+        journal=journal,
+        globs=not no_glob,
+        files_from=names_from(files_from, null, from_report, only),
+    )
+    return options, report
+
+
+def sheet_of_deletes(
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete at the target what the source lacks, last.")
+    ] = False,
+    delete_all: Annotated[
+        bool, typer.Option("--delete-all", help="Even where the source has nothing at all.")
+    ] = False,
+    delete_excluded: Annotated[
+        bool, typer.Option("--delete-excluded", help="Delete what filters leave out, too.")
+    ] = False,
+    max_delete: Annotated[
+        str,
+        typer.Option(
+            "--max-delete",
+            metavar="N|P%",
+            help="Delete nothing at all where it would be more.",
+            show_default="50% of more than 100",
+        ),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
+) -> tuple[dict[str, object], bool]:
+    """What may be deleted, and whether to ask."""
+    asked: dict[str, object] = {
+        "delete": delete or delete_all or delete_excluded,
+        "delete_all": delete_all,
+        "delete_excluded": delete_excluded,
+    }
+    if max_delete:
+        asked["max_delete"] = MaxDelete.parse(max_delete)
+    return asked, yes
+
+
+def is_of_trees(
+    locations: Sequence[str],
+    recursive: bool,
+    filters: Filters,
+    tree: tuple[TreeOptions, str | None],
+) -> bool:
+    """Whether a command is about more than one object: -r, several sources, or a pattern."""
+    several = len(locations) > 2 and STANDARD not in locations
+    options, report = tree
+    patterns = options.globs and any(has_glob(each) for each in locations[:-1])
+    if recursive or several or patterns or options.files_from is not None:
+        return True
+    if (
+        report is not None
+        or not filters.are_none
+        or options != replace(TreeOptions(), globs=options.globs)
+    ):
+        raise InvalidInput(
+            "filters, --report, --dry-run and the like are for trees, and this is one object",
+            hint="With --recursive it is taken for a tree.",
+        )
+    return False
+
+
+def source_and_target(locations: Sequence[str]) -> tuple[str, str]:
+    """The two names of a copy of one object."""
+    if len(locations) != 2:
+        raise typer.BadParameter("a source and a target are needed", param_hint="SRC... DST")
+    return locations[0], locations[1]
+
+
+def refuse_single(**given: object) -> None:
+    """Raise for a flag that says something of one object and was given for many."""
+    for name, value in given.items():
+        if value:
+            raise InvalidInput(f"--{name.replace('_', '-')} is of one object, not of a tree")
+
+
+def with_filters(options: TreeOptions, filters: Filters, **more: object) -> TreeOptions:
+    """Options of a run with the filters and what else a command says."""
+    return replace(options, filters=filters, **more)  # type: ignore[arg-type]
+
+
+def parse_chunk(chunk: str | None) -> int | None:
+    return None if chunk is None else parse_size(chunk)
+
+
+def with_sheet(*sheets: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the flags of sheets: what they come to arrives by the name of the sheet.
+
+    Typer reads flags off a signature; so that thirty of them are not written out in four commands,
+    the signature is put together here.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(command)
+        kept = [each for name, each in own.parameters.items() if name not in _names(sheets)]
+        flags = [each for sheet in sheets for each in inspect.signature(sheet).parameters.values()]
+
+        @functools.wraps(command)
+        def call(**given: Any) -> Any:
+            for sheet in sheets:
+                names = inspect.signature(sheet).parameters
+                given[_name(sheet)] = sheet(**{name: given.pop(name) for name in names})
+            return command(**given)
+
+        hints = {
+            name: hint
+            for each in (command, *sheets)
+            for name, hint in get_type_hints(each, include_extras=True).items()
+        }
+        parameters = [
+            each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for each in (*kept, *flags)
+        ]
+        call.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=parameters, return_annotation=None
+        )
+        call.__annotations__ = {each.name: each.annotation for each in parameters}
+        del call.__wrapped__
+        return call
+
+    return decorate
+
+
+def _name(sheet: Callable[..., Any]) -> str:
+    return str(sheet.__name__).removeprefix("sheet_of_")
+
+
+def _names(sheets: Sequence[Callable[..., Any]]) -> set[str]:
+    return {_name(sheet) for sheet in sheets}

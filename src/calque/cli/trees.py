@@ -1,0 +1,208 @@
+"""Trees on the command line: from flags to a run, its progress, its report and its exit code.
+
+Commands that may be about one object import this when they are about more: a copy of one object
+does not pay for the ledger.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+
+from calque.cli.copy_job import terminable
+from calque.cli.locations import settle
+from calque.cli.output import as_json, printable, say, size
+from calque.errors import InvalidInput
+from calque.transfer.api import PreparedRun, remove_trees
+from calque.transfer.model import Row
+from calque.transfer.progress import TreeProgress
+from calque.transfer.report import Report
+from calque.transfer.report_file import ReportFile
+from calque.transfer.request import Kind, TreeOptions
+from calque.transfer.tree_request import TreeRequest
+
+_SAY_SECONDS = 5.0
+_SHOWN = 20
+"""Problems that are shown by name; the report has all."""
+
+
+class TreeCommand:
+    """One command over trees."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        locations: Sequence[str],
+        options: TreeOptions,
+        *,
+        of_source: Sequence[str] = (),
+        of_target: Sequence[str] = (),
+        report: str | None = None,
+        yes: bool = True,
+        quiet: bool = False,
+        json: bool = False,
+    ) -> None:
+        if len(locations) < 2:
+            raise InvalidInput("a source and a target are needed", hint="calque COMMAND SRC... DST")
+        *sources, target = locations
+        settled = [settle(each, of_source) for each in sources]
+        goal, goal_options = settle(target, of_target)
+        if len({str(sorted(given.items())) for _, given in settled}) > 1:
+            raise InvalidInput("the sources are of services with different options: one at a time")
+        self._request = TreeRequest(
+            kind=kind,
+            sources=[uri for uri, _ in settled],
+            target=goal,
+            options=options,
+            source_options=settled[0][1],
+            target_options=goal_options,
+            report=report,
+        )
+        self._yes = yes
+        self._quiet = quiet
+        self._json = json
+
+    def run(self) -> None:
+        """Run it, show it, and leave with its exit code."""
+        run_and_show(self._request, yes=self._yes, quiet=self._quiet, json=self._json)
+
+
+def run_and_show(
+    request: TreeRequest, *, yes: bool = True, quiet: bool = False, json: bool = False
+) -> None:
+    """Run a request, show it, and leave with its exit code."""
+    shows_rows = request.options.dry_run and not json
+    with terminable():
+        prepared = PreparedRun(
+            request,
+            on_event=_show_row if shows_rows else None,
+            confirm=None if yes or not sys.stdin.isatty() else _ask,
+        )
+        if shows_rows:
+            for line in prepared.describe():
+                print(printable(line))
+        if prepared.resumes and not quiet and not json:
+            say(f"going on with job {prepared.job}, which was left unfinished")
+        with _shown(prepared.progress, show=not (quiet or json or shows_rows)):
+            report = prepared.run()
+    if json:
+        as_json(report.to_json())
+    elif not quiet:
+        show_report(report)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def remove_and_show(
+    locations: Sequence[str],
+    options: TreeOptions,
+    *,
+    given: Sequence[str],
+    report: str | None,
+    yes: bool,
+    json: bool,
+) -> None:
+    """Delete trees, show what went, and leave with the exit code."""
+    settled = [settle(each, given) for each in locations]
+    with terminable():
+        done = remove_trees(
+            [uri for uri, _ in settled],
+            settled[0][1],
+            options,
+            on_event=_show_row if options.dry_run and not json else None,
+            writer=ReportFile(report) if report else None,
+            confirm=None if yes or not sys.stdin.isatty() else _ask,
+        )
+    if json:
+        as_json(done.to_json())
+    else:
+        show_report(done)
+    if done.exit_code:
+        raise typer.Exit(done.exit_code)
+
+
+def show_report(report: Report) -> None:
+    """A run in a few lines; each problem by name, up to some."""
+    totals = report.totals
+    for row in report.problems[:_SHOWN]:
+        say(f"{row.outcome}: {row.path}: {row.why}")
+    if len(report.problems) > _SHOWN:
+        say(f"… and {totals.problems - _SHOWN} more")
+    would = "would be " if report.dry_run else ""
+    parts = [
+        f"{count.objects} {would if outcome in ('copied', 'deleted') else ''}{outcome}"
+        + (f" ({size(count.bytes)})" if count.bytes and outcome == "copied" else "")
+        for outcome, count in totals.by_outcome.items()
+        if count.objects or (outcome in ("copied", "up to date") and report.kind != "rm")
+    ]
+    ways = ", ".join(
+        f"{size(count.bytes)} {route}" for route, count in totals.by_route.items() if count.bytes
+    )
+    say(f"{', '.join(parts)} in {totals.seconds:.1f} s" + (f"; {ways}" if ways else ""))
+    for what, count in report.dropped.items():
+        say(f"{what} of {count} objects could not be kept by the target")
+    if report.no_deletes:
+        say(f"nothing was deleted: {report.no_deletes}")
+    if report.error:
+        say(f"error: {report.error}")
+    if report.stopped:
+        say(f"stopped; go on with: {shlex.join(['calque', *sys.argv[1:]])}")
+
+
+def _show_row(row: Row) -> None:
+    """A line of a dry run."""
+    sign = {"copied": "+", "deleted": "-", "failed": "!", "changed": "!", "skipped": "#"}
+    if row.outcome in sign:
+        why = f"  ({row.why or row.rule})"
+        print(f"{sign[row.outcome]} {printable(row.path)}{why}")
+
+
+def _ask(count: int, total: int, names: Sequence[str]) -> bool:
+    shown = ", ".join(printable(name) for name in names)
+    more = ", …" if count > len(names) else ""
+    return typer.confirm(f"delete {count} objects ({size(total)}): {shown}{more}?", err=True)
+
+
+@contextmanager
+def _shown(progress: TreeProgress, *, show: bool) -> Iterator[None]:
+    """A line that is renewed on a terminal; elsewhere one every few seconds."""
+    if not show:
+        yield
+        return
+    over = threading.Event()
+    terminal = sys.stderr.isatty()
+    begun = time.monotonic()
+
+    def tick() -> None:
+        while not over.wait(0.2 if terminal else _SAY_SECONDS):
+            line = _line(progress, time.monotonic() - begun)
+            if terminal:
+                sys.stderr.write(f"\r\x1b[K{line}")
+                sys.stderr.flush()
+            else:
+                say(line)
+
+    teller = threading.Thread(target=tick, name="calque-progress", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+        if terminal:
+            sys.stderr.write("\r\x1b[K")
+
+
+def _line(progress: TreeProgress, seconds: float) -> str:
+    done = f"{progress.ended} copied, {size(progress.bytes_moved)}"
+    if progress.listing:
+        return f"{progress.listed} listed so far, {done} of {progress.to_copy}"
+    share = progress.bytes_moved / progress.bytes_to_copy if progress.bytes_to_copy else 1.0
+    left = f", {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
+    return f"{progress.phase}: {done} of {size(progress.bytes_to_copy)} ({share:.0%}){left}"

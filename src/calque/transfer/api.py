@@ -1,0 +1,337 @@
+"""Trees from Python: each function makes a request, runs it here, and returns its report."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Unpack
+
+from calque.errors import InvalidInput
+from calque.ledger import Ledger
+from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
+from calque.operator.layers.chain import Layer
+from calque.operator.service import HasService
+from calque.transfer.jobs import configured_ledger, open_job
+from calque.transfer.keywords import TreeKeywords, options_from
+from calque.transfer.model import Row, new_job_id
+from calque.transfer.overlap import refuse_overlap
+from calque.transfer.places import (
+    Given,
+    Origin,
+    as_folder,
+    as_object,
+    below,
+    missing,
+    open_source,
+    open_target,
+)
+from calque.transfer.plan import Trees
+from calque.transfer.remove import Removal
+from calque.transfer.report import Collector, Report, RowWriter
+from calque.transfer.request import Kind, TreeOptions
+from calque.transfer.run import Confirm, Run
+from calque.transfer.side import Side
+from calque.transfer.tree_request import TreeRequest
+
+NONE: Mapping[str, object] = MappingProxyType({})
+
+
+class PreparedRun:
+    """A request whose trees are opened and seen to lie apart; nothing is written yet."""
+
+    def __init__(
+        self,
+        request: TreeRequest,
+        *,
+        on_event: Callable[[Row], None] | None = None,
+        confirm: Confirm | None = None,
+        ledger: Callable[[], Ledger] = configured_ledger,
+    ) -> None:
+        options = request.options
+        self._limit = ConcurrencyLimit(options.concurrent)
+        self._metrics = Metrics()
+        layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
+        target = open_target(request.target, request.target_options, layers)
+        self.trees = pair_up(request, target, layers)
+        for each in self.trees:
+            clears = options.delete_excluded
+            refuse_overlap(each.source, each.target, each.filters, clears=clears)
+        sources = tuple(_shown(each) for each in self.trees)
+        report = Report(
+            new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
+        )
+        # Last of all that may be refused: from here on there is a job.
+        self._opened = open_job(request, self.trees, report, ledger)
+        self._run = Run(
+            self.trees,
+            options,
+            Collector(report, self._opened.writer, on_event),
+            limit=self._limit,
+            moves=request.kind == "mv",
+            confirm=confirm,
+            journal=self._opened.journal,
+            known=self._opened.known,
+        )
+        self.progress = self._run.progress
+
+    @property
+    def job(self) -> str:
+        """The id of the job."""
+        return self._run.report.job
+
+    @property
+    def resumes(self) -> bool:
+        """Whether an earlier process has begun it."""
+        return self._run.report.resumed
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._run.stop()
+
+    def run(self) -> Report:
+        """Do it; see :meth:`calque.transfer.run.Run.execute`."""
+        try:
+            report = self._run.execute()
+            if report.kind == "mv" and report.ok and not report.dry_run:
+                self._remove_moved()
+            self._run.end_journal()
+            self._opened.finish(over=not report.stopped and not report.error)
+        except BaseException:
+            self._opened.give_up()
+            raise
+        finally:
+            self._opened.close()
+            for each in self.trees:
+                each.source.close()
+                each.target.close()
+        report.totals.requests = sum(each.count for each in self._metrics.snapshot().values())
+        return report
+
+    def _remove_moved(self) -> None:
+        """Folders that were moved with their names go too, if nothing is left in them."""
+        for each in self.trees:
+            if each.named and each.source.is_local:
+                with suppress(OSError):
+                    os.rmdir(each.source.service.location("").removeprefix("file://"))
+
+    def describe(self) -> list[str]:
+        """What becomes what, a line a source."""
+        return [f"{_shown(each)} → {each.target.location(_single(each))}" for each in self.trees]
+
+
+def copy_tree(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """Copy everything below a folder to another, between any two services; nothing is deleted.
+
+    What is there already and equal is not copied. Each object appears whole or not at all; one
+    that fails does not keep the others back. The report tells what became of each.
+    """
+    request = _request("cp", source, target, source_options, target_options, keywords)
+    return PreparedRun(request, on_event=on_event).run()
+
+
+def sync_tree(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """As :func:`copy_tree`; with ``delete=True`` what the source lacks is deleted, last of all.
+
+    Nothing is deleted after an error, for a source without anything in it, or beyond
+    ``max_delete``.
+    """
+    request = _request("sync", source, target, source_options, target_options, keywords)
+    return PreparedRun(request, on_event=on_event).run()
+
+
+def move_tree(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """As :func:`copy_tree`; each source is deleted once its copy is there, if it is unchanged."""
+    request = _request("mv", source, target, source_options, target_options, keywords)
+    return PreparedRun(request, on_event=on_event).run()
+
+
+def remove_tree(
+    location: Given | Sequence[Given],
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    options: Mapping[str, object] = NONE,
+    confirm: Confirm | None = None,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """Delete what lies below folders, as far as filters take it; a whole bucket is refused.
+
+    Not atomic: after an error some are gone. An object that was rewritten since it was listed
+    stays.
+    """
+    chosen = options_from("rm", keywords)
+    return remove_trees(_several(location), options, chosen, on_event=on_event, confirm=confirm)
+
+
+def remove_trees(
+    given: Sequence[Given],
+    options: Mapping[str, object],
+    chosen: TreeOptions,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    writer: RowWriter | None = None,
+    confirm: Confirm | None = None,
+) -> Report:
+    """:func:`remove_tree`, with options that were made before."""
+    layers = default_layers(limit=ConcurrencyLimit(chosen.concurrent))
+    opened = [open_source(each, options, layers, globs=chosen.globs) for each in given]
+    origins = [_settle_name(each) for each in opened]
+    sources = tuple(origin.shown for origin in origins)
+    report = Report(new_job_id(), "rm", sources, "", dry_run=chosen.dry_run)
+    collector = Collector(report, writer, on_event)
+    try:
+        for origin in origins:
+            Removal(origin, chosen, collector, confirm).run()
+            if report.stopped:
+                break
+    finally:
+        if writer is not None:
+            writer.finish()
+        for origin in origins:
+            origin.side.close()
+    return report
+
+
+async def copy_tree_async(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """:func:`copy_tree`, awaited. A cancelled task stops the run and waits for what is in flight.
+
+    ``on_event`` is called on threads of the run.
+    """
+    request = _request("cp", source, target, source_options, target_options, keywords)
+    return await _await_run(request, on_event)
+
+
+async def sync_tree_async(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    on_event: Callable[[Row], None] | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> Report:
+    """:func:`sync_tree`, awaited; see :func:`copy_tree_async`."""
+    request = _request("sync", source, target, source_options, target_options, keywords)
+    return await _await_run(request, on_event)
+
+
+async def _await_run(request: TreeRequest, on_event: Callable[[Row], None] | None) -> Report:
+    prepared = await asyncio.to_thread(PreparedRun, request, on_event=on_event)
+    running = asyncio.ensure_future(asyncio.to_thread(prepared.run))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        prepared.stop()
+        # What is in flight is seen through: nothing of it is left behind.
+        await asyncio.wait([running])
+        raise
+
+
+def _request(
+    kind: Kind,
+    source: Given | Sequence[Given],
+    target: Given,
+    source_options: Mapping[str, object],
+    target_options: Mapping[str, object],
+    keywords: TreeKeywords,
+) -> TreeRequest:
+    return TreeRequest(
+        kind=kind,
+        sources=_several(source),
+        target=target,
+        options=options_from(kind, keywords),
+        source_options=source_options,
+        target_options=target_options,
+    )
+
+
+def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:
+    if isinstance(given, str | os.PathLike | HasService):
+        return (given,)
+    return tuple(given)
+
+
+def pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> list[Trees]:
+    """The trees of a request, each source with its place at the target."""
+    origins = [
+        open_source(each, request.source_options, layers, globs=request.options.globs)
+        for each in request.sources
+    ]
+    origins = [_settle_name(each) for each in origins]
+    if request.options.delete and sum(not origin.name for origin in origins) > 1:
+        raise InvalidInput(
+            "several sources that go into one folder cannot be synchronised with delete: "
+            "what one lacks another may have",
+            hint="Leave out the slash at their ends, so that each gets a folder of its name.",
+        )
+    several = len(origins) > 1
+    return [_trees(origin, target, request, several) for origin in origins]
+
+
+def _trees(origin: Origin, target: Side, request: TreeRequest, several: bool) -> Trees:
+    only = request.options.files_from
+    source, into = origin.side, below(target, origin.name)
+    if origin.single:
+        into = replace(into, only=source.only)
+    elif only is not None:
+        source, into = replace(source, only=only), replace(into, only=only)
+    label = origin.name if several else ""
+    named = bool(origin.name)
+    return Trees(source, into, request.options.filters, origin.chosen, named, label)
+
+
+def _settle_name(origin: Origin) -> Origin:
+    """Whether a name without a slash is a folder or an object; the service is asked."""
+    if not origin.single:
+        return origin
+    folder = as_folder(origin)
+    if not origin.side.is_local and folder.side.exists():
+        return folder
+    single = as_object(origin)
+    if next(iter(single.side.entries()), None) is None:
+        raise missing(origin)
+    return single
+
+
+def _shown(trees: Trees) -> str:
+    return trees.source.location(_single(trees))
+
+
+def _single(trees: Trees) -> str:
+    only = trees.source.only
+    return only[0] if only is not None and len(only) == 1 else ""

@@ -1,0 +1,75 @@
+"""Files that become objects, and back: times, modes, owners and content types go along.
+
+An object keeps them in one value of its user metadata (``calquefile``). A file that is made of it
+gets its time back, its mode and its owners only where that is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from calque.operator.service import Attributed, Service
+from calque.transfer.content_types import guess_type
+from calque.transfer.request import TreeOptions
+from calque.transfer.side import Side
+from calque.values import Metadata
+from calque.values.file_attributes import USER_KEY, FileAttributes
+
+
+class FilesAsObjects:
+    """A file system whose files tell by ``stat`` what an object made of them is to keep.
+
+    Everything else is the service's own.
+    """
+
+    def __init__(self, service: Service, options: TreeOptions) -> None:
+        self._service = service
+        self._options = options
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    def stat(self, path: str, *, version: str | None = None) -> Metadata:
+        return self.describe(self._service.stat(path, version=version))
+
+    def describe(self, entry: Metadata) -> Metadata:
+        """An entry of a listing with what it is to keep."""
+        given = self._options.content_type or entry.content_type or guess_type(entry.path)
+        kept = attributes_of(self._service, entry.path)
+        if not self._options.owner:
+            kept = replace(kept, uid=None, gid=None)
+        return replace(entry, content_type=given, user={**entry.user, USER_KEY: kept.to_text()})
+
+
+def carries_attributes(source: Side, target: Side) -> bool:
+    """Whether files become objects that can keep what they are."""
+    return source.is_local and target.service.capability.user_metadata
+
+
+def attributes_of(service: Service, path: str) -> FileAttributes:
+    """What the service keeps of a file; nothing where it keeps none."""
+    return service.attributes(path) if isinstance(service, Attributed) else FileAttributes()
+
+
+def wanted_attributes(
+    source: Service, entry: Metadata, modified: int | None, options: TreeOptions
+) -> FileAttributes:
+    """What a file gets that is made of an object or of another file.
+
+    Of a file its mode comes along, as with ``cp``; that of an object only with ``modes``. Bits that
+    let a program run as another are left out unless owners are kept too.
+    """
+    told = attributes_of(source, entry.path)
+    local = isinstance(source, Attributed)
+    if not local:
+        told = FileAttributes.of_user(entry.user)
+    mode = told.mode if local or options.modes else None
+    if mode is not None and not options.owner:
+        mode &= 0o777
+    return FileAttributes(
+        mtime=modified if local or told.mtime is None else told.mtime,
+        mode=mode,
+        uid=told.uid if options.owner else None,
+        gid=told.gid if options.owner else None,
+    )

@@ -1,0 +1,128 @@
+"""What is deleted at a target: noted while the trees are compared, done last and only then.
+
+Nothing is deleted after an error, of a plan that was not complete, for a source without anything in
+it, or beyond the bound. Each delete is of the object that was listed: one that was rewritten since
+survives.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from calque import faults
+from calque.errors import CalqueError, ConditionNotMatch, NotFound
+from calque.operator.options import DeleteOptions
+from calque.operator.service import Directories, Service
+from calque.transfer.carry import failure
+from calque.transfer.model import Decision, Row
+from calque.transfer.side import Side
+from calque.values import Metadata
+
+_TOGETHER = 500
+
+
+class Spool:
+    """Decisions that wait on disk: their number is that of the target's objects, at worst."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="calque-deletes-")  # noqa: SIM115
+        self._waiting: list[Decision] = []
+        self.count = 0
+        self.bytes = 0
+        self.first: list[str] = []
+
+    def add(self, decision: Decision) -> None:
+        self.count += 1
+        self.bytes += decision.size
+        if len(self.first) < 3:
+            self.first.append(decision.path)
+        self._waiting.append(decision)
+        if len(self._waiting) >= _TOGETHER:
+            self._write()
+
+    def _write(self) -> None:
+        pickle.dump(self._waiting, self._file, protocol=5)
+        self._waiting = []
+
+    def __iter__(self) -> Iterator[Decision]:
+        self._write()
+        self._file.seek(0)
+        while True:
+            try:
+                yield from pickle.load(self._file)  # our own, from a file without a name
+            except EOFError:
+                return
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def delete_listed(service: Service, entry: Metadata) -> None:
+    """Delete an object if it is still the one that was listed; one that is gone is no error."""
+    if service.capability.delete_with_if_match and entry.etag is not None:
+        try:
+            service.delete(entry.path, DeleteOptions(if_match=entry.etag))
+        except NotFound:
+            return
+        return
+    # As near as such a service lets us come: a change in the moment between the two is not seen.
+    try:
+        now = service.stat(entry.path)
+    except NotFound:
+        return
+    if now.pin != entry.pin:
+        raise ConditionNotMatch(
+            f"{service.location(entry.path)} was rewritten since it was listed; it was kept"
+        )
+    service.delete(entry.path, DeleteOptions())
+
+
+def delete_all(
+    side: Side,
+    decisions: Iterator[Decision],
+    concurrent: int,
+    done: Callable[[Row], None],
+    stopped: Callable[[], bool],
+) -> None:
+    """Delete what was decided, ``concurrent`` at a time; a row for each, after the act."""
+
+    def delete(decision: Decision) -> Row:
+        begun = time.monotonic()
+        entry = decision.pair.target
+        assert entry is not None
+        try:
+            delete_listed(side.service, entry)
+        except CalqueError as error:
+            return failure(decision, error, time.monotonic() - begun)
+        return Row(
+            path=decision.path,
+            outcome="deleted",
+            rule=decision.rule,
+            size=entry.size,
+            target_etag=entry.etag,
+            seconds=round(time.monotonic() - begun, 6),
+        )
+
+    folders: set[str] = set()
+    with ThreadPoolExecutor(concurrent, thread_name_prefix="calque-delete") as pool:
+        while not stopped() and (several := list(islice(decisions, _TOGETHER))):
+            for row in pool.map(delete, several):
+                faults.point("tree.deleted")
+                done(row)
+                if row.outcome == "deleted" and "/" in row.path:
+                    folders.add(row.path.rpartition("/")[0])
+    remove_emptied(side, folders)
+
+
+def remove_emptied(side: Side, folders: set[str]) -> None:
+    """Remove folders that deletes have left empty, and those above them; no other one."""
+    if not isinstance(side.service, Directories):
+        return
+    for folder in sorted(folders, key=len, reverse=True):
+        while folder and side.service.remove_folder(side.key(folder) + "/"):
+            folder = folder.rpartition("/")[0]

@@ -1,0 +1,204 @@
+"""The journal of a run: what is left of it, noted in the ledger about once a second.
+
+A journal holds ranges of keys that were not acted on yet, large copies under way and failures,
+never objects. So whoever resumes lists only what is left, and finds what was done since the last
+note up to date; objects that have a row in the report's file get no other.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from calque import faults
+from calque.errors import CalqueError, ConditionNotMatch, Unavailable
+from calque.ledger import Ledger
+from calque.ledger.job_progress import (
+    LEASE_SECONDS,
+    Failure,
+    Progress,
+    copies_of,
+    forget_copy,
+    keep_copy,
+    note_progress,
+    spans_of,
+)
+from calque.ledger.job_record import Job, Span, State
+from calque.ledger.jobs import begin_job, end_job, expire_jobs, remove_job, take_job
+from calque.ledger.lease import this_process
+from calque.transfer.model import KeyRange, Row, Totals, sort_key
+
+_NOTE_SECONDS = 1.0
+
+Left = Callable[[], Sequence[tuple[int, KeyRange]]]
+"""What is left to be acted on: of which tree, which keys."""
+
+
+def new_owner() -> str:
+    """A name for this run: one process may make several."""
+    return f"{this_process()}#{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What an earlier process has left of a job."""
+
+    spans: tuple[tuple[int, KeyRange], ...]
+    copies: dict[tuple[int, str], str]
+    """Checkpoints of large copies by tree and path; empty where there was none yet."""
+
+    def spans_of(self, tree: int) -> list[KeyRange]:
+        return [span for number, span in self.spans if number == tree]
+
+    def holds(self, tree: int, path: str) -> bool:
+        """Whether a path is still to be acted on."""
+        if (tree, path) in self.copies:
+            return True
+        return any(number == tree and span.holds(path) for number, span in self.spans)
+
+
+class Journal:
+    """One job as this process works on it. Safe between threads.
+
+    ``lock`` is held by whoever moves the mark of what is done together with what counts it, so that
+    both are noted as they belong together.
+    """
+
+    def __init__(self, ledger: Ledger, job: Job, unfinished: Unfinished | None) -> None:
+        self._ledger = ledger
+        self.job = job
+        self.unfinished = unfinished
+        """None for a job that begins."""
+        self.lock = threading.Lock()
+        self.settled = Totals.from_json(job.totals)
+        """Totals of what lies in no range that is left."""
+        self.phase = job.phase
+        self._failures: list[Failure] = []
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._trouble: CalqueError | None = None
+
+    @classmethod
+    def begin(cls, ledger: Ledger, job: Job, trees: int) -> Journal:
+        """Note a new job over so many trees; ConditionNotMatch where another is at them."""
+        expire_jobs(ledger)
+        spans = [Span(tree=number) for number in range(trees)]
+        return cls(ledger, begin_job(ledger, job, spans, LEASE_SECONDS), None)
+
+    @classmethod
+    def resume(cls, ledger: Ledger, job_id: str) -> Journal:
+        """Take a job over that nobody is at; of two at once one wins."""
+        job = take_job(ledger, job_id, new_owner(), LEASE_SECONDS)
+        left = Unfinished(
+            tuple((span.tree, range_of(span)) for span in spans_of(ledger, job.job_id)),
+            {
+                (tree, os.fsdecode(path)): checkpoint
+                for (tree, path), checkpoint in copies_of(ledger, job.job_id).items()
+            },
+        )
+        return cls(ledger, job, left)
+
+    @property
+    def resumed(self) -> bool:
+        return self.unfinished is not None
+
+    # While it runs
+
+    def start(self, left: Left, flush: Callable[[], None], lose: Callable[[], None]) -> None:
+        """Note progress from now on. ``flush`` brings rows to the disk, ``lose`` ends the run where
+        the job was taken over, or the ledger is lost."""
+
+        def work() -> None:
+            silent = 0.0
+            while not self._over.wait(_NOTE_SECONDS):
+                try:
+                    self.note(left, flush)
+                    silent = 0.0
+                except ConditionNotMatch as error:
+                    self._trouble = error
+                    lose()
+                    return
+                except CalqueError as error:
+                    silent += _NOTE_SECONDS
+                    # A ledger that is away for a moment is no reason to stop; a lease that runs
+                    # out is: another may take the job for dead.
+                    if silent > LEASE_SECONDS / 2 or not isinstance(error, Unavailable):
+                        self._trouble = error
+                        lose()
+                        return
+
+        self._thread = threading.Thread(target=work, name="calque-journal", daemon=True)
+        self._thread.start()
+
+    def note(self, left: Left, flush: Callable[[], None]) -> None:
+        """Note how far the run is."""
+        with self.lock:
+            spans = [span_of(tree, each) for tree, each in left()]
+            totals, phase = self.settled.to_json(), self.phase
+            failures, self._failures = self._failures, []
+        # Rows of all that is done lie before this: first they are on the disk, then it is noted.
+        flush()
+        faults.point("journal.note")
+        progress = Progress(spans=spans, totals=totals, phase=phase, failures=failures)
+        try:
+            note_progress(self._ledger, self.job, progress)
+        except CalqueError:
+            with self.lock:
+                self._failures = [*failures, *self._failures]
+            raise
+
+    def settle(self, row: Row) -> None:
+        """Count a row whose object lies in no range that is left. The caller holds ``lock``."""
+        self.settled.add(row)
+        if row.is_problem:
+            self._failures.append(Failure(sort_key(row.path), row.error or row.outcome, row.why))
+
+    def keep_copy(self, tree: int, path: str, checkpoint: str = "") -> None:
+        """Keep how far a large copy is; it is then no more among what is left by ranges."""
+        keep_copy(self._ledger, self.job, tree, sort_key(path), checkpoint)
+
+    def forget_copy(self, tree: int, path: str) -> None:
+        """A large copy is over."""
+        forget_copy(self._ledger, self.job, tree, sort_key(path))
+
+    # The end
+
+    def end(
+        self, state: State, left: Left, flush: Callable[[], None], message: str | None = None
+    ) -> None:
+        """Note the last progress, and let go of the job. Raises what kept it from being noted."""
+        self._join()
+        if self._trouble is not None:
+            raise self._trouble
+        self.note(left, flush)
+        end_job(self._ledger, self.job, state, message)
+
+    def drop(self) -> None:
+        """Forget a job that has done nothing."""
+        self._join()
+        end_job(self._ledger, self.job, "STOPPED")
+        remove_job(self._ledger, self.job.job_id)
+
+    def close(self) -> None:
+        self._join()
+        self._ledger.close()
+
+    def _join(self) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+def span_of(tree: int, keys: KeyRange) -> Span:
+    """A range of keys as the ledger keeps it."""
+    return Span(sort_key(keys.after), None if keys.up_to is None else sort_key(keys.up_to), tree)
+
+
+def range_of(span: Span) -> KeyRange:
+    """The same, back."""
+    return KeyRange(
+        os.fsdecode(span.after), None if span.up_to is None else os.fsdecode(span.up_to)
+    )

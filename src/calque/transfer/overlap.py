@@ -1,0 +1,111 @@
+"""Trees that lie in one another are refused before anything is written.
+
+A copy of a tree into itself never ends, and a target that holds its own source loses it to a
+delete.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+from calque.errors import CalqueError, IsSameFile
+from calque.transfer.filters import Filters
+from calque.transfer.side import Side
+
+_COMPARED = 10
+"""Objects that two servers must show alike to be taken for one."""
+
+
+def refuse_overlap(source: Side, target: Side, filters: Filters, *, clears: bool) -> None:
+    """Raise IsSameFile where the trees share a folder.
+
+    An exclude that takes all of the inner tree out of the outer one keeps them apart; not so where
+    the target is cleared of what is excluded (``clears``).
+    """
+    if source.only is not None:
+        return  # single objects: the copy itself refuses one that goes onto itself
+    inner = _inner(source, target)
+    if inner is None or (inner and not clears and filters.prunes(inner)):
+        return
+    if not inner:
+        raise IsSameFile(
+            f"{source.location()} and {target.location()} are the same tree",
+            hint="Nothing was done.",
+        )
+    raise IsSameFile(
+        f"{source.location()} and {target.location()} overlap: one lies in the other, at {inner}",
+        hint=f"Nothing was done. With --exclude '/{inner}' that part is left out.",
+    )
+
+
+def _inner(source: Side, target: Side) -> str | None:
+    """Where in the outer tree the inner one lies (``""``: they are one); None if they are apart."""
+    if source.is_local and target.is_local:
+        return _inner_of_files(_path(source), _path(target))
+    if source.service.scheme != target.service.scheme:
+        return None
+    ours, theirs = source.service.identity(source.prefix), target.service.identity(target.prefix)
+    inner = _inner_of_names(_folder(ours.location), _folder(theirs.location))
+    if inner is None or ours.server == theirs.server:
+        return inner
+    return inner if _show_alike(source, target) else None
+
+
+def _inner_of_names(ours: str, theirs: str) -> str | None:
+    if theirs.startswith(ours):
+        return theirs[len(ours) :]
+    return ours[len(theirs) :] if ours.startswith(theirs) else None
+
+
+def _inner_of_files(ours: str, theirs: str) -> str | None:
+    """By what the system says is one folder: links, other spellings and mounts do not deceive."""
+    real, other = os.path.realpath(ours), os.path.realpath(theirs)
+    found = _inner_of_names(_folder(real), _folder(other))
+    if found is not None:
+        return found
+    below = _below_same(real, other)
+    return below if below is not None else _below_same(other, real)
+
+
+def _below_same(outer: str, path: str) -> str | None:
+    """What leads from ``outer`` to ``path`` if a folder above it is ``outer`` by another name."""
+    try:
+        wanted = os.stat(outer)
+    except OSError:
+        return None
+    rest = ""
+    while True:
+        try:
+            if os.path.samestat(os.stat(path), wanted):
+                return rest
+        except OSError:
+            pass  # not there yet: what is above it may be
+        above, name = os.path.split(path)
+        if above == path:
+            return None
+        path, rest = above, f"{name}/{rest}"
+
+
+def _show_alike(source: Side, target: Side) -> bool:
+    """Whether two endpoints show one bucket: the same objects, made in the same moments."""
+    inner = max(source.prefix, target.prefix, key=len)
+    try:
+        ours, theirs = (
+            [
+                (entry.path, entry.size, entry.etag, entry.last_modified)
+                for entry in islice(side.service.list(inner), _COMPARED)
+            ]
+            for side in (source, target)
+        )
+    except CalqueError:
+        return False  # what cannot be read will be told by the listing itself
+    return bool(ours) and ours == theirs
+
+
+def _path(side: Side) -> str:
+    return side.service.location("").removeprefix("file://")
+
+
+def _folder(name: str) -> str:
+    return name if name.endswith("/") else f"{name}/"

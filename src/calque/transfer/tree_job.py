@@ -1,0 +1,482 @@
+"""The share of a run that is one pair of trees: listed, decided, copied by workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from calque import faults
+from calque.errors import (
+    Aborted,
+    AlreadyExists,
+    CalqueError,
+    InvalidInput,
+    NotFound,
+    ResourceExhausted,
+)
+from calque.operator.layers import ConcurrencyLimit
+from calque.operator.options import WriteOptions
+from calque.operator.service import Directories
+from calque.transfer.carry import RENAMED, Carrier, failure
+from calque.transfer.copy_keeper import CopyKeeper
+from calque.transfer.deletes import Spool, delete_all, delete_listed, remove_emptied
+from calque.transfer.frontier import Frontier, NoRange
+from calque.transfer.journal import Journal
+from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
+from calque.transfer.plan import Plan, Trees
+from calque.transfer.progress import TreeProgress
+from calque.transfer.ranges import OpenRange, RangePool
+from calque.transfer.remembered import Remembered
+from calque.transfer.report import Collector
+from calque.transfer.request import TreeOptions
+from calque.transfer.rules import checksums
+from calque.transfer.work_queue import WorkQueue
+from calque.values import Metadata
+
+_PAGE = 1000
+_PAGES_ALONE = 16
+"""Pages that one thread lists before others help: small trees cost no request more than pages."""
+_LISTERS = 8
+_FULL = ResourceExhausted.__name__
+_PROVEN = ("checksum", "identity")
+"""Rules by which a target is known to hold what its source does."""
+_AHEAD = 2000
+"""Objects that are decided before a worker takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the jobs of one run have in common."""
+
+    options: TreeOptions
+    collector: Collector
+    limit: ConcurrencyLimit
+    progress: TreeProgress
+    stopping: threading.Event
+    gave_up: threading.Event = field(default_factory=threading.Event)
+    """Set where the run has stopped itself: at an error, as it was asked to, or on a full disk."""
+    moves: bool = False
+    journal: Journal | None = None
+    known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
+    """Rows that an earlier process wrote, of paths that are left all the same."""
+
+
+class TreeJob:
+    """Copies one tree, the ``number``-th of its run, and notes what is to be deleted."""
+
+    def __init__(self, shared: Shared, trees: Trees, number: int = 0) -> None:
+        self._shared = shared
+        self._trees = trees
+        self._number = number
+        self._journal = shared.journal
+        self._unfinished = shared.journal.unfinished if shared.journal else None
+        self._options = shared.options
+        self._remembered = _remember(trees, shared.options)
+        self.plan = Plan(trees, shared.options, self._remembered, self._tell)
+        self.deletes = Spool()
+        self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
+        self._carrier = Carrier(
+            trees.source,
+            trees.target,
+            shared.options,
+            limit=shared.limit,
+            stopping=shared.stopping,
+            moved=shared.progress.add_moved,
+            dropped=shared.collector.note_dropped,
+            keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
+            renames=shared.moves,
+        )
+        ranges = [EVERYTHING] if self._unfinished is None else self._unfinished.spans_of(number)
+        self._ranges = RangePool(ranges, splits=trees.can_be_cut)
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._pages = 0
+        self._listing = 0
+        self._taken = 0
+        self._begun = False
+        self._emptied: set[str] = set()
+        self._errors: list[BaseException] = []
+
+    def copy(self) -> None:
+        """List, decide and copy; returns when every object has its row.
+
+        Raises what stopped a listing. What was decided before is copied all the same.
+        """
+        self._start(self._list, 1)
+        self._start(self._work, self._options.concurrent)
+        try:
+            self._join()
+        except KeyboardInterrupt:
+            self.stop()
+            self._join()
+        self._carrier.flush()
+        remove_emptied(self._trees.source, self._emptied)
+        if self._errors:
+            raise self._errors[0]
+        if not self._shared.stopping.is_set() and self._unfinished is None:
+            self._refuse_empty()
+
+    def left(self) -> list[KeyRange]:
+        """What is still to be acted on."""
+        return self._ranges.unfinished()
+
+    def stop(self) -> None:
+        """Begin nothing more; what is in flight comes to its end."""
+        self._shared.stopping.set()
+        self._ranges.stop()
+        self._queue.drop()
+
+    def _start(self, target: Callable[[], None], count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=self._guard(target), name="calque-tree", daemon=True)
+            with self._lock:
+                self._threads.append(thread)
+            thread.start()
+
+    def _join(self) -> None:
+        """Wait for listers, which may start others, and then for workers."""
+        while True:
+            with self._lock:
+                living = [thread for thread in self._threads if thread.is_alive()]
+            if not living:
+                return
+            for thread in living:
+                thread.join()
+
+    def _guard(self, target: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                target()
+            except BaseException as error:
+                self._errors.append(error)
+                self._ranges.stop()
+                self._queue.close()
+
+        return run
+
+    # Listing
+
+    def _list_named(self) -> None:
+        """Begin with the large copies that an earlier process had under way."""
+        if self._unfinished is None:
+            return
+        paths = tuple(path for tree, path in self._unfinished.copies if tree == self._number)
+        if not paths:
+            return
+        sides = (replace(side, only=paths) for side in (self._trees.source, self._trees.target))
+        source, target = sides
+        plan = replace(self.plan, trees=replace(self._trees, source=source, target=target))
+        decide, frontier = plan.decider(), Frontier(NoRange(), self._journal)
+        for pair in plan.pairs():
+            self._decide(decide, pair, frontier)
+
+    def _list(self) -> None:
+        with self._lock:
+            first, self._begun = not self._begun, True
+        if first:
+            self._list_named()
+        for span in self._ranges:
+            with self._lock:
+                self._listing += 1
+            self._list_range(span)
+            with self._lock:
+                self._listing -= 1
+            self._flush_last()
+        # The pool has nothing more to give only when every path was acted on.
+        self._queue.close()
+
+    def _flush_last(self) -> None:
+        """Files of a batch that nothing will fill up any more are not left waiting for that."""
+        if not self._listing and not self._queue.is_waiting:
+            self._carrier.flush()
+
+    def _list_range(self, span: OpenRange) -> None:
+        frontier = Frontier(span, self._journal)
+        decide = self.plan.decider()
+        for page in _pages(self.plan.pairs(span.span)):
+            faults.point("tree.listed")
+            mine = span.claim([pair.path for pair in page])
+            for pair in page[:mine]:
+                self._decide(decide, pair, frontier)
+            self._call_help()
+            if mine < len(page) or self._shared.stopping.is_set():
+                break
+        if self._shared.stopping.is_set():
+            return
+        # Listed to its end: nobody need cut it while its copies are under way.
+        span.up_to = span.after or span.up_to
+        frontier.close()
+
+    def _call_help(self) -> None:
+        with self._lock:
+            self._pages += 1
+            wanted = self._pages == _PAGES_ALONE and self._trees.can_be_cut
+        if wanted:
+            self._start(self._list, min(_LISTERS, self._options.concurrent) - 1)
+
+    def _decide(
+        self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
+    ) -> None:
+        decision = decide(pair)
+        if (self._number, pair.path) in self._shared.known:
+            return
+        if self._shared.moves and decision is not None:
+            decision = _prove(decision)
+        if pair.source is not None and decision is not None:
+            self._shared.progress.add_listed()
+            self._shared.collector.note_listed(pair.source.size)
+            self._taken += 1
+        if decision is None:
+            return
+        if decision.step == "delete":
+            self.deletes.add(decision)
+        elif decision.step == "copy":
+            self._plan_copy(decision, frontier)
+        else:
+            frontier.begin(decision.path)
+            frontier.end(decision.path, self._settle(decision))
+
+    def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
+        self._shared.progress.add_copy(decision.size)
+        if self._options.dry_run:
+            self._add(predict(decision))
+            return
+        frontier.begin(decision.path)
+        large = self._carrier.is_large(decision.pair)
+        self._queue.put((decision, frontier), size=decision.size, large=large)
+
+    def _settle(self, decision: Decision) -> Row:
+        """Decisions that need no worker."""
+        source, target = decision.pair.source, decision.pair.target
+        if decision.step == "refuse":
+            kind = AlreadyExists if target is not None else InvalidInput
+            return self._add(failure(decision, kind(decision.why), 0.0))
+        row = _kept_row(decision)
+        if self._shared.moves and decision.step == "keep" and source is not None:
+            row = self._delete_moved(decision, source) or row
+        return self._add(row)
+
+    # Copying
+
+    def _work(self) -> None:
+        while (work := self._queue.take()) is not None:
+            decision, frontier = work
+            self._carry(decision, frontier)
+            self._flush_last()
+
+    def _carry(self, decision: Decision, frontier: Frontier) -> None:
+        apart = self._keep_apart(decision, frontier)
+
+        def done(row: Row, made: Metadata | None) -> None:
+            if row.error == Aborted.__name__ and self._shared.stopping.is_set():
+                return  # nothing became of it, so it has no row: whoever resumes copies it
+            faults.point("tree.copied")
+            if made is not None:
+                row = self._note_made(decision, row, made)
+            row = self._add(row)
+            faults.point("tree.told")
+            self._shared.progress.add_ended()
+            if apart is None:
+                frontier.end(decision.path, row)
+            else:
+                self._end_apart(apart, decision.path, row)
+            if row.is_problem and (self._options.on_error == "stop" or row.error == _FULL):
+                self._shared.gave_up.set()
+                self.stop()
+
+        self._carrier.carry(decision, done)
+
+    def _keep_apart(self, decision: Decision, frontier: Frontier) -> Journal | None:
+        """A large copy is noted by itself, so that its range need not wait for it to go on."""
+        journal = self._journal
+        if journal is None or not self._carrier.is_large(decision.pair):
+            return None
+        known = self._unfinished is not None and (
+            (self._number, decision.path) in self._unfinished.copies
+        )
+        if not known:  # what it has of an earlier process is kept
+            journal.keep_copy(self._number, decision.path)
+        frontier.end(decision.path)
+        return journal
+
+    def _end_apart(self, journal: Journal, path: str, row: Row) -> None:
+        with journal.lock:
+            journal.settle(row)
+        journal.forget_copy(self._number, path)
+
+    def _note_made(self, decision: Decision, row: Row, made: Metadata) -> Row:
+        source = decision.pair.source
+        assert source is not None
+        if self._remembered is not None and not self._shows_itself(source, made):
+            self._remembered.keep(decision.path, source, made)
+        if not self._shared.moves:
+            return row
+        if row.route == RENAMED:
+            self._note_emptied(decision.path)
+            return row
+        return self._delete_moved(decision, source) or row
+
+    def _delete_moved(self, decision: Decision, source: Metadata) -> Row | None:
+        """Delete what was moved; a row that says why it could not be."""
+        try:
+            delete_listed(self._trees.source.service, source)
+        except CalqueError as error:
+            return replace(
+                failure(decision, error, 0.0), why=f"copied, but not deleted: {error.message}"
+            )
+        self._note_emptied(decision.path)
+        return None
+
+    def _note_emptied(self, path: str) -> None:
+        folder = path.rpartition("/")[0]
+        if folder:
+            with self._lock:
+                self._emptied.add(folder)
+
+    def _shows_itself(self, source: Metadata, made: Metadata) -> bool:
+        """Whether the listings alone will tell that both are equal."""
+        ours = checksums(self._trees.source.service.capability, source)
+        theirs = checksums(self._trees.target.service.capability, made)
+        return any(theirs.get(name) == value for name, value in ours.items())
+
+    # What is no object
+
+    def _tell(self, path: str, kind: str) -> None:
+        pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)
+        if kind == "missing":
+            error = NotFound(f"{self._trees.source.location(path)} does not exist")
+            self._add(failure(Decision(pair, "refuse", "kind"), error, 0.0))
+        elif kind == "empty folder":
+            self._keep_folder(path)
+        else:
+            self._add(Row(path=path, outcome="skipped", rule="kind", why=kind))
+
+    def _keep_folder(self, path: str) -> None:
+        into = self._trees.target.service
+        key = self._trees.target.key(path)
+        if self._options.dry_run or self._shared.moves:
+            return
+        if isinstance(into, Directories):
+            into.create_dir(key)
+        elif self._options.folders:
+            into.write(key, (), WriteOptions(size_hint=0))
+        else:
+            self._add(Row(path=path, outcome="skipped", rule="kind", why="empty folder"))
+
+    # Deleting
+
+    def _refuse_empty(self) -> None:
+        options = self._options
+        if options.delete and not self._taken and not options.delete_all and self.deletes.count:
+            raise InvalidInput(
+                f"{self._trees.source.location()} has nothing to copy, so {self.deletes.count} "
+                f"objects of {self._trees.target.location()} would be deleted: all of them",
+                hint="Nothing was deleted. If that is meant, say --delete-all.",
+            )
+
+    def delete(self, *, withheld: str) -> None:
+        """Delete what was noted; with a reason to withhold it, only tell what would have gone."""
+        if withheld or self._options.dry_run:
+            for decision in self.deletes:
+                self._add(predict(decision, withheld))
+            return
+        delete_all(
+            self._trees.target,
+            iter(self.deletes),
+            self._options.concurrent,
+            self._add_deleted,
+            self._shared.stopping.is_set,
+        )
+
+    def _add_deleted(self, row: Row) -> None:
+        row = self._add(row)
+        if self._journal is not None:
+            with self._journal.lock:
+                self._journal.settle(row)
+
+    def list_deletes(self) -> None:
+        """Note what is to be deleted from both trees as they are now: an earlier process took what
+        it had noted with it."""
+        self.deletes.close()
+        self.deletes, self._taken = Spool(), 0
+        plan = replace(self.plan, tell=lambda path, kind: None)
+        plan.seen.target_objects = 0
+        decide = plan.decider()
+        for pair in plan.pairs():
+            decision = decide(pair)
+            self._taken += pair.source is not None and decision is not None
+            if decision is not None and decision.step == "delete":
+                self.deletes.add(decision)
+        self._refuse_empty()
+
+    def _add(self, row: Row) -> Row:
+        label = self._trees.label
+        told = replace(row, path=label + row.path) if label else row
+        self._shared.collector.add(told)
+        return told
+
+    def close(self) -> None:
+        self.deletes.close()
+        if self._remembered is not None:
+            self._remembered.close()
+
+
+def _pages(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
+    """Pairs in pages; what came before an error is given out before the error is raised."""
+    while True:
+        page: list[Pair] = []
+        try:
+            page.extend(islice(pairs, _PAGE))
+        except CalqueError:
+            if page:
+                yield page
+            raise
+        if not page:
+            return
+        yield page
+
+
+def _prove(decision: Decision) -> Decision:
+    """A move deletes its source, so a target that only seems to be equal is made anew."""
+    if decision.step != "keep" or decision.rule in _PROVEN:
+        return decision
+    if decision.rule == "never":
+        return replace(decision, step="skip", why="the target is there, and was not compared")
+    return replace(decision, step="copy")
+
+
+def predict(decision: Decision, withheld: str = "") -> Row:
+    """The row that an act will have, or would have had."""
+    source, target = decision.pair.source, decision.pair.target
+    outcome = "copied" if decision.step == "copy" else "deleted"
+    return Row(
+        path=decision.path,
+        outcome="kept" if withheld else outcome,  # type: ignore[arg-type]
+        rule=decision.rule,
+        why=withheld or decision.why,
+        size=decision.size,
+        target_size=target.size if target else None,
+        source_etag=source.etag if source else None,
+        target_etag=target.etag if target else None,
+    )
+
+
+def _kept_row(decision: Decision) -> Row:
+    source, target = decision.pair.source, decision.pair.target
+    return Row(
+        path=decision.path,
+        outcome="up to date" if decision.step == "keep" else "skipped",
+        rule=decision.rule,
+        why=decision.why,
+        size=decision.size,
+        target_size=target.size if target else None,
+        source_etag=source.etag if source else None,
+        target_etag=target.etag if target else None,
+    )
+
+
+def _remember(trees: Trees, options: TreeOptions) -> Remembered | None:
+    wanted = trees.source.only is None and options.compare in ("default", "always")
+    return Remembered.of(trees.source, trees.target) if wanted else None

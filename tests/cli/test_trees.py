@@ -1,0 +1,196 @@
+"""Trees on the command line, against files and a real S3 server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Calque, Spawn
+from tests.operator.services.s3.server import make_bucket
+from tests.servers.proxy import Fault, FaultProxy
+from tests.servers.seaweedfs import S3Server
+
+OPTIONS = ("-o", "key_order=false")
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def bucket(seaweed: S3Server) -> S3Server:
+    """A server with a bucket for these tests."""
+    make_bucket(seaweed, "cli-trees")
+    return seaweed
+
+
+@pytest.fixture
+def proxy(bucket: S3Server, environment: dict[str, str]) -> Iterator[FaultProxy]:
+    """The server as the commands reach it."""
+    seaweed = bucket
+    with FaultProxy(seaweed.endpoint) as running:
+        environment |= {**seaweed.environment, "AWS_ENDPOINT_URL_S3": running.endpoint}
+        yield running
+
+
+@pytest.fixture
+def root() -> str:
+    return f"s3://cli-trees/r{next(_numbers)}"
+
+
+@pytest.fixture
+def site(folder: Path) -> Path:
+    """A small tree."""
+    for name in ("index.html", "css/a.css", "css-2/b.css", "img/c d.png"):
+        file = folder / "site" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    return folder / "site"
+
+
+def tree(root: Path) -> dict[str, str]:
+    files = (each for each in root.rglob("*") if each.is_file())
+    return {str(each.relative_to(root)): each.read_text() for each in files}
+
+
+def test_there_and_back(
+    calque: Calque, site: Path, folder: Path, proxy: FaultProxy, root: str
+) -> None:
+    """Up, again with nothing to do, across, down: the same tree, and a report with every object."""
+    up = calque("cp", "-r", "site", f"{root}/", "--report", "rows.jsonl", *OPTIONS)
+    assert up.returncode == 0, up.stderr
+    assert "4 copied" in up.stderr
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    assert sorted(row["path"] for row in rows) == sorted(tree(site))
+    again = calque("sync", "site/", f"{root}/site/", "--json", *OPTIONS)
+    told = json.loads(again.stdout)
+    assert (told["totals"]["up_to_date"]["objects"], told["exit_code"]) == (4, 0)
+    across = calque("cp", "-r", f"{root}/site", f"{root}/copy", "--json", *OPTIONS)
+    assert json.loads(across.stdout)["totals"]["routes"]["server-side"]["objects"] == 4
+    down = calque("cp", "-r", f"{root}/copy/site/", "back", *OPTIONS)
+    assert down.returncode == 0, down.stderr
+    assert tree(folder / "back") == tree(site)
+
+
+def test_sync_deletes_only_when_told(calque: Calque, site: Path, folder: Path) -> None:
+    """The dry run names what becomes what, and what would go; the run does just that."""
+    assert calque("sync", "site/", "mirror").returncode == 0
+    (site / "index.html").unlink()
+    (site / "new").write_text("n")
+    assert calque("sync", "site/", "mirror").returncode == 0
+    assert (folder / "mirror" / "index.html").exists()
+    dry = calque("sync", "site/", "mirror", "--delete", "--dry-run")
+    lines = dry.stdout.splitlines()
+    assert lines[0] == f"file://{site} → file://{folder}/mirror"
+    assert lines[1:] == ["- index.html  (only at the target)"]
+    assert (folder / "mirror" / "index.html").exists()
+    assert calque("sync", "site/", "mirror", "--delete", "--yes").returncode == 0
+    assert tree(folder / "mirror") == tree(site)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("sync", "none/", "b"), 1, "does not exist"),
+        (("sync", "site/", "site/css"), 1, "overlap"),
+        (("sync", "empty/", "site", "--delete"), 1, "--delete-all"),
+        (("sync", "site/", "site/index.html"), 1, "is a file"),
+        (("cp", "-r", "site/", "b", "--if-match", "x"), 1, "of one object"),
+        (("cp", "-r", "site/", "b", "--include", "[a"), 1, "without its ]"),
+    ],
+)
+def test_wrong_requests(
+    calque: Calque, site: Path, folder: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """Each its own clear message, and nothing is touched."""
+    (folder / "empty").mkdir()
+    before = tree(site)
+    done = calque(*arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert tree(site) == before
+    assert not (folder / "b").exists()
+
+
+def test_exit_code_of_a_part(calque: Calque, site: Path, folder: Path) -> None:
+    """3 where some failed and some did not; each is named."""
+    (site / ".calque-000000000000000000000000.tmp").write_text("not ours, but named so")
+    (folder / "target" / "css").mkdir(parents=True)
+    (folder / "target" / "css" / "a.css").mkdir()
+    done = calque("cp", "-r", "site/", "target")
+    assert done.returncode == 3
+    assert "failed: css/a.css" in done.stderr
+
+
+def test_ctrl_c_ends_with_what_was_done(
+    calque: Calque, spawn: Spawn, folder: Path, proxy: FaultProxy, root: str
+) -> None:
+    """Once: what is in flight ends, exit 130, the way on is told; the same command goes on."""
+    for number in range(60):
+        file = folder / "many" / f"{number:03}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x")
+    proxy.add(Fault(method="PUT", times=None, delay=0.2))
+    command = ("cp", "-r", "many/", f"{root}/", "--concurrent", "2", *OPTIONS)
+    process = spawn(*command)
+    while proxy.count("PUT") < 3 and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 130, said
+    assert "go on with: calque cp -r" in said
+    done = proxy.count("PUT")
+    assert 3 <= done < 60
+    proxy.reset()
+    again = calque(*command)
+    assert again.returncode == 0, again.stderr
+    assert proxy.count("PUT") == 60 - done
+    assert calque("ls", "-r", f"{root}/", *OPTIONS).stdout.count("\n") == 60
+
+
+def test_globs_and_several_sources(calque: Calque, site: Path, folder: Path) -> None:
+    """A pattern needs no -r; several sources keep their names; rm takes patterns too."""
+    assert calque("cp", "site/*.html", "pages/").returncode == 0
+    assert tree(folder / "pages") == {"index.html": "index.html"}
+    assert calque("cp", "-r", "site/css", "site/img", "some").returncode == 0
+    assert set(tree(folder / "some")) == {"css/a.css", "img/c d.png"}
+    assert calque("rm", "some/c*").returncode == 0
+    assert set(tree(folder / "some")) == {"img/c d.png"}
+    assert calque("mv", "-r", "some/img", "moved/").returncode == 0
+    assert set(tree(folder / "moved")) == {"img/c d.png"}
+    assert not (folder / "some" / "img").exists()
+
+
+def test_rules_count_in_the_order_they_are_typed(calque: Calque, site: Path, folder: Path) -> None:
+    """The first that matches decides, whichever of the two kinds it is."""
+    calque("cp", "-r", "site/", "one", "--include", "css/**", "--exclude", "*.css")
+    calque("cp", "-r", "site/", "two", "--exclude", "*.css", "--include", "css/**")
+    assert set(tree(folder / "one")) == {"index.html", "css/a.css", "img/c d.png"}
+    assert set(tree(folder / "two")) == {"index.html", "img/c d.png"}
+
+
+def test_names_from_a_file_and_from_a_report(calque: Calque, site: Path, folder: Path) -> None:
+    """Only those; a missing one is a failed entry, which a second run can start from."""
+    (folder / "names").write_text("index.html\nnone\n")
+    done = calque("cp", "-r", "site/", "t", "--files-from", "names", "--report", "r.csv")
+    assert done.returncode == 3
+    assert set(tree(folder / "t")) == {"index.html"}
+    (site / "none").write_text("here now")
+    assert calque("cp", "-r", "site/", "t", "--from-report", "r.csv").returncode == 0
+    assert set(tree(folder / "t")) == {"index.html", "none"}
+
+
+def test_a_state_folder_that_cannot_be_written(
+    calque: Calque, site: Path, folder: Path, environment: dict[str, str]
+) -> None:
+    """It is told, and nothing is copied: a run that could not be resumed is not begun quietly."""
+    (folder / "file").write_text("")
+    environment["XDG_STATE_HOME"] = str(folder / "file")
+    done = calque("cp", "-r", "site/", "t")
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert os.path.exists(folder / "t") is False

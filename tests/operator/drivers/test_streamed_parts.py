@@ -1,0 +1,115 @@
+"""Copies through the client in parts: resumed where they stopped, pinned, and nothing left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from calque.errors import CheckpointInvalid, ConditionNotMatch
+from calque.operator import Operator
+from tests.operator.services.s3.server import make_bucket
+from tests.servers.proxy import FaultProxy
+from tests.servers.seaweedfs import S3Server
+
+MIB = 1024 * 1024
+PART = 5 * MIB
+SIZE = 3 * PART + 17
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def proxy(seaweed: S3Server) -> Iterator[FaultProxy]:
+    make_bucket(seaweed, "streamed")
+    with FaultProxy(seaweed.endpoint) as running:
+        yield running
+
+
+@pytest.fixture
+def into(seaweed: S3Server, proxy: FaultProxy) -> Iterator[Operator]:
+    """A root of its own, with small parts."""
+    with Operator.from_uri(
+        f"s3://streamed/t{next(_numbers)}",
+        endpoint_url=proxy.endpoint,
+        region=seaweed.region,
+        access_key_id=seaweed.access_key,
+        secret_access_key=seaweed.secret_key,
+        write_part=PART,
+        key_order=False,
+    ) as operator:
+        proxy.reset()
+        yield operator
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Operator:
+    (tmp_path / "large").write_bytes(os.urandom(SIZE))
+    return Operator.from_uri(tmp_path)
+
+
+def sent_parts(proxy: FaultProxy) -> list[str]:
+    """The numbers of the parts that were sent, the marker left out."""
+    sent = [
+        each.target for each in proxy.log if each.method == "PUT" and "partNumber" in each.target
+    ]
+    numbers = [target.partition("partNumber=")[2].partition("&")[0] for target in sent]
+    return sorted(number for number in numbers if number != "10000")
+
+
+def test_it_goes_on_where_it_stopped(source: Operator, into: Operator, proxy: FaultProxy) -> None:
+    """Parts that the server holds are not sent again; the checkpoint is plain text."""
+    copier = source.copier("large", "copy", into=into, stream=True, stream_parts=True, concurrent=1)
+    assert copier.route == "through the client"
+    assert next(copier) == PART
+    checkpoint = copier.pause().to_json()
+    before = sent_parts(proxy)
+    proxy.reset()
+    resumed = source.resume(checkpoint, into=into)
+    assert resumed.route == "through the client"
+    assert next(resumed) >= PART
+    made = resumed.run()
+    assert made.size == SIZE
+    assert not set(before) & set(sent_parts(proxy))
+    assert sorted(before + sent_parts(proxy)) == ["1", "2", "3", "4"]
+    assert into.read("copy") == source.read("large")
+    assert list(into.leftovers()) == []
+    assert source.resume(resumed.checkpoint(), into=into).run().size == SIZE
+
+
+def test_a_source_that_changes_is_found_and_nothing_is_left(
+    source: Operator, into: Operator, tmp_path: Path
+) -> None:
+    """Midway: no target, no upload. Before a resume: the checkpoint is refused."""
+    copier = source.copier("large", "copy", into=into, stream=True, stream_parts=True, concurrent=1)
+    next(copier)
+    (tmp_path / "large").write_bytes(os.urandom(SIZE))
+    with pytest.raises(ConditionNotMatch):
+        copier.run()
+    assert not into.exists("copy")
+    assert list(into.leftovers()) == []
+    again = source.copier("large", "copy", into=into, stream=True, stream_parts=True, concurrent=1)
+    next(again)
+    checkpoint = again.pause()
+    (tmp_path / "large").write_bytes(os.urandom(SIZE))
+    with pytest.raises(CheckpointInvalid):
+        source.resume(checkpoint, into=into)
+    for leftover in list(into.leftovers()):
+        into.remove_leftover(leftover)
+
+
+def test_conditions_and_metadata_hold(source: Operator, into: Operator) -> None:
+    """``if_not_exists`` is kept by the commit; content headers come along."""
+    origin = Operator.from_uri("memory://")
+    origin.write("large", os.urandom(SIZE), content_type="text/x-odd", user={"colour": "red"})
+    made = origin.copy(
+        "large", "copy", into=into, stream=True, stream_parts=True, if_not_exists=True
+    )
+    assert made.etag is not None
+    found = into.stat("copy")
+    assert (found.content_type, dict(found.user)) == ("text/x-odd", {"colour": "red"})
+    with pytest.raises(ConditionNotMatch):
+        origin.copy("large", "copy", into=into, stream=True, stream_parts=True, if_not_exists=True)
+    assert list(into.leftovers()) == []

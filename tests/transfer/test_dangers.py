@@ -1,0 +1,295 @@
+"""What peers destroy data by: overlaps, empty sources, orders, look-alikes, links, odd keys."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from calque.errors import InvalidInput, IsSameFile, NotFound, Unexpected
+from calque.operator import Operator
+from calque.operator.layers import Fault, FaultInjection
+from calque.operator.options import WriteOptions
+from calque.transfer.api import (
+    PreparedRun,
+    TreeRequest,
+    copy_tree,
+    move_tree,
+    remove_tree,
+    sync_tree,
+)
+from calque.transfer.request import TreeOptions
+from tests.servers.seaweedfs import S3Server
+from tests.transfer.conftest import MakeTree, files_of, objects_of, s3_options
+
+NINE = {f"{folder}/{name}": name.encode() for folder in ("dir", "dir-2", "dir.x") for name in "abc"}
+
+
+@pytest.mark.parametrize("verb", [copy_tree, sync_tree, move_tree])
+@pytest.mark.parametrize(
+    ("source", "target"), [("x/", "x/"), ("x/dir/", "x/"), ("x/", "x/dir/"), ("x/", "link/")]
+)
+def test_trees_that_overlap_are_refused(
+    make_tree: MakeTree, tmp_path: Path, verb: object, source: str, target: str
+) -> None:
+    """Equal, one in the other, by a link: refused before any write, and nothing is touched."""
+    root = make_tree("x", NINE)
+    (tmp_path / "link").symlink_to(root)
+    with pytest.raises(IsSameFile):
+        verb(f"{tmp_path}/{source}", f"file://{tmp_path}/{target}")  # type: ignore[operator]
+    assert files_of(root) == NINE
+
+
+def test_a_source_inside_its_target_survives_a_sync(make_tree: MakeTree, tmp_path: Path) -> None:
+    """With delete it is refused; without the refusal the source would be deleted."""
+    root = make_tree("x", NINE)
+    with pytest.raises(IsSameFile):
+        sync_tree(f"{root}/dir/", f"{root}/", delete=True)
+    assert files_of(root) == NINE
+
+
+def test_an_exclude_that_takes_the_inner_tree_out_allows_it(make_tree: MakeTree) -> None:
+    """The backup inside the source is left out of it, and stays as it is."""
+    root = make_tree("x", {"a": b"1", "backup/old": b"2"})
+    report = copy_tree(f"{root}/", f"{root}/backup/", exclude=["/backup/"])
+    assert report.ok
+    assert files_of(root) == {"a": b"1", "backup/old": b"2", "backup/a": b"1"}
+
+
+def test_names_that_only_look_alike_do_not_overlap(make_tree: MakeTree, tmp_path: Path) -> None:
+    """``x/a`` is not within ``x/ab``."""
+    make_tree("x/a", {"one": b"1"})
+    report = copy_tree(f"{tmp_path}/x/a/", f"{tmp_path}/x/ab/")
+    assert report.totals.of("copied").objects == 1
+
+
+def test_overlaps_in_a_bucket_are_refused(s3: Operator, tree_bucket: S3Server) -> None:
+    """By other prefixes, and by another name of the same server."""
+    s3.write("x/dir/a", b"1")
+    root = s3.location("")
+    options = s3_options(tree_bucket)
+    elsewhere = {**options, "endpoint_url": tree_bucket.endpoint.replace("127.0.0.1", "localhost")}
+    for source, target in (("x/", "x/"), ("x/", "x/dir/"), ("x/dir/", "x/")):
+        for other in (options, elsewhere):
+            with pytest.raises(IsSameFile):
+                sync_tree(
+                    f"{root}{source}",
+                    f"{root}{target}",
+                    delete=True,
+                    source_options=options,
+                    target_options=other,
+                )
+    assert objects_of(s3) == {"x/dir/a": b"1"}
+
+
+def test_an_empty_source_deletes_nothing(make_tree: MakeTree) -> None:
+    """Refused, unless --delete-all says that it is meant."""
+    source, target = make_tree("empty", {}), make_tree("full", NINE)
+    with pytest.raises(InvalidInput, match="nothing to copy"):
+        sync_tree(f"{source}/", target, delete=True)
+    with pytest.raises(InvalidInput, match="nothing to copy"):
+        sync_tree(f"{make_tree('filtered', {'x': b''})}/", target, delete=True, exclude=["x"])
+    assert files_of(target) == NINE
+    report = sync_tree(f"{source}/", target, delete=True, delete_all=True)
+    assert report.totals.of("deleted").objects == 9
+    assert files_of(target) == {}
+
+
+def test_a_source_that_is_not_there_is_not_found(
+    make_tree: MakeTree, tmp_path: Path, s3: Operator, tree_bucket: S3Server
+) -> None:
+    """No folder, no key below a prefix, no bucket: NotFound, and the target is as it was."""
+    target = make_tree("full", NINE)
+    options = s3_options(tree_bucket)
+    missing = [f"{tmp_path}/none/", f"{tmp_path}/none", f"{s3.location('')}none/"]
+    for source in [*missing, f"{s3.location('')}none", "s3://no-such-bucket/a/"]:
+        given = options if source.startswith("s3") else {}
+        with pytest.raises(NotFound):
+            sync_tree(source, target, delete=True, source_options=given)
+    assert files_of(target) == NINE
+
+
+def test_a_server_that_lists_folder_by_folder_loses_nothing(
+    make_tree: MakeTree, s3: Operator
+) -> None:
+    """``dir/``, ``dir-2/``, ``dir.x/``, all up to date: ten runs copy and delete nothing."""
+    source = make_tree("nine", NINE)
+    assert copy_tree(f"{source}/", s3).totals.of("copied").objects == 9
+    for _ in range(10):
+        report = sync_tree(f"{source}/", s3, delete=True)
+        assert report.ok
+        assert (report.totals.of("copied").objects, report.totals.of("deleted").objects) == (0, 0)
+    assert objects_of(s3) == NINE
+
+
+def test_an_order_that_breaks_midway_forbids_deletes(
+    make_tree: MakeTree, s3: Operator, tree_bucket: S3Server
+) -> None:
+    """A server that was not said to have an order of its own: an error, and nothing is deleted."""
+    source = make_tree("nine", NINE)
+    copy_tree(f"{source}/", s3)
+    s3.write("zzz", b"only here")
+    ordered = {**s3_options(tree_bucket), "key_order": True}
+    report = sync_tree(f"{source}/", s3.location(""), delete=True, target_options=ordered)
+    assert "order of keys" in report.error
+    assert report.exit_code == 3
+    assert objects_of(s3) == {**NINE, "zzz": b"only here"}
+
+
+def test_a_listing_that_fails_forbids_deletes(make_tree: MakeTree) -> None:
+    """An error on a later page: copies before it stand, deletes do not happen, and it is told."""
+    target = make_tree("full", {**NINE, "zzz": b"only here"})
+    memory = Operator.from_uri("memory://failing", page_size=4)
+    for path, content in NINE.items():
+        memory.write(path, content)
+    broken = FaultInjection(Fault(verb="list", nth=3, times=99, error=Unexpected("page 3 is gone")))
+    report = sync_tree(memory.layer(broken), target, delete=True)
+    assert "page 3 is gone" in report.error
+    assert report.no_deletes
+    assert report.exit_code == 3
+    assert (target / "zzz").exists()
+
+
+def test_look_alike_prefixes_are_left_alone(s3: Operator, tmp_path: Path) -> None:
+    """``a/`` takes nothing of ``ab/`` and ``a-``, on either side."""
+    for key in ("a/1", "ab/2", "a-3"):
+        s3.write(key, key.encode())
+    other = Operator.from_uri("memory://alike")
+    for key in ("a/old", "ab/2", "a.x"):
+        other.write(key, b"")
+    source = Operator.from_uri("memory://alike-source")
+    source.write("1", b"one")
+    report = sync_tree(source, "memory://alike/a/", delete=True)
+    assert report.totals.of("deleted").objects == 1
+    assert sorted(objects_of(other)) == ["a.x", "a/1", "ab/2"]
+
+
+def test_deletes_are_bounded(make_tree: MakeTree) -> None:
+    """Over --max-delete nothing goes at all; copies stand, and what would have gone is told."""
+    many = {f"{number:03}": b"x" for number in range(120)}
+    source = make_tree("source", dict.fromkeys(list(many)[:50], b"x") | {"new": b"n"})
+    target = make_tree("target", many)
+    report = sync_tree(f"{source}/", target, delete=True)
+    assert report.exit_code == 3
+    assert "--max-delete" in report.no_deletes
+    assert report.totals.of("kept").objects == 70
+    assert len(files_of(target)) == 121
+    for bound in (69, "57%"):
+        assert sync_tree(f"{source}/", target, delete=True, max_delete=bound).exit_code == 3
+    report = sync_tree(f"{source}/", target, delete=True, max_delete=70)
+    assert report.ok
+    assert files_of(target) == files_of(source)
+
+
+def test_no_deletes_after_a_failed_copy(make_tree: MakeTree) -> None:
+    """One object that cannot be copied: the rest is, nothing goes, exit 3."""
+    source = Operator.from_uri("memory://failed-copy")
+    for path in ("good", "a//b"):
+        source.write(path, b"1")
+    target = make_tree("target", {"old": b"0"})
+    report = sync_tree(source, target, delete=True)
+    assert report.exit_code == 3
+    assert [row.path for row in report.problems] == ["a//b"]
+    assert files_of(target) == {"good": b"1", "old": b"0"}
+    assert report.kept == ["old"]
+
+
+def test_keys_that_no_file_system_can_hold(tmp_path: Path) -> None:
+    """Each is a failed entry with its reason; the rest arrives; nothing lies outside the root."""
+    memory = Operator.from_uri("memory://odd-keys")
+    good = {"a": b"1", "a-b": b"2", "c/d": b"3", "marker/x": b"4"}
+    odd = ["a/b", "c//d", "x/./y", "n" * 256, "f/" + "n" * 256, "a/b/c"]
+    for path, content in good.items():
+        memory.write(path, content)
+    for path in odd:
+        memory.write(path, b"odd")
+    # An operator refuses such a path, but somebody else may have made the key.
+    memory.service.write("up/../../out", [b"out"], WriteOptions())
+    memory.service.write("bytes/", [b"in a folder"], WriteOptions())
+    target = tmp_path / "deep" / "target"
+    report = copy_tree(memory, target)
+    assert files_of(target) == good
+    failed = {row.path for row in report.problems}
+    assert failed == {*odd, "up/../../out", "bytes/"}
+    assert all(row.why and row.error for row in report.problems)
+    assert report.exit_code == 3
+    assert sorted(each.name for each in tmp_path.iterdir() if each.name != "state") == ["deep"]
+
+
+def test_links_and_sockets_are_counted_and_never_followed_out(
+    make_tree: MakeTree, tmp_path: Path
+) -> None:
+    """A link to a file inside is followed; out, dangling, to folders, pipes, sockets: skipped."""
+    source = make_tree("source", {"file": b"1", "folder/inner": b"2"})
+    (tmp_path / "secret").write_bytes(b"outside")
+    (source / "inside").symlink_to("file")
+    (source / "out").symlink_to(tmp_path / "secret")
+    (source / "dangling").symlink_to("nowhere")
+    (source / "loop").symlink_to("loop")
+    (source / "to-folder").symlink_to("folder")
+    os.mkfifo(source / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = os.getcwd()
+        os.chdir(source)  # the name of a socket may have some hundred bytes only
+        try:
+            listener.bind("socket")
+        finally:
+            os.chdir(here)
+        memory = Operator.from_uri("memory://links")
+        report = copy_tree(f"{source}/", memory)
+    assert report.totals.of("skipped").objects == 6
+    assert report.ok
+    assert objects_of(memory) == {"file": b"1", "folder/inner": b"2", "inside": b"1"}
+
+
+def test_names_of_two_unicode_forms_are_two(make_tree: MakeTree) -> None:
+    """NFC and NFD stay apart."""
+    names = {"caf\u00e9": b"nfc", "cafe\u0301": b"nfd"}
+    source, target = make_tree("source", names), make_tree("target", {})
+    assert copy_tree(f"{source}/", target).ok
+    assert {name.name: name.read_bytes() for name in target.iterdir()} == names
+
+
+def test_an_object_rewritten_since_it_was_listed_is_not_deleted(make_tree: MakeTree) -> None:
+    """The delete is of what was listed; who writes meanwhile keeps his object."""
+    source = make_tree("source", {"stays": b"1"})
+    memory = Operator.from_uri("memory://rewritten")
+    memory.write("gone", b"old")
+    memory.write("stays", b"1")
+
+    def meddle(count: int, size: int, names: object) -> bool:
+        memory.write("gone", b"rewritten")
+        return True
+
+    request = TreeRequest(
+        kind="sync", sources=[f"{source}/"], target=memory, options=TreeOptions(delete=True)
+    )
+    report = PreparedRun(request, confirm=meddle).run()
+    assert [row.error for row in report.problems] == ["ConditionNotMatch"]
+    assert memory.read("gone") == b"rewritten"
+
+
+def test_folders_left_empty_go_and_others_stay(make_tree: MakeTree) -> None:
+    """Only those that deletes have emptied; one that was empty before stays."""
+    source = make_tree("source", {"keep": b"1"})
+    target = make_tree("target", {"keep": b"1", "a/b/c": b"2", "d/e": b"3"})
+    (target / "d" / "was-empty").mkdir()
+    assert sync_tree(f"{source}/", target, delete=True).ok
+    assert sorted(str(each.relative_to(target)) for each in target.rglob("*")) == [
+        "d",
+        "d/was-empty",
+        "keep",
+    ]
+
+
+def test_a_whole_bucket_is_not_emptied_by_a_name(s3: Operator, tree_bucket: S3Server) -> None:
+    """``rm -r s3://bucket`` is refused; a folder of it goes, and nothing beside it."""
+    for key in ("x/1", "x/2", "xy"):
+        s3.write(key, b"1")
+    with pytest.raises(InvalidInput, match="whole bucket"):
+        remove_tree("s3://trees/", options=s3_options(tree_bucket))
+    report = remove_tree(f"{s3.location('')}x", options=s3_options(tree_bucket))
+    assert report.totals.of("deleted").objects == 2
+    assert sorted(objects_of(s3)) == ["xy"]

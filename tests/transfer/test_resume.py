@@ -1,0 +1,221 @@
+"""Runs that are killed anywhere, and gone on with."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from calque.ledger import open_ledger
+from calque.ledger.jobs import end_job, list_jobs
+from calque.operator import Operator
+from calque.operator.services.fs.marker import is_temporary
+from calque.transfer.journal import Journal
+from calque.transfer.report_file import read_report
+from tests.servers.proxy import Fault, FaultProxy
+from tests.servers.seaweedfs import S3Server
+from tests.transfer.conftest import s3_options
+from tests.transfer.killed_run import Child
+
+COUNT = 300
+STEPS = ("tree.listed", "tree.copied", "tree.told", "journal.note")
+
+
+def fill(folder: Path, count: int = COUNT) -> dict[str, bytes]:
+    """A tree of small files in some folders."""
+    made = {}
+    for number in range(count):
+        path = folder / f"d{number % 7}" / f"{number:04d}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * (number % 50))
+        made[str(path.relative_to(folder))] = path.read_bytes()
+    return made
+
+
+def files(folder: Path) -> list[Path]:
+    """All files but those that a killed process left, which a sweep finds."""
+    return [each for each in folder.rglob("*") if each.is_file() and not is_temporary(each.name)]
+
+
+def tree_of(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in files(folder)}
+
+
+def inodes(folder: Path) -> dict[str, int]:
+    return {str(each.relative_to(folder)): each.stat().st_ino for each in files(folder)}
+
+
+def kill_and_resume(tmp_path: Path, steps: list[str], kind: str) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    wanted = fill(source)
+    report = tmp_path / f"report.{kind}"
+    child = Child(tmp_path / "state", f"{source}/", f"{target}/", report=report)
+    done: dict[str, int] = {}
+    for step in steps:
+        died = child.run(f"{step}:kill")
+        if died.returncode == 0:
+            break  # it was over before it came to that step
+        assert died.returncode == -signal.SIGKILL, died.stderr
+        told = {row.path for row in read_report(report)}
+        before = inodes(target) if target.exists() else {}
+        done = {path: before[path] for path in told}
+    else:
+        told = child.finish()
+        totals = told["totals"]
+        assert isinstance(totals, dict)
+        assert totals["copied"]["objects"] + totals["up_to_date"]["objects"] == COUNT
+    after = inodes(target)
+    assert {path: after[path] for path in done} == done, "what was told as done was done again"
+    assert tree_of(target) == wanted
+    rows = [row.path for row in read_report(report)]
+    assert sorted(rows) == sorted(wanted), "each object has exactly one row"
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(
+        [report.name, "source", "state", "target"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind"),
+    [
+        (["tree.listed@1"], "jsonl"),
+        (["tree.copied@1"], "csv"),
+        (["tree.told@150", "journal.note@3"], "jsonl"),
+        (["tree.listed@9", "tree.copied@40", "tree.told@60"], "parquet"),
+    ],
+)
+def test_killed_and_resumed(tmp_path: Path, steps: list[str], kind: str) -> None:
+    """Whatever it was at, and however often: the right target, each object told once, and nothing
+    that was told as done is done again."""
+    kill_and_resume(tmp_path, steps, kind)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(30))
+def test_killed_anywhere(tmp_path: Path, seed: int) -> None:
+    """The same at thirty seeded points."""
+    chance = Random(seed)
+    most = {"tree.listed": 10, "tree.copied": 200, "tree.told": 200, "journal.note": 6}
+    steps = [chance.choice(STEPS) for _ in range(1 + seed % 3)]
+    visits = [f"{step}@{chance.randint(1, most[step])}" for step in steps]
+    kill_and_resume(tmp_path, visits, chance.choice(["jsonl", "csv", "parquet"]))
+
+
+def test_killed_while_deleting(tmp_path: Path) -> None:
+    """A sync that died among its deletes ends with a target like the source, each told once."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    wanted = fill(source, 40)
+    fill(target, 90)
+    report = tmp_path / "report.jsonl"
+    child = Child(
+        tmp_path / "state",
+        f"{source}/",
+        f"{target}/",
+        kind="sync",
+        report=report,
+        delete=True,
+        max_delete="100%",
+    )
+    assert child.run("tree.deleted@20:kill").returncode == -signal.SIGKILL
+    assert child.finish()["no_deletes"] == ""
+    assert tree_of(target) == wanted
+    rows = [row.path for row in read_report(report)]
+    assert len(rows) == len(set(rows))
+
+
+def test_other_options_are_refused(tmp_path: Path) -> None:
+    """An unfinished job is not gone on with by another request: it is named, with what differs."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    wanted = fill(source, 60)
+    child = Child(tmp_path / "state", f"{source}/", f"{target}/")
+    assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
+    other = child.run(compare="size")
+    assert other.returncode == 1
+    assert "was left unfinished, with other options: compare" in other.stderr
+    assert "--restart" in other.stderr
+    anew = child.run(compare="size", restart=True)
+    assert anew.returncode == 0, anew.stderr
+    assert tree_of(target) == wanted
+
+
+def test_another_pace_is_no_other_request(tmp_path: Path) -> None:
+    """How fast it runs may be chosen anew."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    fill(source, 60)
+    child = Child(tmp_path / "state", f"{source}/", f"{target}/")
+    assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
+    assert child.run(concurrent=3).returncode == 0
+
+
+MIB = 1024 * 1024
+
+
+def test_parts_of_a_large_object_survive_a_kill(
+    tmp_path: Path, tree_bucket: S3Server, s3: Operator
+) -> None:
+    """Parts that the server holds are not copied again, small objects that were done neither."""
+    content = os.urandom(22 * MIB)
+    s3.write("from/big", content)
+    for number in range(20):
+        s3.write(f"from/small-{number:02d}", b"x")
+    with FaultProxy(tree_bucket.endpoint) as proxy:
+        service = {
+            **s3_options(tree_bucket),
+            "endpoint_url": proxy.endpoint,
+            "threshold": 6 * MIB,
+            "part_size": 5 * MIB,
+        }
+        report = tmp_path / "report.jsonl"
+        child = Child(
+            tmp_path / "state",
+            s3.location("from/"),
+            s3.location("to/"),
+            report=report,
+            service=service,
+            concurrent=2,
+        )
+        process = child.spawn()
+        fourth = Fault(
+            method="PUT",
+            contains="partNumber=4",
+            hook=lambda exchange: process.kill(),
+            drop=True,
+        )
+        proxy.add(fourth)
+        process.communicate(timeout=200)
+        assert process.returncode == -signal.SIGKILL
+        told = {row.path for row in read_report(report)}
+        before = proxy.log[-1].number
+        child.finish()
+        again = [each for each in proxy.log if each.number > before]
+    parts = [each for each in again if "partNumber=" in each.target and "10000" not in each.target]
+    numbers = sorted(each.target.partition("partNumber=")[2][0] for each in parts)
+    assert "4" in numbers
+    assert "1" not in numbers, numbers
+    assert not [each for each in again if "uploads" in each.target and each.method == "POST"]
+    copied = {each.target.rpartition("/")[2] for each in again if each.method == "PUT"}
+    assert not {path for path in told if path in copied}
+    assert s3.read("to/big") == content
+    assert sorted(row.path for row in read_report(report)) == sorted(
+        ["big", *(f"small-{number:02d}" for number in range(20))]
+    )
+    assert list(s3.leftovers("to/")) == []
+
+
+def test_two_that_resume_at_once(tmp_path: Path) -> None:
+    """One wins by its lease, the other is told which job is at it."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    wanted = fill(source, 60)
+    child = Child(tmp_path / "state", f"{source}/", f"{target}/")
+    assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
+    with open_ledger(tmp_path / "state" / "calque" / "ledger.db") as ledger:
+        (left,) = list_jobs(ledger)
+        first = Journal.resume(ledger, left.job_id)
+        second = child.run()
+        assert second.returncode == 1
+        assert f"job {left.job_id} is at work on these two trees" in second.stderr
+        end_job(ledger, first.job, "STOPPED")
+    assert child.finish()["job"] == left.job_id
+    assert tree_of(target) == wanted
