@@ -18,6 +18,7 @@ from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.copier import Copier, Route
 from calque.operator.drivers.finished import FinishedDriver, is_finished
 from calque.operator.drivers.stream import StreamDriver
+from calque.operator.layers.stop import Stopping, StopSignal
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver, Service
 from calque.values import Metadata, SourceIdentity
@@ -42,9 +43,18 @@ def start_copy(
         target_location=into.location(target),
         options=options,
     )
-    driver, route = _choose_driver(origin, found, into, target, options, listed=found is wanted)
+    stop = StopSignal()
+    driver, route = _choose_driver(
+        origin, found, into, target, options, stop, listed=found is wanted
+    )
     resumable = route == "server-side" and into.capability.copy_resumable
-    return Copier(driver, identity, route=route, resumable=resumable)
+    return Copier(driver, identity, route=route, resumable=resumable, stop=stop)
+
+
+def _make_stoppable(origin: Service, into: Service, stop: StopSignal) -> tuple[Service, Service]:
+    """Both ends over the same connections, their requests ending soon after the signal."""
+    ends = origin.with_chain(origin.chain.around(Stopping(stop)))
+    return ends, ends if into is origin else into.with_chain(into.chain.around(Stopping(stop)))
 
 
 def _refuse_same(origin: Service, source: str, into: Service, target: str) -> None:
@@ -131,6 +141,7 @@ def _choose_driver(
     into: Service,
     target: str,
     options: CopyOptions,
+    stop: StopSignal,
     *,
     listed: bool,
 ) -> tuple[CopyDriver, Route]:
@@ -139,7 +150,8 @@ def _choose_driver(
             unkept = _unkept_by_copy(into.capability, options)
             if unkept:
                 raise Unsupported(unkept)
-            return origin.copy(source, target, options, into=into), "server-side"
+            here, there = _make_stoppable(origin, into, stop)
+            return here.copy(source, target, options, into=there), "server-side"
         except Unsupported as error:
             if not options.stream:
                 error.hint = error.hint or (
@@ -166,8 +178,10 @@ def resume_copy(
         target_location=checkpoint.target_location,
         options=options,
     )
-    driver = _resume_driver(origin, found, into, checkpoint, options)
-    return Copier(driver, identity, route="server-side", resumable=True, resumed=True)
+    stop = StopSignal()
+    here, there = _make_stoppable(origin, into, stop)
+    driver = _resume_driver(here, found, there, checkpoint, options)
+    return Copier(driver, identity, route="server-side", resumable=True, resumed=True, stop=stop)
 
 
 def _resume_driver(
