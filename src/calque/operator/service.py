@@ -202,7 +202,7 @@ class Directories(Protocol):
         """Make a directory and what is missing above it; one that is there is no error."""
 
     def remove_empty(self, path: str) -> None:
-        """Remove a directory and those below it, as far as they are empty."""
+        """Remove a directory and those below it, as far as nothing is in them that counts."""
 
 
 @runtime_checkable
