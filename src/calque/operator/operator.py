@@ -149,7 +149,7 @@ class Operator:
         """
         service = self._service
         if not isinstance(service, Versioned):
-            raise Unsupported(f"versions of {service.scheme} cannot be listed: calque knows of none")
+            raise Unsupported(f"versions of {service.scheme} cannot be listed: calque has none")
         if not self.capability.versions:
             raise Unsupported(
                 f"{service.location(prefix)} was opened as one that keeps no versions",
