@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -153,12 +153,13 @@ def _store_pieces(
 ) -> None:
     """Pieces onto nodes, then the segment's row; ``blocks`` knows its size once all have come."""
     held = upload_pieces(
-        [Target(each.number, session.node(each.node), each.token) for each in begun.pieces],
+        _targets(session, begun.pieces),
         Coder(redundancy_of(begun.redundancy)),
         begun.root_piece_id,
         encrypted,
         expires=upload.expires,
         patience=session.settings.upload_patience,
+        spares=_targets(session, begun.spares),
     )
     try:
         _commit_segment(session, upload, segment, begun, blocks.plain_size, held)
@@ -166,6 +167,10 @@ def _store_pieces(
         # Only then: after a lost answer the satellite may well hold the segment.
         discard_pieces(held, begun.root_piece_id)
         raise
+
+
+def _targets(session: Session, limits: Iterable[pb.PieceLimit]) -> list[Target]:
+    return [Target(each.number, session.node(each.node), each.token) for each in limits]
 
 
 def _commit_segment(
