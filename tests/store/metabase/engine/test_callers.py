@@ -241,3 +241,15 @@ def test_a_call_that_waited_for_a_thread(satellite: SatelliteUnderTest, line: Li
     line.client.get(b"second")
     assert line.satellite.deleting == [b"first"]
     hasty.close()
+
+
+def test_a_call_in_its_last_moment(satellite: SatelliteUnderTest, line: Line) -> None:
+    """The caller's clock runs out before the satellite's: what is that short is not begun."""
+    satellite.client.upload(b"k")
+    line.satellite.go_on.set()
+    hasty = MetainfoClient(line.proxy.address, timeout_s=0.15)
+    with pytest.raises(CalqueError):
+        Client(hasty, satellite.client.api_key).delete(b"k")
+    assert line.client.get(b"k").stream_id
+    assert line.satellite.deleting == []
+    hasty.close()
