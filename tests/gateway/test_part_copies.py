@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from boto3.s3.transfer import TransferConfig
-from calque.store.upkeep.fsck import check_store
 
+from calque.store.upkeep.fsck import check_store
 from calque.values import MIB
 from tests.gateway.test_gateway import refused
 from tests.gateway.test_multipart import begin, complete

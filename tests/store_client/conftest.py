@@ -21,8 +21,9 @@ def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
     """Makes stores; at the end each must be whole, row by row and piece by piece."""
     worlds: list[World] = []
 
-    def make(redundancy: Redundancy = ONE, database: str | None = None) -> World:
-        world = World.make(tmp_path / f"store{len(worlds)}", redundancy, database)
+    def make(redundancy: Redundancy = ONE, database: str | None = None, *, nodes: int = 0) -> World:
+        folder = tmp_path / f"store{len(worlds)}"
+        world = World.make(folder, redundancy, database, nodes=nodes)
         worlds.append(world)
         return world
 

@@ -14,6 +14,7 @@ import pytest
 
 from calque.errors import TimedOut, Unavailable
 from calque.operator.layers.chain import Call
+from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes import liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
@@ -31,11 +32,8 @@ FOUR_OF_SIX = Redundancy.of(4, 6, share_size=50)
 TWO_OF_SIX = Redundancy.of(2, 6, share_size=50)
 SILENCE = 3.0
 """Long enough that no node that lives is called silent on a slow machine."""
-BRISK = replace(
-    SMALL,
-    upload_patience=Patience(least=0.05, share=0, silence=SILENCE),
-    download_silence=SILENCE,
-)
+HASTE = Patience(least=0.05, share=0, hedge=0.4, silence=SILENCE)
+BRISK = replace(SMALL, upload_patience=HASTE, download_silence=SILENCE)
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +88,94 @@ def test_an_upload_to_two_frozen_nodes_of_six_ends(
             world.project.upload(BUCKET, "k", os.urandom(SEGMENT))
     assert world.keys() == []
     world.project.upload(BUCKET, "k", os.urandom(SEGMENT))
+
+
+def _holders(world: World, key: str) -> list[set[bytes]]:
+    """The nodes of each segment."""
+    session = world.project.session
+    located = session.locate(BUCKET, key)
+    answer = session.metainfo.list_segments(
+        pb.SegmentListRequest(
+            header=session.header, bucket=BUCKET, encrypted_object_key=located.encrypted
+        )
+    )
+    return [{piece.node_id for piece in segment.pieces} for segment in answer.segments]
+
+
+@pytest.mark.parametrize("verbs", [(), ("write_begin",), ("write_chunk",), ("write_commit",)])
+def test_spare_nodes_stand_in_for_frozen_ones(
+    make_world: Callable[..., World], verbs: tuple[str, ...]
+) -> None:
+    """With more nodes than pieces every upload succeeds, each piece on a node of its own."""
+    world, content = make_world(FOUR_OF_SIX, nodes=8), os.urandom(2 * SEGMENT)
+    frozen_ids = {world.store.nodes.direct()[number].id for number in (1, 4)}
+    with frozen(world, 1, 4, verbs=verbs):
+        project = brisk_project(world)
+        for number in range(4):
+            project.upload(BUCKET, f"k{number}", content)
+            assert project.download(BUCKET, f"k{number}").read() == content
+    for number in range(4):
+        for nodes in _holders(world, f"k{number}"):
+            assert len(nodes) >= FOUR_OF_SIX.success
+            assert not nodes & frozen_ids
+
+
+def test_a_spare_node_for_the_only_one(make_world: Callable[..., World]) -> None:
+    """Where a segment is one piece, and there are two nodes, the other takes it."""
+    world, content = make_world(ONE, nodes=2), os.urandom(SEGMENT)
+    with frozen(world, 0):
+        for number in range(6):
+            brisk_project(world).upload(BUCKET, f"k{number}", content)
+    assert all(world.project.download(BUCKET, f"k{n}").read() == content for n in range(6))
+
+
+def test_more_frozen_nodes_than_spare_ones(make_world: Callable[..., World]) -> None:
+    """Three of seven frozen, four of five needed: it is said, in its time."""
+    world = make_world(FOUR_OF_SIX, nodes=7)
+    with frozen(world, 0, 1, 2), pytest.raises(Unavailable, match="5 are needed"):
+        brisk_project(world).upload(BUCKET, "k", os.urandom(SEGMENT))
+    assert world.keys() == []
+
+
+def test_a_node_and_its_substitute(make_world: Callable[..., World]) -> None:
+    """A slow node that gets through after all leaves no second copy of its piece."""
+    world, content = make_world(ONE, nodes=2), os.urandom(SEGMENT)
+    settings = replace(BRISK, upload_patience=replace(HASTE, hedge=0.05, silence=60))
+    with slow(world, 0, seconds=0.3), slow(world, 1, seconds=0.3):
+        for number in range(4):
+            world.through(world.store.grant(), settings).upload(BUCKET, f"k{number}", content)
+    assert world.piece_count() == 4
+
+
+@contextmanager
+def slow(world: World, number: int, *, seconds: float) -> Iterator[None]:
+    """A node that takes its time over a commit."""
+
+    def wait(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        if call.verb == "write_commit":
+            threading.Event().wait(seconds)
+        return proceed(call)
+
+    directory = world.store.nodes
+    each = directory.direct()[number]
+    directory._nodes[each.id] = Node(each.id, each.root.layer(wait), each.placement)
+    before = set(threading.enumerate())
+    try:
+        yield
+    finally:
+        directory._nodes[each.id] = each
+        for thread in set(threading.enumerate()) - before:
+            if thread.name.startswith("piece-"):
+                thread.join()
+
+
+def test_a_download_with_two_silent_nodes(make_world: Callable[..., World]) -> None:
+    """Four of six are there, four are needed: hedged, it costs a moment and succeeds."""
+    world, content = make_world(FOUR_OF_SIX), os.urandom(3 * SEGMENT + 7)
+    world.project.upload(BUCKET, "k", content)
+    for pair in ((0, 1), (2, 5)):
+        with frozen(world, *pair):
+            assert brisk_project(world).download(BUCKET, "k").read() == content
 
 
 def test_two_frozen_nodes_within_the_margin_are_passed_over(

@@ -60,8 +60,13 @@ class World:
     clock: Clock
 
     @classmethod
-    def make(cls, folder: Path, redundancy: Redundancy, database: str | None = None) -> World:
-        options, clock = StoreOptions(redundancy=redundancy, database=database), Clock()
+    def make(
+        cls, folder: Path, redundancy: Redundancy, database: str | None = None, *, nodes: int = 0
+    ) -> World:
+        """``nodes``: how many, where they are more than a segment has pieces."""
+        roots = [str(folder / "nodes" / str(number)) for number in range(nodes)]
+        options = StoreOptions(redundancy=redundancy, database=database, nodes=roots)
+        clock = Clock()
         store = EmbeddedStore.create(folder, options, clock=clock)
         world = cls(store, cls._open(store, store.grant(), SMALL), clock)
         for bucket in (BUCKET, OTHER):

@@ -119,6 +119,11 @@ def is_conflict(error: BaseException) -> bool:
     return is_one_of(error, CONFLICTS)
 
 
+def is_lock_timeout(error: BaseException) -> bool:
+    """Whether PostgreSQL has waited for a lock as long as it was told to."""
+    return code_of(error) == "55P03"
+
+
 def is_forbidden(error: BaseException) -> bool:
     """Whether PostgreSQL says that this user may not do that."""
     return code_of(error) == "42501"

@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
+from calque.operator.layers.stop import StopSignal
 from calque.operator.service import CopyDriver, Interruptible
 from calque.values import Metadata, Progress
 
@@ -32,8 +33,9 @@ class Copier(Iterator[int]):
     The copy is complete only when iteration ends: the target is committed then, and not before.
     After an error, iterating again raises that error again and :meth:`abort` clears what was left.
     As a context manager it aborts when it is left unfinished, by an exception or otherwise.
-    One thread drives it; :meth:`abort` from another waits for the step under way, which ends at
-    once where the bytes pass through this client.
+    One thread drives it; :meth:`abort` from another waits for the step under way. It ends within a
+    second, however slow the peer, save in the midst of a request that commits: of such a one it
+    must be known how it ended.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class Copier(Iterator[int]):
         route: Route,
         resumable: bool,
         resumed: bool = False,
+        stop: StopSignal | None = None,
     ) -> None:
         self._driver = driver
         self._identity = identity
         self._route: Route = route
         self._resumable = resumable
         self._resumed = resumed
+        self._stop = stop or StopSignal()
         self._state = _State.READY
         self._error: Exception | None = None
         self._copied = 0
@@ -166,6 +170,7 @@ class Copier(Iterator[int]):
         """
         # Told before the lock is had: a loop in another thread must not take one more step first.
         self._stopping = True
+        self._stop.stop()
         if isinstance(self._driver, Interruptible):
             self._driver.interrupt()
         with self._lock:

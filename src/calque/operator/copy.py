@@ -25,6 +25,7 @@ from calque.operator.drivers.streamed_parts import (
     resume_parts,
     stream_in_parts,
 )
+from calque.operator.layers.stop import Stopping, StopSignal
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver, PartedWriting, Service, Tagging
 from calque.values import Metadata, SourceIdentity
@@ -49,10 +50,19 @@ def start_copy(
         target_location=into.location(target),
         options=options,
     )
-    driver, route = _choose_driver(origin, found, into, target, options, listed=found is wanted)
+    stop = StopSignal()
+    driver, route = _choose_driver(
+        origin, found, into, target, options, stop, listed=found is wanted
+    )
     server = route == "server-side" and into.capability.copy_resumable
     resumable = server or isinstance(driver, StreamedPartsDriver)
-    return Copier(driver, identity, route=route, resumable=resumable)
+    return Copier(driver, identity, route=route, resumable=resumable, stop=stop)
+
+
+def _make_stoppable(origin: Service, into: Service, stop: StopSignal) -> tuple[Service, Service]:
+    """Both ends over the same connections, their requests ending soon after the signal."""
+    ends = origin.with_chain(origin.chain.around(Stopping(stop)))
+    return ends, ends if into is origin else into.with_chain(into.chain.around(Stopping(stop)))
 
 
 def _refuse_same(origin: Service, source: str, into: Service, target: str) -> None:
@@ -139,6 +149,7 @@ def _choose_driver(
     into: Service,
     target: str,
     options: CopyOptions,
+    stop: StopSignal,
     *,
     listed: bool,
 ) -> tuple[CopyDriver, Route]:
@@ -147,7 +158,8 @@ def _choose_driver(
             unkept = _unkept_by_copy(into.capability, options)
             if unkept:
                 raise Unsupported(unkept)
-            return origin.copy(source, target, options, into=into), "server-side"
+            here, there = _make_stoppable(origin, into, stop)
+            return here.copy(source, target, options, into=there), "server-side"
         except Unsupported as error:
             if not options.stream:
                 error.hint = error.hint or (
@@ -157,7 +169,8 @@ def _choose_driver(
     if listed:
         source = _stat_listed(origin, source, options)
     if options.stream_parts and _takes_parts(into, source):
-        verbs = _streamed_parts(origin, source, into, target, options)
+        here, there = _make_stoppable(origin, into, stop)
+        verbs = _streamed_parts(here, source, there, target, options)
         return stream_in_parts(verbs, options), "through the client"
     return StreamDriver(origin, source, into, target, options), "through the client"
 
@@ -193,9 +206,11 @@ def resume_copy(
         target_location=checkpoint.target_location,
         options=options,
     )
-    driver = _resume_driver(origin, found, into, checkpoint, options)
+    stop = StopSignal()
+    here, there = _make_stoppable(origin, into, stop)
+    driver = _resume_driver(here, found, there, checkpoint, options)
     route: Route = "through the client" if _is_streamed(checkpoint) else "server-side"
-    return Copier(driver, identity, route=route, resumable=True, resumed=True)
+    return Copier(driver, identity, route=route, resumable=True, resumed=True, stop=stop)
 
 
 def _is_streamed(checkpoint: Checkpoint) -> bool:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from io import BufferedReader
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from typing import Any, Self, Unpack
 
 from calque.errors import InvalidInput, NotFound, Unsupported
 from calque.operator import paths, registry
@@ -148,12 +148,14 @@ class Operator:
         Where the service keeps none, or was not told that the bucket does: Unsupported.
         """
         service = self._service
-        require(
-            self._service,
-            self.capability.versions and isinstance(service, Versioned),
-            "list versions",
-        )
-        return cast(Versioned, service).list_versions(paths.valid_path(prefix))
+        if not isinstance(service, Versioned):
+            raise Unsupported(f"versions of {service.scheme} cannot be listed: calque has none")
+        if not self.capability.versions:
+            raise Unsupported(
+                f"{service.location(prefix)} was opened as one that keeps no versions",
+                hint="Where the bucket keeps them, open it with versions=true.",
+            )
+        return service.list_versions(paths.valid_path(prefix))
 
     def read(self, path: str, **options: Unpack[ReadKeywords]) -> bytes:
         """The bytes of an object, or ``length`` of them from ``offset``.

@@ -212,7 +212,7 @@ class Directories(Protocol):
         """Make a directory and what is missing above it; one that is there is no error."""
 
     def remove_empty(self, path: str) -> None:
-        """Remove a directory and those below it, as far as they are empty."""
+        """Remove a directory and those below it, as far as nothing is in them that counts."""
 
     def remove_folder(self, path: str) -> bool:
         """Remove one directory if it is empty; whether it went. None below it is touched."""

@@ -7,6 +7,7 @@ import pytest
 
 from calque.errors import ConditionNotMatch, InvalidInput, Unsupported
 from calque.operator import Operator
+from calque.operator.service import Versioned
 
 DAY = timedelta(days=1)
 
@@ -44,8 +45,14 @@ def test_times(op: Operator, need: Callable[..., None]) -> None:
 def test_versions_are_listed(op: Operator, need: Callable[..., None]) -> None:
     """Every version of every key, the newest first; each can be read by its name."""
     if not op.capability.versions:
-        with pytest.raises(Unsupported):
+        with pytest.raises(Unsupported) as refused:
             op.list_versions()
+        # Told apart: a bucket that may keep them was only not opened so.
+        assert ("versions=true" in str(refused.value)) == isinstance(op.service, Versioned)
+        if not isinstance(op.service, Versioned):
+            for ask in (op.stat, op.read, op.delete):
+                with pytest.raises(Unsupported):
+                    ask("x", version="1")  # type: ignore[operator]
     need("versions")
     for data in (b"1", b"22", b"333"):
         op.write("a/x", data)

@@ -319,3 +319,20 @@ def test_what_is_not_there_stays_not_found(cloud: Cloud) -> None:
         cloud.open().read("missing")
     with pytest.raises(CalqueError):
         cloud.open().read("missing", offset=3, length=4)
+
+
+def test_a_part_that_comes_as_200(cloud: Cloud, between: FaultProxy) -> None:
+    """Some servers (rclone's) answer a range by 200 and name it: it is not taken for the whole."""
+    cloud.open().write("odd", DATA)
+    op = cloud.open(between.endpoint)
+
+    def call_it_ok(reply: Reply) -> Reply:
+        return replace(reply, status=200) if reply.status == 206 else reply
+
+    between.add(Fault(method="GET", contains="odd", edit=call_it_ok, times=None))
+    assert op.read("odd", offset=5, length=7) == DATA[5:12]
+    assert op.read("odd", offset=len(DATA) - 3) == DATA[-3:]
+    assert op.read("odd", length=2) == DATA[:2]
+    assert op.read("odd") == DATA
+    between.add(Fault(method="GET", contains="odd", cut=300_000))
+    assert b"".join(op.read_stream("odd")) == DATA

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import resource
 import socket
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from calque.errors import Aborted, CalqueError, ConfigInvalid, TimedOut, Unexpected
+from calque.errors import CalqueError, ConfigInvalid, Unexpected
 from calque.operator import Operator
-from calque.operator.layers import Deadline, Retry, Timeout
+from calque.operator.layers import Retry, Timeout
 from tests.operator.http.clouds import NAMES, Cloud, answering, nowhere
 
 HEAD = {
@@ -161,66 +160,6 @@ def test_pages_that_are_no_pages(page: bytes) -> None:
     answer, _ = _forever("gcs", lambda number: page)
     with answering(answer) as endpoint, pytest.raises(Unexpected):
         list(nowhere("gcs").open(endpoint).list())
-
-
-def _trickling(name: str, ended: threading.Event, byte: bytes) -> Callable[[str], Iterator[bytes]]:
-    """A body that never ends: a byte now and then, or silence."""
-
-    def answer(head: str) -> Iterator[bytes]:
-        size = 10_000_000
-        about = b""
-        if name == "gcs" and "alt=media" not in head:
-            about = b'{"generation": "7", "size": "%d"}' % size
-            size = len(about)
-        yield (HEAD[name] + f"Content-Length: {size}\r\n\r\n").encode() + about
-        if about or head.startswith("HEAD"):
-            return
-        while not ended.wait(0.05):
-            yield byte
-
-    return answer
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("byte", [b"x", b""], ids=["trickling", "silent"])
-def test_a_deadline_bounds_a_body(name: str, byte: bytes) -> None:
-    """However lively the bytes trickle, the whole is over when it must be."""
-    ended = threading.Event()
-    with answering(_trickling(name, ended, byte)) as endpoint:
-        op = nowhere(name).open(endpoint, layers=(Deadline.after(0.7), Retry(), Timeout()))
-        try:
-            with pytest.raises(TimedOut):
-                op.read("x")
-        finally:
-            ended.set()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("byte", [b"x", b""], ids=["trickling", "silent"])
-def test_an_abort_ends_a_body(name: str, byte: bytes) -> None:
-    """A copy that is aborted while its source trickles ends, although the source does not."""
-    ended, target = threading.Event(), Operator.from_uri("memory://")
-    with answering(_trickling(name, ended, byte)) as endpoint:
-        op = nowhere(name).open(endpoint, layers=(Retry(), Timeout()))
-        copier = op.copier("x", "y", into=target, stream=True, carry_tags=False)
-        stepping = threading.Thread(target=_swallow, args=(copier,), daemon=True)
-        stepping.start()
-        try:
-            aborting = threading.Thread(target=copier.abort, daemon=True)
-            aborting.start()
-            aborting.join(30)
-            assert not aborting.is_alive(), "the abort waits for the peer"
-            stepping.join(30)
-            assert not stepping.is_alive(), "the step waits for the peer"
-        finally:
-            ended.set()
-    assert not target.exists("y")
-
-
-def _swallow(copier: Iterator[int]) -> None:
-    with pytest.raises(Aborted):
-        for _ in copier:
-            pass
 
 
 def test_more_than_1024_open_files(cloud: Cloud) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from calque.errors import InvalidInput, Unavailable
+from calque.errors import Aborted, InvalidInput, TimedOut, Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Call, Chain, ConcurrencyLimit
 from tests.operator.layers.conftest import CALL
@@ -102,3 +104,26 @@ def test_none_is_no_limit() -> None:
     """Zero places would wait for ever."""
     with pytest.raises(InvalidInput):
         ConcurrencyLimit(0)
+
+
+def test_waiting_for_a_place_ends_with_the_call() -> None:
+    """Who is stopped, or late, does not wait for a place that others hold."""
+    limit = ConcurrencyLimit(1)
+    entered, done = threading.Event(), threading.Event()
+
+    def hold(_: Call) -> None:
+        entered.set()
+        done.wait(60)
+
+    holder = threading.Thread(target=lambda: limit(CALL, hold))
+    holder.start()
+    try:
+        assert entered.wait(60)
+        with pytest.raises(Aborted):
+            limit(replace(CALL, stopped=lambda: True), lambda _: None)
+        with pytest.raises(TimedOut):
+            limit(replace(CALL, deadline=time.monotonic() + 0.1), lambda _: None)
+    finally:
+        done.set()
+        holder.join()
+    assert limit.in_flight == 0

@@ -48,6 +48,11 @@ def test_a_living_commit_is_not_cut(clock: HandClock) -> None:
     assert _passed(chain, COMMIT).timeout == 1800
 
 
+def test_a_commit_that_trickles_ends() -> None:
+    """What only trickles is not living for ever: the time of slow requests bounds the whole."""
+    assert _passed(Chain((Timeout(slow=1800),)), COMMIT).within == 1800
+
+
 def test_a_copy_ends_at_its_deadline(clock: HandClock) -> None:
     """A copy that takes too long is aborted and leaves nothing."""
     op = Operator.from_uri("memory://", threshold=10, part_size=10)
@@ -58,6 +63,16 @@ def test_a_copy_ends_at_its_deadline(clock: HandClock) -> None:
     with pytest.raises(TimedOut):
         copier.run()
     assert not op.exists("to")
+    assert not list(op.leftovers())
+
+
+def test_cleaning_up_after_a_deadline_is_bounded(clock: HandClock) -> None:
+    """It gets some seconds more, not for ever."""
+    chain = Chain((Deadline.after(60, clock), Timeout(step=40, clock=clock)))
+    clock.pass_(100)
+    assert _passed(chain, Call("abort", "a/b")).within == pytest.approx(10)
+    with pytest.raises(TimedOut):
+        _passed(chain, CALL)
 
 
 def test_a_deadline_pickles_as_what_is_left() -> None:

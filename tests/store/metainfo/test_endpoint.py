@@ -300,6 +300,7 @@ def test_pieces_that_were_not_offered(satellite: SatelliteUnderTest) -> None:
         ([good[0], good[0], good[1]], "twice"),
         ([pb.Piece(number=0, node_id=good[1].node_id), *good[1:]], "not offered"),
         ([pb.Piece(number=9, node_id=good[1].node_id), *good], "not offered"),
+        ([pb.Piece(number=0, node_id=os.urandom(32)), *good[1:]], "not offered"),
         ([pb.Piece(number=-1, node_id=good[1].node_id), *good], "not offered"),
     ):
         request = pb.SegmentCommitRequest(

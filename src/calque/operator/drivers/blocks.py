@@ -10,8 +10,9 @@ from calque.errors import CheckpointInvalid
 from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.parts_state import parts_of, plan_of, select_fitting
 from calque.operator.drivers.verbs import BlockVerbs, Part
-from calque.values import ByteRange, Metadata, PartPlan
+from calque.values import Backoff, ByteRange, Metadata, PartPlan
 
+_LANDING = Backoff(first=0.1)
 _NO_UPLOAD = ""
 """Blocks belong to their blob; there is no upload with an id of its own."""
 
@@ -82,6 +83,8 @@ class BlocksDriver(MultipartDriver):
     def _drop(self, upload: str) -> None:
         try:
             self._blocks.discard()
+            if self._may_land:
+                _LANDING.sleep(1)
             # A block that was in flight may have landed after the first discard.
             if self._blocks.list_staged():
                 self._blocks.discard()

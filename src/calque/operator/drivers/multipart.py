@@ -48,6 +48,8 @@ class MultipartDriver:
         self._counted: set[int] = set()
         self._restarts = 0
         self._held_before = 0
+        self._may_land = False
+        """A part that we hung up on goes on at the server, and may be stored after an abort."""
         self._result: Metadata | None = None
 
     @classmethod
@@ -200,15 +202,18 @@ class MultipartDriver:
             self._pool = self._pending = None
         if self._queue is not None:
             self._done.update({part.number: part for part in self._queue.drain()})
+            self._may_land |= self._queue.has_given_up
             self._queue = None
 
     def _drop(self, upload: str) -> None:
+        clean = 0
         try:
             for attempt in range(1, _ABORT_ROUNDS + 1):
                 # S3: parts that are in flight during an abort may still land, and are stored and
                 # paid for.
                 self._verbs.abort(upload)
-                if not self._holds_parts(upload):
+                clean = 0 if self._holds_parts(upload) else clean + 1
+                if clean > self._may_land:
                     return
                 _ABORT_BACKOFF.sleep(attempt)
         except Exception as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from calque.errors import Aborted
 from calque.operator.drivers.verbs import Part
 from calque.values import ByteRange
 
@@ -33,6 +34,7 @@ class PartQueue:
         self._concurrent = concurrent
         self._pool = pool
         self._flying: set[Future[Part]] = set()
+        self._has_given_up = False
 
     def take(self) -> Part | None:
         """The next part that finishes; None when all have. Raises what a part has raised."""
@@ -54,7 +56,7 @@ class PartQueue:
             following = next(self._todo, None)
             if following is None:
                 return
-            self._flying.add(self._pool.submit(self._copy, *following))
+            self._flying.add(self._pool.submit(self._copy_or_give_up, *following))
 
     def drain(self) -> list[Part]:
         """After the pool was shut down: parts that came through without having been taken."""
@@ -63,6 +65,18 @@ class PartQueue:
             for each in self._flying
             if each.done() and not each.cancelled() and each.exception() is None
         ]
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether we hung up on a part, which may yet land."""
+        return self._has_given_up
+
+    def _copy_or_give_up(self, number: int, span: ByteRange) -> Part:
+        try:
+            return self._copy(number, span)
+        except Aborted:
+            self._has_given_up = True
+            raise
 
 
 def pool_for(concurrent: int, parts: int) -> ThreadPoolExecutor:

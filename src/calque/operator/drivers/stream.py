@@ -5,18 +5,16 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
-from calque.operator.layers.chain import Call
+from calque.operator.layers.stop import Stopping
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service, Tagging, WriteAgain
 from calque.values import ByteRange, Metadata
-
-T = TypeVar("T")
 
 _AHEAD = 2
 """Chunks that may be read before the caller takes the step that reports them."""
@@ -37,8 +35,7 @@ class _Pipe:
         self.result: Metadata | None = None
         self.error: BaseException | None = None
 
-    @property
-    def stopped(self) -> bool:
+    def is_stopped(self, waited: float = 0.0) -> bool:
         return self._stopped
 
     def stop(self) -> None:
@@ -100,9 +97,6 @@ class StreamDriver:
         self, origin: Service, source: Metadata, into: Service, target: str, options: CopyOptions
     ) -> None:
         _refuse_impossible(into, options)
-        if options.carry_tags and into.capability.user_metadata and isinstance(origin, Tagging):
-            # Not dropped because we may not read them: that is an error, told now.
-            source = replace(source, tags=origin.tags_to_carry(source))
         self._work = _Work(origin, source, into, target, options)
         self._pipe = _Pipe()
         self._thread: threading.Thread | None = None
@@ -153,22 +147,6 @@ class StreamDriver:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stopping:
-    """The layer by which an abort reaches a request that waits for its peer.
-
-    Only requests that carry bytes and commit nothing are given up: of others it must be known how
-    they ended, and cleaning up needs requests too.
-    """
-
-    pipe: _Pipe
-
-    def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T:
-        if call.verb not in ("read", "write_part"):
-            return proceed(call)
-        return proceed(replace(call, stopped=lambda: self.pipe.stopped))
-
-
-@dataclass(frozen=True, slots=True)
 class _Work:
     """The writing thread's share: read the source, write the target."""
 
@@ -191,13 +169,24 @@ class _Work:
             pipe.end()
 
     def _write(self, pipe: _Pipe) -> Metadata:
-        options = write_options(self.source, self.options)
-        into = self.into.with_chain(self.into.chain.around(_Stopping(pipe)))
-        return into.write(self.target, self._chunks(pipe), options)
+        origin = self.origin.with_chain(self.origin.chain.around(Stopping(pipe)))
+        options = write_options(self._tagged(origin), self.options)
+        into = self.into.with_chain(self.into.chain.around(Stopping(pipe)))
+        return into.write(self.target, self._chunks(origin, pipe), options)
 
-    def _chunks(self, pipe: _Pipe) -> Iterator[bytes]:
+    def _tagged(self, origin: Service) -> Metadata:
+        """The source with its tags, which a stat may leave out.
+
+        They are not dropped because we may not read them: that is an error, before any write.
+        """
+        carried = self.options.carry_tags and self.into.capability.user_metadata
+        if not carried or not isinstance(origin, Tagging):
+            return self.source
+        return replace(self.source, tags=origin.tags_to_carry(self.source))
+
+    def _chunks(self, origin: Service, pipe: _Pipe) -> Iterator[bytes]:
         passed = 0
-        for chunk in self._read(pipe):
+        for chunk in self._read(origin, pipe):
             passed += len(chunk)
             if passed > self.source.size:
                 raise IntegrityError(f"{self._name} gave more than its {self.source.size} bytes")
@@ -207,19 +196,18 @@ class _Work:
             raise IntegrityError(f"{self._name} gave {passed} of its {self.source.size} bytes")
         pipe.wait_for_commit()
 
-    def _read(self, pipe: _Pipe) -> Iterator[bytes]:
+    def _read(self, origin: Service, pipe: _Pipe) -> Iterator[bytes]:
         if not self.source.size:
             return
         known = self.source.checksum
         options = replace(
             # The whole is asked for: services tell their checksums of no less.
-            pinned_options(self.origin, self.source, ByteRange()),
+            pinned_options(origin, self.source, ByteRange()),
             checksums=(known,) if known else (),
             verify=self.options.verify == "checksum",
         )
-        origin = self.origin.with_chain(self.origin.chain.around(_Stopping(pipe)))
         for chunk in read_on(origin, self.source.path, options):
-            if pipe.stopped:
+            if pipe.is_stopped():
                 raise Aborted("the copy was aborted")
             yield chunk
 

@@ -11,6 +11,7 @@ From the socket up, each file stands on those above it:
     exchange    one request and its answer, failures as errors of ours (S3 signs its own)
     redact      the words of a refusal without the proofs of who asked
     paging      listings that come in pages, and servers that never turn them
+    counts      sizes as servers tell them
     digest      checksums of bytes as they arrive
     body        the bytes of an object, held against what was asked for and promised
 

@@ -34,6 +34,11 @@ class OpenReply:
     pieces: Iterator[bytes]
     close: Callable[[], None]
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it brings a part. rclone says 200 to a range that it serves, and names it."""
+        return self.status == 206 or "content-range" in self.headers
+
 
 class Body(Protocol):
     """One object, as far as its bytes are asked for."""
@@ -115,7 +120,7 @@ class _Reading:
                     continue
                 piece = passed
             if end is not None and self._position + len(piece) > end:
-                if reply.status == 206:
+                if reply.is_partial:
                     raise self._wrong(f"sent more than the bytes up to {end}")
                 piece = piece[: end - self._position]
             self._position, self._idle = self._position + len(piece), 0
@@ -125,7 +130,7 @@ class _Reading:
                 yield piece
             if self._position == self._end:
                 return
-        if reply.status != 206:
+        if not reply.is_partial:
             # The whole object has come to its end, which may be before what was asked for.
             self._end = self._position
         elif self._position < (end or 0):
@@ -134,7 +139,7 @@ class _Reading:
     def _span(self, reply: OpenReply) -> tuple[int, int | None]:
         """Which bytes of the object a reply brings, by its own words; refused if not ours."""
         end: int | None
-        if reply.status == 206:
+        if reply.is_partial:
             start, end = self._partial(reply.headers)
         else:
             # All of the object: the range was not asked for, or is ignored.

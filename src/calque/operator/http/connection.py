@@ -27,6 +27,9 @@ _LONGEST_WHOLE = 256 * 1024 * 1024
 """Of what is held in memory at once; the longest pages of listings are a tenth of it."""
 _BLANK = (b"\r\n", b"\n")
 _META = "x-ms-meta-"
+_DESCRIBING = ("x-amz-meta-", _META, "content-", "cache-control", "expires")
+"""What users have written of an object. S3 sends UTF-8 where they did; other bytes go back as they
+came. Elsewhere (ETags, versions) such bytes mean nothing, and nothing is ever named by them."""
 _LENGTH = re.compile(r"[0-9]{1,19}")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 
@@ -162,12 +165,12 @@ class Connection:
             name, colon, value = line.partition(b":")
             if not colon or not line.endswith(b"\n"):
                 raise _NonsenseError("a header of the reply cannot be read")
-            # S3 sends UTF-8 in user metadata where it was written so; other bytes stay readable.
             key = name.decode("latin-1").lower()
             if key.startswith(_META):
                 # Azure keeps the case that names of metadata were given, and copies keep it too.
                 key = _META + name[len(_META) :].decode("latin-1")
-            text = value.strip().decode("utf-8", "surrogateescape")
+            kept = "surrogateescape" if key.startswith(_DESCRIBING) else "replace"
+            text = value.strip().decode("utf-8", kept)
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         raise _NonsenseError("the reply has too many headers")
 

@@ -141,7 +141,7 @@ class Wire:
         breaks = len(lines) - 1
         if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
             raise InvalidInput("a header cannot hold a line break: look at metadata and options")
-        return f"{text}\r\n\r\n".encode()
+        return encode_head(text)
 
     def _error_of(self, error: WireError) -> CalqueError:
         """The one table from the transport's errors to ours; no URL is shown (it may be signed)."""
@@ -194,6 +194,16 @@ class Body(Iterator[bytes]):
 
     def __del__(self) -> None:
         self.close()
+
+
+def encode_head(text: str) -> bytes:
+    """The head of a request; bytes that came as no UTF-8 (an ETag's) go back as they came."""
+    try:
+        return f"{text}\r\n\r\n".encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            "a header cannot hold half a character: look at names, metadata and options"
+        ) from error
 
 
 def _tls(ca_bundle: str | None) -> ssl.SSLContext:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_SLICE = 0.2
+SLICE = 0.2
 """How long a wait that may be called off lasts before it is asked whether it was."""
 _SHORTEST = 0.001
 
@@ -58,7 +58,7 @@ class Patience:
         if self.until is not None:
             ends.append(self.until - now)
         if self.stopped is not None:
-            ends.append(_SLICE)
+            ends.append(SLICE)
         return max(min(ends), _SHORTEST)
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from calque.operator.http.connection import Connection, Reply, WireError
-from calque.operator.http.patience import Patience
+from calque.operator.http.patience import SLICE, Patience
 from calque.operator.http.route import Route
 
 _IDLE_SECONDS = 20.0
@@ -55,7 +55,7 @@ class Pool:
         patience = Patience.of(timeout, within, stopped)
         most = self._patience if within is None else min(self._patience, within)
         # A bound on waiting for a place too: it counts against the time of the whole request.
-        if not self._free.acquire(timeout=most):
+        if not self._take_place(most, stopped):
             raise WireError(
                 f"all {self._most} connections were busy for {most:.0f} s",
                 sent=False,
@@ -82,6 +82,17 @@ class Pool:
         except BaseException:
             self._free.release()
             raise
+
+    def _take_place(self, most: float, stopped: Callable[[], bool] | None) -> bool:
+        if stopped is None:
+            return self._free.acquire(timeout=most)
+        end = time.monotonic() + most
+        while (left := end - time.monotonic()) > 0:
+            if self._free.acquire(timeout=min(left, SLICE)):
+                return True
+            if stopped():
+                raise WireError("it was stopped", sent=False, answered=False, stopped=True)
+        return False
 
     def _take_idle(self) -> Connection | None:
         while True:

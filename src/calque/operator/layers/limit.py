@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from calque.errors import InvalidInput
+from calque.errors import Aborted, InvalidInput, TimedOut
 from calque.operator.layers.chain import Call
+from calque.operator.layers.clock import SYSTEM
 
 T = TypeVar("T")
+
+_SLICE = 0.2
+"""How long a wait that may be called off lasts before it is asked whether it was."""
 
 
 class ConcurrencyLimit:
@@ -37,8 +41,11 @@ class ConcurrencyLimit:
         # Nested: waiting for a second place while holding the only one would never end.
         if self._places.held_here:
             return proceed(call)
-        with self._places:
+        self._places.take(call)
+        try:
             return proceed(call)
+        finally:
+            self._places.give_back()
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -46,8 +53,11 @@ class ConcurrencyLimit:
         if self._places.held_here:
             yield
             return
-        with self._places:
+        self._places.take()
+        try:
             yield
+        finally:
+            self._places.give_back()
 
     @property
     def in_flight(self) -> int:
@@ -78,14 +88,31 @@ class _Places:
     def held_here(self) -> bool:
         return getattr(self._here, "held", False)
 
-    def __enter__(self) -> None:
-        self._free.acquire()
+    def take(self, call: Call | None = None) -> None:
+        """Wait for a place, no longer than the call itself may wait."""
+        if not self._free.acquire(blocking=False):
+            self._wait(call)
         self._here.held = True
         with self._counting:
             self.taken += 1
 
-    def __exit__(self, *_: object) -> None:
-        # In the reverse order of entering: who gets the freed place counts itself after us, so that
+    def _wait(self, call: Call | None) -> None:
+        if call is None:
+            self._free.acquire()
+            return
+        bounded = call.stopped is not None or call.deadline is not None
+        while not self._free.acquire(timeout=_SLICE if bounded else None):
+            if call.stopped is not None and call.stopped():
+                raise Aborted(f"{call.verb} of {call.path!r} was stopped")
+            if call.deadline is not None and SYSTEM.now() >= call.deadline:
+                raise TimedOut(
+                    f"{call.verb} of {call.path!r} waited for its turn until the time for the "
+                    "whole was over",
+                    retryable=False,
+                )
+
+    def give_back(self) -> None:
+        # In the reverse order of taking: who gets the freed place counts itself after us, so that
         # the count never shows more than the limit.
         with self._counting:
             self.taken -= 1

@@ -12,6 +12,9 @@ from calque.operator.layers.clock import SYSTEM, Clock
 
 T = TypeVar("T")
 
+_CLEANUP = frozenset({"abort", "list_parts"})
+_CLEANUP_SECONDS = 10.0
+"""What a late copy may take to remove its leavings; a server that is silent gets no longer."""
 _SHORTEST = 0.001
 """A transport takes 0 for "do not wait at all" or "for ever"; neither is meant."""
 
@@ -37,8 +40,9 @@ class Timeout:
         allowed = [self.slow if call.slow else self.step]
         if call.timeout is not None:
             allowed.append(call.timeout)
-        left: float | None = None
         # A slow request is not cut by the deadline: whether the commit happened would be unknown.
+        # Trickling for ever it is no living one, so its own time bounds the whole of it.
+        left: float | None = self.slow if call.slow else None
         if call.deadline is not None and not call.slow:
             left = max(call.deadline - self.clock.now(), _SHORTEST)
             allowed.append(left)
@@ -51,7 +55,8 @@ class Deadline:
 
     Made by :meth:`after`, for one piece of work: ``op.layer(Deadline.after(600)).copy(…)``. A
     request under way may wait only for what is left, save a ``slow`` one: to cut a living commit
-    short would only leave us not knowing whether it happened. It pickles as the time that is left.
+    short would only leave us not knowing whether it happened. Cleaning up is let through, for some
+    seconds: without it every late copy would leave an upload. It pickles as the time that is left.
     """
 
     at: float
@@ -67,6 +72,8 @@ class Deadline:
 
     def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T:
         at = self.at if call.deadline is None else min(self.at, call.deadline)
+        if call.verb in _CLEANUP:
+            at = max(at, self.clock.now() + _CLEANUP_SECONDS)
         if self.clock.now() >= at:
             raise TimedOut(
                 f"the whole took longer than its {self.seconds:g} s; "

@@ -4,6 +4,11 @@ The caller's thread encodes and one thread a node writes. The encoder waits for 
 make a success and for no more: a slow node is given a while after that and then dropped. A node
 that does nothing at all for some seconds is dropped at any time, and when all is handed over there
 is a deadline for the whole.
+
+Where there are more nodes than pieces, some are spare. While the upload has to wait, the piece of a
+node that does nothing goes to a spare one as well, and whoever is done first holds it. That takes
+the piece from its beginning, which is kept for the first stripes only: a node that falls silent
+later is one that the upload can do without, or a reason to fail.
 """
 
 from __future__ import annotations
@@ -31,6 +36,9 @@ _log = logging.getLogger(__name__)
 _AHEAD = 16
 """Stripes that a writer may lie behind before the encoder waits for it."""
 
+_KEPT = _AHEAD + 2
+"""Stripes of a piece's beginning that are kept for a spare node."""
+
 _CLEANING_UP = 2.0
 """Seconds that writers of a failed upload are waited for."""
 
@@ -49,12 +57,14 @@ class Target:
 class Patience:
     """How long stragglers get once the threshold is met: a share of the time it took so far.
 
+    ``hedge``: seconds after which a spare node is asked for the piece of one that does nothing.
     ``silence``: seconds in which a node must take something of its piece. ``whole``: seconds until
     the threshold must be met, once every byte has been handed over.
     """
 
     least: float = 0.5
     share: float = 0.5
+    hedge: float = 2.0
     silence: float = 20.0
     whole: float = 600.0
 
@@ -71,8 +81,11 @@ def upload_pieces(
     expires: datetime | None = None,
     patience: Patience | None = None,
     success: int | None = None,
+    spares: Sequence[Target] = (),
 ) -> list[Target]:
-    """Store the pieces of a segment; the targets that hold theirs.
+    """Store the pieces of a segment; the targets that hold theirs, one for a piece.
+
+    ``spares`` are further nodes, each with its leave for every piece; one of a node is used.
 
     ``success``: how many must, where it is not as many as the redundancy says (a repair).
 
@@ -85,7 +98,9 @@ def upload_pieces(
     if len(targets) < success:
         raise InvalidInput(f"{success} nodes must take a piece and only {len(targets)} are offered")
     stripes = stripes_of(blocks, redundancy.stripe_size)
-    upload = _Upload(targets, coder, root_piece_id, expires, patience or Patience(), success)
+    upload = _Upload(
+        targets, spares, coder, root_piece_id, expires, patience or Patience(), success
+    )
     return upload.run(stripes)
 
 
@@ -113,6 +128,9 @@ class _Writer(threading.Thread):
         self._expires = expires
         self._changed = changed
         self.queue: deque[Buffer | None] = deque()
+        self.beginning: list[Buffer | None] | None = []
+        """All that was offered so far, while it is little; None from then on."""
+        self.has_substitute = False
         self.stopped = False
         self.done = False
         self.error: CalqueError | None = None
@@ -146,6 +164,13 @@ class _Writer(threading.Thread):
         if late:  # written after it was given up: no row will ever name it
             self.target.node.discard(self.piece)
 
+    def offer(self, share: Buffer | None) -> None:
+        self.queue.append(share)
+        if self.beginning is not None:
+            self.beginning.append(share)
+            if len(self.beginning) > _KEPT:
+                self.beginning = None
+
     def silent_since(self, moment: float) -> bool:
         """Whether the node has owed us something since then; not when it waits for the source."""
         return self.alive and not self.done and not self._idle and self.moved <= moment
@@ -172,6 +197,7 @@ class _Upload:
     def __init__(
         self,
         targets: Sequence[Target],
+        spares: Sequence[Target],
         coder: Coder,
         root_piece_id: bytes,
         expires: datetime | None,
@@ -179,22 +205,25 @@ class _Upload:
         success: int,
     ) -> None:
         self._coder = coder
+        self._root = root_piece_id
+        self._expires = expires
         self._success = success
         self._patience = patience
         self._changed = threading.Condition()
-        self._writers = [
-            _Writer(
-                target,
-                piece_id(root_piece_id, target.node.id, target.number),
-                expires,
-                self._changed,
-            )
-            for target in targets
-        ]
+        self._writers = [self._make_writer(target) for target in targets]
+        self._spares: dict[bytes, dict[int, Target]] = {}
+        for target in spares:
+            self._spares.setdefault(target.node.id, {})[target.number] = target
+
+    def _make_writer(self, target: Target) -> _Writer:
+        piece = piece_id(self._root, target.node.id, target.number)
+        return _Writer(target, piece, self._expires, self._changed)
 
     def run(self, stripes: Iterable[Buffer]) -> list[Target]:
         started = time.monotonic()
         for writer in self._writers:
+            if not self._spares:
+                writer.beginning = None  # nobody could be given it
             writer.start()
         try:
             for stripe in stripes:
@@ -209,9 +238,11 @@ class _Upload:
         """One stripe (None: the end) to every living writer, once enough of them keep up."""
         with self._changed:
             self._wait(lambda: self._count_ready() >= self._success)
+            self._substitute_failed()
             for writer in self._writers:
-                if writer.alive:
-                    writer.queue.append(shares[writer.target.number] if shares else None)
+                # Of one that failed only the beginning is of use.
+                if writer.alive or (writer.beginning is not None and not writer.has_substitute):
+                    writer.offer(shares[writer.target.number] if shares else None)
             self._changed.notify_all()
 
     def _settle(self, started: float) -> list[Target]:
@@ -226,9 +257,15 @@ class _Upload:
                 if writer.alive and not writer.done:
                     # It may still be slow and well, so it only counts as silent after a while.
                     writer.target.node.liveness.leave_behind(writer, patience.silence)
-            held = [writer.target for writer in self._writers if writer.done]
+            held: dict[int, _Writer] = {}
+            for writer in self._writers:
+                if writer.done:
+                    held.setdefault(writer.target.number, writer)
             self._stop()
-        return held
+            doubled = [each for each in self._writers if each.done and each not in held.values()]
+        for writer in doubled:  # a node and its substitute have both got through
+            _discard(writer.target.node, writer.piece)
+        return [writer.target for writer in held.values()]
 
     def _wait(self, met: Callable[[], bool], deadline: float = math.inf) -> None:
         """Until ``met``; Unavailable when it cannot be any more. Silent nodes are dropped."""
@@ -239,9 +276,44 @@ class _Upload:
                 late = writer.alive and not writer.done and now >= deadline
                 if late or writer.silent_since(now - silence):
                     self._drop(writer)
+            self._substitute_failed()
+            self._hedge(now - self._patience.hedge)
             self._refuse_if_hopeless()
             # Nobody notifies when a node goes silent, so the clock is looked at now and then.
-            self._changed.wait(min(silence / 4, max(deadline - now, 0)))
+            often = min(silence, self._patience.hedge if self._spares else math.inf) / 4
+            self._changed.wait(min(often, max(deadline - now, 0)))
+
+    def _substitute_failed(self) -> None:
+        for writer in [*self._writers]:
+            if writer.error is not None:
+                self._substitute(writer)
+
+    def _hedge(self, since: float) -> None:
+        """Give pieces of nodes that are silent since then to spare ones too.
+
+        No more than a success needs, those of the longest silence first: on a busy machine a node
+        may only seem to be silent, and spare ones are few.
+        """
+        silent = [each for each in self._writers if each.silent_since(since)]
+        busy = {each.target.number for each in self._writers if each.alive and each not in silent}
+        needed = self._success - len(busy)
+        for writer in sorted(silent, key=lambda each: each.moved):
+            if needed <= 0:
+                return
+            needed -= self._substitute(writer)
+
+    def _substitute(self, writer: _Writer) -> bool:
+        """Have a spare node take the piece too; False where there is none, or it is too late."""
+        if not self._spares or writer.has_substitute or writer.beginning is None:
+            return False
+        spare = self._spares.pop(next(iter(self._spares)))
+        fresh = self._make_writer(spare[writer.target.number])
+        fresh.queue.extend(writer.beginning)
+        fresh.beginning = [*writer.beginning]
+        writer.has_substitute, writer.beginning = True, None
+        self._writers.append(fresh)
+        fresh.start()
+        return True
 
     def _drop(self, writer: _Writer) -> None:
         seconds = time.monotonic() - writer.moved
@@ -287,13 +359,14 @@ class _Upload:
         raise error
 
     def _is_hopeless(self) -> bool:
-        return sum(1 for writer in self._writers if writer.alive) < self._success
+        return len({each.target.number for each in self._writers if each.alive}) < self._success
 
     def _count_ready(self) -> int:
-        return sum(1 for w in self._writers if w.alive and len(w.queue) < _AHEAD)
+        ready = (each for each in self._writers if each.alive and len(each.queue) < _AHEAD)
+        return len({each.target.number for each in ready})
 
     def _count_done(self) -> int:
-        return sum(1 for writer in self._writers if writer.done)
+        return len({each.target.number for each in self._writers if each.done})
 
     def _has_running(self) -> bool:
         return any(writer.alive and not writer.done for writer in self._writers)

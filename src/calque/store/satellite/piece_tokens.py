@@ -77,15 +77,15 @@ def max_encrypted_size(satellite: Satellite, upload: tokens.UploadToken, limit: 
     return most if limit is None else min(most, limit)
 
 
-def max_open_size(limit: int | None, max_encrypted: int, scheme: Redundancy) -> int:
+def max_open_size(limit: int | None, max_encrypted: int, scheme: Redundancy, nodes: int) -> int:
     """Bytes on nodes that the uncommitted pieces of a project may have; 0 when it has no limit.
 
-    Its quota once more, and one segment.
+    Its quota once more, and one segment, on as many nodes as may be asked to hold it.
     """
     if limit is None:
         return 0
     pieces = max_piece_size(limit, scheme) + max_piece_size(max_encrypted, scheme)
-    return pieces * scheme.total + ROOM
+    return pieces * max(scheme.total, nodes) + ROOM
 
 
 def max_piece_size(encrypted_size: int, scheme: Redundancy) -> int:

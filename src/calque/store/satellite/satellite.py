@@ -25,6 +25,9 @@ from calque.store.satellite.open_pieces import OpenPieces
 from calque.store.satellite.settings import SatelliteSettings
 from calque.store.satellite.signer import Signer
 
+_SPARE_TOKENS = 128
+"""At most so many are signed for the spare nodes of a segment: one for each piece on each."""
+
 
 class Satellite:
     """One satellite's parts; the functions of the calls get it as their first argument."""
@@ -52,8 +55,13 @@ class Satellite:
             raise PermissionDenied("the upload belongs to another project")
         return upload
 
-    def choose_nodes(self, placement: int, scheme: Redundancy) -> list[NodeRecord]:
-        """Nodes for a new segment, a different one for each piece, in random order."""
+    def choose_nodes(
+        self, placement: int, scheme: Redundancy
+    ) -> tuple[list[NodeRecord], list[NodeRecord]]:
+        """Nodes for a new segment, one for each piece, in random order; and spare ones.
+
+        Spare nodes stand in where more are silent than an upload can do without, by one.
+        """
         there = self.nodes.at(placement, TAKES_PIECES)
         if len(there) < scheme.success:
             # Another process may have registered nodes since they were read.
@@ -67,7 +75,9 @@ class Satellite:
                 f"a segment needs {scheme.success} nodes, placement {placement} has {len(there)}",
                 hint="Register more storage nodes or lower the redundancy.",
             )
-        return random.sample(there, min(scheme.total, len(there)))
+        spare = min(scheme.total - scheme.success + 1, _SPARE_TOKENS // scheme.total)
+        chosen = random.sample(there, min(scheme.total + spare, len(there)))
+        return chosen[: scheme.total], chosen[scheme.total :]
 
     def leave_out_leaving(
         self, pieces: Sequence[tuple[int, bytes]], scheme: Redundancy

@@ -17,6 +17,8 @@ from calque.store.metainfo.status import abort_with
 
 DEFAULT_THREADS = 16
 MESSAGE_OVERHEAD = 64 * 1024
+_LAST_MOMENT = 0.2
+"""Seconds before a deadline in which nothing is begun or committed any more."""
 
 
 class MetainfoServer:
@@ -83,13 +85,23 @@ def _answer(satellite: Metainfo, call: Call) -> Callable[[bytes, grpc.ServicerCo
         try:
             # A call may have waited for a thread until its caller gave up: what that one takes
             # for failed must not be done after all.
-            with act_for_caller(context.is_active):
+            with act_for_caller(lambda: _is_waiting(context)):
                 require_caller()
                 return satellite.call(call.name, _parse(call, data)).SerializeToString()
         except CalqueError as error:
             abort_with(context, error)
 
     return answer
+
+
+def _is_waiting(context: grpc.ServicerContext) -> bool:
+    """Whether the caller is there, and stays for long enough to hear the answer.
+
+    A deadline travels as the seconds that are left, so ours ends after the caller's own, by as long
+    as the call was on its way. Between the two the caller has given up and the context has not.
+    """
+    left = context.time_remaining()
+    return context.is_active() and (left is None or left > _LAST_MOMENT)
 
 
 def _parse(call: Call, data: bytes) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -161,12 +161,13 @@ def _store_pieces(
 ) -> None:
     """Pieces onto nodes, then the segment's row; ``blocks`` knows its size once all have come."""
     held = upload_pieces(
-        [Target(each.number, session.node(each.node), each.token) for each in begun.pieces],
+        _targets(session, begun.pieces),
         Coder(redundancy_of(begun.redundancy)),
         begun.root_piece_id,
         encrypted,
         expires=upload.expires,
         patience=session.settings.upload_patience,
+        spares=_targets(session, begun.spares),
     )
     try:
         note = segment.seal_note(upload, is_last=blocks.ends_source)
@@ -180,6 +181,10 @@ def _store_pieces(
         # Only then: after a lost answer the satellite may well hold the segment.
         discard_pieces(held, begun.root_piece_id)
         raise
+
+
+def _targets(session: Session, limits: Iterable[pb.PieceLimit]) -> list[Target]:
+    return [Target(each.number, session.node(each.node), each.token) for each in limits]
 
 
 def _commit_segment(

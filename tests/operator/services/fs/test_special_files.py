@@ -80,3 +80,44 @@ def test_it_is_not_deleted(op: Operator, folder: Path) -> None:
         op.delete("pipe")
     op.delete("link")
     assert names(folder) == ["pipe"]
+
+
+def test_symlinks_go_with_their_directory(tmp_path: Path) -> None:
+    """Links that no listing shows are removed with the rest, and nothing of what they name."""
+    (tmp_path / "root" / "t" / "deep").mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_bytes(b"kept")
+    op = Operator.from_uri(str(tmp_path / "root"))
+    op.write("kept/x", b"x")
+    op.write("t/file", b"x")
+    folder = tmp_path / "root" / "t"
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "loop").symlink_to("loop")
+    (folder / "deep" / "directory").symlink_to("../../kept")
+    (folder / "deep" / "out").symlink_to(outside)
+    (folder / "file link").symlink_to("../kept/x")
+    assert op.remove_all("t") == 2
+    assert names(tmp_path / "root") == ["kept"]
+    assert op.read("kept/x") == b"x"
+    assert (outside / "kept").read_bytes() == b"kept"
+
+
+@pytest.mark.parametrize("leads_to", ["nowhere", "kept", "link"])
+def test_a_symlink_itself_is_removed(tmp_path: Path, leads_to: str) -> None:
+    """As ``rm -r`` removes the link that it is given."""
+    op = Operator.from_uri(str(tmp_path))
+    op.write("kept/x", b"x")
+    (tmp_path / "link").symlink_to(leads_to)
+    op.remove_all("link")
+    assert names(tmp_path) == ["kept"]
+    assert op.read("kept/x") == b"x"
+
+
+def test_what_is_no_file_of_ours_stays(tmp_path: Path) -> None:
+    """A pipe is not removed, and so neither is its directory."""
+    op = Operator.from_uri(str(tmp_path))
+    op.write("t/x", b"x")
+    os.mkfifo(tmp_path / "t" / "pipe")
+    assert op.remove_all("t/") == 1
+    assert names(tmp_path / "t") == ["pipe"]

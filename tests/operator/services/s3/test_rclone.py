@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from calque.errors import ConditionNotMatch, Unavailable
+from calque.errors import ConditionNotMatch, Unavailable, Unsupported
 from calque.operator import Operator
 from calque.operator.service import WriteAgain
 from calque.operator.services.s3 import marker
@@ -97,6 +99,59 @@ def test_it_ignores_conditions_on_reads(another: S3Server) -> None:
     op.write("pinned", b"two")
     with pytest.raises(ConditionNotMatch):
         op.read("pinned", if_match=pin)
+
+
+def _row() -> dict[str, str]:
+    """The options that the docs name for this server."""
+    page = (Path(__file__).parents[4] / "docs" / "s3.md").read_text()
+    (row,) = (line for line in page.splitlines() if line.startswith("| `rclone serve s3` |"))
+    return dict(re.findall(r"`(\w+)=([^`]+)`", row))
+
+
+def test_the_doctor_finds_what_the_docs_say(another: S3Server) -> None:
+    """Every question is answered although the server trips over some, and nothing is left."""
+    op = _open(another)
+    found = list(op.service.probe("doctor"))  # type: ignore[attr-defined]
+    told = dict(probe.option.split("=", 1) for probe in found if probe.option)
+    assert told == _row()
+    assert {probe.name for probe in found if probe.ok} >= {"ranges", "order of listings"}
+    assert list(op.list("doctor")) == []
+
+
+def test_the_row_of_the_docs(another: S3Server) -> None:
+    """With it reads, writes, copies, moves and listings work, and no condition is hoped for."""
+    data = content(20 * MIB)
+    op = _open(another, **_row())
+    made = op.write("row/x", iter([data]))
+    assert (made.size, op.read("row/x")) == (len(data), data)
+    assert op.read("row/x", offset=9 * MIB, length=5) == data[9 * MIB :][:5]
+    copied = op.copy("row/x", "row/y", carry_tags=False)
+    assert (copied.size, op.read("row/y")) == (len(data), data)
+    op.rename("row/y", "row/z")
+    assert [entry.path for entry in op.list("row/")] == ["row/x", "row/z"]
+    for refused in (
+        lambda: op.read("row/x", if_match=made.etag),
+        lambda: op.write("row/x", b"", if_not_exists=True),
+        lambda: op.write("row/x", b"", if_match=made.etag),
+        lambda: op.copy("row/z", "row/x", if_not_exists=True),
+        lambda: op.copy("row/z", "row/x", if_not_exists=True, stream=True),
+        lambda: op.delete("row/x", if_match=made.etag),
+    ):
+        with pytest.raises(Unsupported):
+            refused()
+    assert op.read("row/x") == data
+    assert op.remove_all("row/") == 2
+    assert list(op.leftovers()) == []
+
+
+@pytest.mark.parametrize("span", [(0, 4), (3, 4), (9, 1), (4, None), (0, None), (20, 5)])
+def test_ranges_that_come_as_200(another: S3Server, span: tuple[int, int | None]) -> None:
+    """It answers a range with 200 and the part that it names: no byte is taken for another."""
+    op = _open(another)
+    op.write("ranged", b"0123456789")
+    offset, length = span
+    end = None if length is None else offset + length
+    assert op.read("ranged", offset=offset, length=length) == b"0123456789"[offset:end]
 
 
 def test_sizes_that_are_a_mark() -> None:

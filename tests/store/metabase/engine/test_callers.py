@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from calque.errors import Aborted, CalqueError, TimedOut, Unavailable
+from calque.errors import Aborted, CalqueError, NotFound, TimedOut, Unavailable
 from calque.store.metabase.engine.callers import act_for_caller, require_caller
 from calque.store.metabase.engine.locks import lock_keys
 from calque.store.metabase.engine.transaction import Transaction
@@ -69,6 +69,86 @@ def test_a_caller_that_leaves_in_a_line(world: World) -> None:
         with pytest.raises(Aborted):
             second.result(60)
     assert world.download(world.at("a"))
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_caller_that_leaves_before_a_shared_commit(world: World) -> None:
+    """Its own work was done and the one after it still runs: it is taken back all the same."""
+    for key in "abc":
+        world.upload(key)
+    leading, go_on, between, left = (threading.Event() for _ in range(4))
+
+    def lead(transaction: Transaction) -> None:
+        leading.set()
+        assert go_on.wait(60)
+
+    def delete(key: str, is_there: Callable[[], bool]) -> None:
+        with act_for_caller(is_there):
+            delete_object(world.database, DeleteObject(world.at(key)))
+
+    def last(transaction: Transaction) -> None:
+        between.set()
+        assert left.wait(60)
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(world.database.write, lead)
+        assert leading.wait(60)
+        gone = pool.submit(delete, "a", lambda: not left.is_set())
+        _wait_for_turns(world, 2)
+        stays = pool.submit(delete, "b", lambda: True)
+        _wait_for_turns(world, 3)
+        behind = pool.submit(world.database.write, last)
+        _wait_for_turns(world, 4)
+        go_on.set()
+        assert between.wait(60)
+        left.set()
+        for each in (first, stays, behind):
+            each.result(60)
+        with pytest.raises(Aborted):
+            gone.result(60)
+    assert world.download(world.at("a"))
+    with pytest.raises(NotFound):
+        world.download(world.at("b"))
+
+
+def _wait_for_turns(world: World, count: int) -> None:
+    shared = world.database._shared
+    assert shared is not None
+    end = time.monotonic() + 60
+    while len(shared._queue) < count:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_copy_of_one_trip_waits_for_no_lock(world: World) -> None:
+    """Whoever leaves while another holds the source gets no copy, however long that lasts."""
+    world.upload("a")
+    request = world.finishing(world.at("a"), world.at("b"))
+    holding, go_on = threading.Event(), threading.Event()
+    answers = iter([True])
+
+    def hold(transaction: Transaction) -> None:
+        lock_keys(transaction, [world.at("a")])
+        holding.set()
+        assert go_on.wait(120)
+
+    def copy() -> None:
+        with act_for_caller(lambda: next(answers, False)):
+            world.finish(request)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(world.database.write, hold)
+        assert holding.wait(60)
+        try:
+            with pytest.raises(Aborted):
+                pool.submit(copy).result(60)
+        finally:
+            go_on.set()
+        first.result(60)
+    with pytest.raises(NotFound):
+        world.download(world.at("b"))
+    assert world.copy(world.at("a"), world.at("b")).stream_id
 
 
 class Waiting(Metainfo):
@@ -172,4 +252,16 @@ def test_a_call_that_waited_for_a_thread(satellite: SatelliteUnderTest, line: Li
     # The one thread serves calls in their order, so this one comes after the given-up one.
     line.client.get(b"second")
     assert line.satellite.deleting == [b"first"]
+    hasty.close()
+
+
+def test_a_call_in_its_last_moment(satellite: SatelliteUnderTest, line: Line) -> None:
+    """The caller's clock runs out before the satellite's: what is that short is not begun."""
+    satellite.client.upload(b"k")
+    line.satellite.go_on.set()
+    hasty = MetainfoClient(line.proxy.address, timeout_s=0.15)
+    with pytest.raises(CalqueError):
+        Client(hasty, satellite.client.api_key).delete(b"k")
+    assert line.client.get(b"k").stream_id
+    assert line.satellite.deleting == []
     hasty.close()

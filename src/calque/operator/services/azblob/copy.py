@@ -28,6 +28,7 @@ from calque.operator.drivers.one_shot import OneShotDriver
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
+from calque.operator.layers.stop import sleep_unless_stopped
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver
 from calque.operator.services.azblob import blocks, resource
@@ -167,7 +168,7 @@ class AzblobCopy:
         while headers.get("x-ms-copy-status") == "pending":
             if time.monotonic() > limit:
                 raise TimedOut(f"the copy to {self._location} is still pending")
-            time.sleep(next(waits))
+            sleep_unless_stopped(self.into.chain, next(waits), f"the copy to {self._location}")
             headers = head(self.into, self.target)
         return headers
 

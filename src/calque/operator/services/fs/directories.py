@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat as modes
 from contextlib import suppress
 
 from calque.operator.services.fs.errors import map_errors
@@ -22,13 +23,18 @@ def create_dir(root: Root, path: str, *, durable: bool) -> None:
 
 
 def remove_empty(root: Root, path: str) -> None:
-    """Remove a directory and those below it, as far as they are empty."""
+    """Remove a directory and those below it, as far as nothing but symlinks is in them.
+
+    A listing leaves out links that dangle, loop or lead to directories: they go here, themselves
+    and never what they name. A path that ends in ``/`` means what lies behind a link, not the link.
+    """
     key = root.directory_key(path)
     above, _, name = key.rpartition("/")
     with map_errors(root.absolute(key)), suppress(FileNotFoundError, NotADirectoryError):
         parent = root.open_directory(above)
         try:
-            _remove(parent, name)
+            if path.endswith("/") or not _unlink_symlink(parent, name):
+                _remove(parent, name)
         finally:
             os.close(parent)
 
@@ -53,6 +59,19 @@ def remove_folder(root: Root, path: str) -> bool:
     return True
 
 
+def _may_go(entry: os.DirEntry[str]) -> bool:
+    return entry.is_symlink() or entry.is_dir(follow_symlinks=False)
+
+
+def _unlink_symlink(parent: int, name: str) -> bool:
+    """Remove a symlink; False where it is none."""
+    with suppress(FileNotFoundError):
+        if not modes.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            return False
+        os.unlink(name, dir_fd=parent)
+    return True
+
+
 def _remove(parent: int, name: str) -> None:
     try:
         opened = os.open(name, _OPENED, dir_fd=parent)
@@ -62,9 +81,10 @@ def _remove(parent: int, name: str) -> None:
         raise
     try:
         with os.scandir(opened) as entries:
-            below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        for each in below:
-            _remove(opened, each)
+            below = [(entry.name, entry.is_symlink()) for entry in entries if _may_go(entry)]
+        for each, is_link in below:
+            if not (is_link and _unlink_symlink(opened, each)):
+                _remove(opened, each)
     finally:
         os.close(opened)
     try:

@@ -21,6 +21,7 @@ from calque.errors import (
 )
 from calque.operator.drivers.rewrite import RewriteDriver
 from calque.operator.drivers.verbs import Rewritten
+from calque.operator.http.counts import count_of
 from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions
@@ -128,7 +129,7 @@ class GcsCopy:
 
     def _read_reply(self, reply: Mapping[str, Any]) -> Rewritten:
         try:
-            copied, total = int(reply["totalBytesRewritten"]), int(reply["objectSize"])
+            copied, total = count_of(reply["totalBytesRewritten"]), count_of(reply["objectSize"])
             done = bool(reply["done"])
             made = metadata_of(reply["resource"], self.target) if done else None
         except (KeyError, ValueError, TypeError) as error:

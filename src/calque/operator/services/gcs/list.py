@@ -74,11 +74,17 @@ def _entries(client: Client, page: Mapping[str, Any]) -> Sequence[Metadata]:
     root = client.link.config.root
     cut = len(root) + 1 if root else 0
     try:
-        found = [metadata_of(item, str(item["name"])[cut:]) for item in page.get("items", ())]
+        found = [metadata_of(item, _name(item["name"])[cut:]) for item in page.get("items", ())]
         folders = page.get("prefixes", ())
-        found += [Metadata(path=folder[cut:], is_dir=True) for folder in folders]
+        found += [Metadata(path=_name(folder)[cut:], is_dir=True) for folder in folders]
     except (KeyError, TypeError) as error:
         raise Unexpected(f"GCS lists {client.location('')} in a way that cannot be read") from error
     # The service sends objects and folders apart; callers expect one order.
     found.sort(key=lambda entry: entry.path)
     return found
+
+
+def _name(told: Any) -> str:
+    if not isinstance(told, str):
+        raise TypeError(f"{told!r} names no object")
+    return told

@@ -25,6 +25,5 @@ def find_marked(client: Client, path: str, mark: str) -> Metadata | None:
         resource = get_resource(client, path)
     except NotFound:
         return None
-    if (resource.get("metadata") or {}).get(MARK) != mark:
-        return None
-    return metadata_of(resource, path)
+    found = metadata_of(resource, path)  # first: it refuses what is no metadata
+    return found if (resource.get("metadata") or {}).get(MARK) == mark else None

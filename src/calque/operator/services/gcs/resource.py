@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from calque.errors import Unexpected, Unsupported
+from calque.operator.http.counts import count_of
 from calque.operator.options import WriteOptions
 from calque.values import Checksum, Metadata
 
@@ -17,17 +18,31 @@ MARK = "calque-request"
 """The mark of a conditional request; see ``marker``."""
 
 
+_TEXTS = (
+    "contentType",
+    "contentEncoding",
+    "contentLanguage",
+    "contentDisposition",
+    "cacheControl",
+    "storageClass",
+    "crc32c",
+)
+
+
 def metadata_of(resource: Mapping[str, Any], path: str) -> Metadata:
     """What calque knows of an object, from its resource."""
     try:
-        generation = str(int(resource["generation"]))
-        size = int(resource.get("size", 0))
+        generation = str(count_of(resource["generation"]))
+        size = count_of(resource.get("size", 0))
         updated = _moment(resource.get("updated"))
-    except (KeyError, ValueError, TypeError) as error:
+        own = (resource.get("metadata") or {}).items()
+        user = {name: value for name, value in own if value is not None}
+        crc = resource.get("crc32c")
+        _refuse_other_than_text(user.values())
+        _refuse_other_than_text(resource.get(key) for key in _TEXTS)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise Unexpected(f"GCS described {path!r} in a way that cannot be read") from error
-    user = dict(resource.get("metadata") or {})
     user.pop(MARK, None)
-    crc = resource.get("crc32c")
     return Metadata(
         path=path,
         size=size,
@@ -69,6 +84,12 @@ def refuse_tags(tags: Mapping[str, str] | None) -> None:
         raise Unsupported(
             "GCS objects have no tags", hint="Leave them out; copies take carry_tags=False."
         )
+
+
+def _refuse_other_than_text(values: Iterable[Any]) -> None:
+    for value in values:
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{value!r} is no text")
 
 
 def _moment(text: str | None) -> datetime | None:

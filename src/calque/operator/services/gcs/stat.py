@@ -34,7 +34,7 @@ def find_generation(client: Client, path: str, pin: str | None) -> str | None:
         raise _other_object(client, path, pin) from error
     if resource.get("etag") != pin:
         raise _other_object(client, path, pin)
-    return str(resource["generation"])
+    return metadata_of(resource, path).version
 
 
 def _other_object(client: Client, path: str, pin: str) -> ConditionNotMatch:

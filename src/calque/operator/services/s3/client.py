@@ -19,7 +19,7 @@ from calque.errors import (
     Unexpected,
 )
 from calque.operator.http.connection import Connection, Reply, WireError
-from calque.operator.http.exchange import retry_after
+from calque.operator.http.exchange import encode_head, retry_after
 from calque.operator.http.pool import Pool
 from calque.operator.http.route import Route
 from calque.operator.layers.chain import Call, Chain
@@ -245,7 +245,7 @@ class Client:
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
             raise InvalidInput("a header cannot hold a line break: look at metadata and options")
-        return f"{text}\r\n\r\n".encode("utf-8", "surrogateescape")
+        return encode_head(text)
 
     def _payload(self, endpoint: Endpoint, request: Request, headers: Mapping[str, str]) -> str:
         """The body's hash. As in botocore, TLS and a checksum together make it needless."""

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from calque.errors import Unexpected
+from calque.operator.http.counts import count_of
 from calque.operator.http.paging import PageGuard, borders
 from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.replies import blocks, leaves, moment, text_of
@@ -177,7 +178,7 @@ def _entry(
     storage = fields.get(b"StorageClass")
     return Metadata(
         path=path,
-        size=int(fields.get(b"Size", b"0")),
+        size=count_of(fields.get(b"Size", b"0").strip()),
         is_dir=path.endswith("/"),
         etag=etag.decode() or None,
         last_modified=_moment(fields.get(b"LastModified", b"")),

@@ -17,7 +17,7 @@ from calque.values import Checksum, Metadata
 from calque.values.metadata import EMPTY
 
 _LEAF = re.compile(rb"<([A-Za-z0-9]+)(?:\s[^<>]*)?(?:/>|>([^<]*)</\1\s*>)")
-_ENTITY = re.compile(r"&(#[xX][0-9a-fA-F]{1,5}|#[0-9]{1,6}|lt|gt|amp|quot|apos);")
+_ENTITY = re.compile(r"&(#[xX][0-9a-fA-F]{1,6}|#[0-9]{1,7}|lt|gt|amp|quot|apos);")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 """XML's own; those of HTML mean other characters."""
 _USER = "x-amz-meta-"
@@ -50,7 +50,10 @@ def _resolve_entity(entity: re.Match[str]) -> str:
     name = entity[1]
     if name[0] != "#":
         return _NAMED[name]
-    return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))
+    number = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
+    # Halves of a pair, and numbers beyond the last, are no characters in any text.
+    known = number < 0xD800 or 0xE000 <= number <= 0x10FFFF
+    return chr(number) if known else "\N{REPLACEMENT CHARACTER}"
 
 
 def bare_etag(etag: str | None) -> str | None:

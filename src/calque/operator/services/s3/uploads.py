@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from calque.errors import CalqueError, NotFound, PermissionDenied, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
+from calque.operator.http.counts import count_of
 from calque.operator.http.paging import PageGuard
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Answer, Client, Request, refusal_behind
@@ -136,7 +137,7 @@ class Uploads:
     def _part_of(self, key: str, fields: Mapping[str, str]) -> Part:
         found = checksum_in(fields)
         try:
-            number, size = int(fields.get("PartNumber", "0")), int(fields.get("Size", "0"))
+            number, size = count_of(fields.get("PartNumber")), count_of(fields.get("Size"))
         except ValueError as error:
             raise Unexpected(
                 f"{self.client.location(key)}: the server lists a part that cannot be read"

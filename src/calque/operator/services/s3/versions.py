@@ -7,6 +7,7 @@ from dataclasses import replace
 from urllib.parse import unquote_plus
 
 from calque.errors import Unexpected
+from calque.operator.http.counts import count_of
 from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.replies import bare_etag, blocks, leaves, moment
 from calque.values import Metadata
@@ -23,8 +24,13 @@ def list_versions(
         body = client.send("list", path, Request("GET", None, query=query)).body
         head = leaves(body)
         decode = unquote_plus if head.get("EncodingType") == "url" else str
-        for block in blocks(body, "Version"):
-            yield _version(leaves(block), decode, path_of)
+        try:
+            versions = [_version(leaves(each), decode, path_of) for each in blocks(body, "Version")]
+        except (KeyError, ValueError) as error:
+            raise Unexpected(
+                f"{client.location(prefix)}: the server lists what cannot be read: {error}"
+            ) from error
+        yield from versions
         if head.get("IsTruncated") != "true":
             return
         following = [
@@ -39,13 +45,12 @@ def list_versions(
 def _version(
     fields: dict[str, str], decode: Callable[[str], str], path_of: Callable[[str], str]
 ) -> Metadata:
-    path = path_of(decode(fields.get("Key", "")))
-    version = fields.get("VersionId")
+    path = path_of(decode(fields["Key"]))
     listed = Metadata.from_listing(
         path,
-        int(fields.get("Size") or 0),
+        count_of(fields["Size"]),
         moment(fields.get("LastModified")),
         etag=bare_etag(fields.get("ETag")),
         storage_class=fields.get("StorageClass"),
     )
-    return replace(listed, version=version, is_dir=path.endswith("/"))
+    return replace(listed, version=fields["VersionId"], is_dir=path.endswith("/"))

@@ -3,7 +3,8 @@
 A client that gives a call up takes it for failed, and goes on: it deletes, uploads anew, tries
 again. A call that waited in a line meanwhile, for a thread, a lock or the disk, must not take
 effect after that. So a writing transaction asks when it begins and once more right before its
-commit; only what is committed in that very moment may still come after the client has left.
+commit, whoever shares it; only what is committed in that very moment may still come after the
+client has left, or what takes one trip to the database, which waits for no lock for long.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ def act_for_caller(is_there: IsThere | None) -> Iterator[None]:
 def require_caller() -> None:
     """``Aborted`` when the caller is gone."""
     _require(_is_there.get())
+
+
+def caller_check() -> Callable[[], None]:
+    """:func:`require_caller` for the caller of here and now, to be asked in any thread."""
+    is_there = _is_there.get()
+    return lambda: _require(is_there)
 
 
 def require_caller_around(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:

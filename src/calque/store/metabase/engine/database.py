@@ -24,9 +24,9 @@ from typing import Any, TypeVar
 from sqlalchemy import PoolProxiedConnection, inspect
 from sqlalchemy.exc import DBAPIError
 
-from calque.databases.errors import is_cut, is_forbidden
+from calque.databases.errors import is_cut, is_forbidden, is_lock_timeout
 from calque.errors import FailedPrecondition, ResourceExhausted, Unavailable
-from calque.store.metabase.engine.callers import require_caller, require_caller_around
+from calque.store.metabase.engine.callers import caller_check, require_caller, require_caller_around
 from calque.store.metabase.engine.connections import Connections
 from calque.store.metabase.engine.errors import Disturbed, database_error, meaning_of
 from calque.store.metabase.engine.group_commit import PAUSE_SECONDS, SharedCommits
@@ -116,12 +116,16 @@ class Database:
     def call(self, procedure: Procedure, parameters: Parameters) -> Any | None:
         """The row that ``procedure`` gives, its transaction committed, all in a single trip.
 
-        Only PostgreSQL can, and only where the user may make temporary things: else ``None``.
+        Only PostgreSQL can, and only where the user may make temporary things: else ``None``. So it
+        is where a lock is held for longer than a procedure waits.
         A connection that breaks has it run again, so it must see what it did before.
         """
         if not self._has_calls:
             return None
-        return _retry(lambda: self._call_once(procedure, parameters))
+        try:
+            return _retry(lambda: self._call_once(procedure, parameters))
+        except _LockHeld:
+            return None
 
     def write(self, work: Callable[[Transaction], T], *, makes_room: bool = False) -> T:
         """Run ``work`` and commit; on any error nothing of it remains.
@@ -130,6 +134,7 @@ class Database:
         have effects of its own. Nothing is begun or committed for a caller that is gone. Work
         that ``makes_room`` (a delete) may use what is kept free for it on a full disk.
         """
+        require = caller_check()
         work = require_caller_around(work)
         if self._shared is None:
             return _retry(lambda: self._transact(work, "BEGIN"))
@@ -137,14 +142,14 @@ class Database:
         if reserve is not None:
             reserve.keep_now_and_then()
         try:
-            return _retry(lambda: shared.write(work))
+            return _retry(lambda: shared.write(work, require))
         except ResourceExhausted:
             if not makes_room or reserve is None:
                 raise
         reserve.give_up()
         self._write_log_back()
         try:
-            return _retry(lambda: shared.write(work))
+            return _retry(lambda: shared.write(work, require))
         finally:
             # At once, before others take the room: the next delete needs it as much.
             reserve.keep()
@@ -178,6 +183,8 @@ class Database:
             try:
                 return procedure.call(connection, parameters)
             except Exception as error:
+                if is_lock_timeout(error):
+                    raise _LockHeld from error
                 if not is_forbidden(error):
                     raise
         # The user will not be allowed next time either: every later call goes the long way.
@@ -216,6 +223,10 @@ class Database:
         else:
             self._connections.give_back(pooled)
         return lost
+
+
+class _LockHeld(Exception):
+    """Somebody else holds what a procedure needs, for long."""
 
 
 def missing_database(why: str) -> FailedPrecondition:

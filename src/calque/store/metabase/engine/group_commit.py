@@ -46,9 +46,13 @@ class SharedCommits:
         self._lock = threading.Lock()
         self._queue: deque[_Turn[Any]] = deque()
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run ``work`` and commit it; raises what it raised, or what the commit did."""
-        turn = _Turn(work)
+    def write(self, work: Callable[[Transaction], T], require: Callable[[], None]) -> T:
+        """Run ``work`` and commit it; raises what it raised, or what the commit did.
+
+        ``require`` is asked right before the commit, which may come long after the work: it
+        raises where nobody wants it any more.
+        """
+        turn = _Turn(work, require)
         try:
             try:
                 if not self._is_first(turn):
@@ -116,6 +120,10 @@ class SharedCommits:
                     turn.result = turn.work(transaction)
                 else:
                     _run_apart(connection, turn, transaction)
+            for turn in turns:
+                # Who is gone is taken out by running all of them again, each by itself.
+                if turn.error is None:
+                    turn.require()
             try:
                 connection.commit()
                 _end(turns)
@@ -130,10 +138,11 @@ class SharedCommits:
 class _Turn(Generic[T]):
     """One work in the queue, and what became of it."""
 
-    __slots__ = ("along", "error", "over", "ready", "result", "work")
+    __slots__ = ("along", "error", "over", "ready", "require", "result", "work")
 
-    def __init__(self, work: Callable[[Transaction], T]) -> None:
+    def __init__(self, work: Callable[[Transaction], T], require: Callable[[], None]) -> None:
         self.work = work
+        self.require = require
         self.ready = threading.Lock()
         self.ready.acquire()
         self.along: list[_Turn[Any]] = []

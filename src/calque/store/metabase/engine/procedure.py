@@ -13,6 +13,10 @@ from weakref import WeakSet
 
 from calque.store.metabase.engine.libpq import execute_prepared
 
+_LOCK_MS = 1000
+"""A procedure cannot ask in its midst whether its caller is still there, so it does not wait long:
+who meets a lock that is held goes the long way, and asks again there."""
+
 
 class Procedure:
     """``body`` in PL/pgSQL over ``arguments`` (SQL types by name), returning one row."""
@@ -24,7 +28,7 @@ class Procedure:
         values = ", ".join(f"${n}::{kind}" for n, kind in enumerate(arguments.values(), 1))
         self._definition = (
             f"CREATE OR REPLACE FUNCTION pg_temp.{name}({signature}) RETURNS {returns} "
-            f"LANGUAGE plpgsql AS $body$ {body} $body$"
+            f"LANGUAGE plpgsql SET lock_timeout = {_LOCK_MS} AS $body$ {body} $body$"
         )
         self._call = f"SELECT * FROM pg_temp.{name}({values})"
 

@@ -76,6 +76,7 @@ class Family(NamedTuple):
     segment: OwnedPieces
     copies: tuple[bytes, ...]
 
+
 def read_owned(database: Database, stream_id: bytes, position: int) -> Family | None:
     """The segment with its pieces now; None when it is gone or owns none any more."""
 

@@ -559,18 +559,20 @@ class PieceLimit(_message.Message):
     def __init__(self, number: _Optional[int] = ..., node: _Optional[_Union[Node, _Mapping]] = ..., token: _Optional[bytes] = ...) -> None: ...
 
 class SegmentBeginResponse(_message.Message):
-    __slots__ = ("segment_id", "root_piece_id", "redundancy", "pieces", "placement")
+    __slots__ = ("segment_id", "root_piece_id", "redundancy", "pieces", "placement", "spares")
     SEGMENT_ID_FIELD_NUMBER: _ClassVar[int]
     ROOT_PIECE_ID_FIELD_NUMBER: _ClassVar[int]
     REDUNDANCY_FIELD_NUMBER: _ClassVar[int]
     PIECES_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    SPARES_FIELD_NUMBER: _ClassVar[int]
     segment_id: bytes
     root_piece_id: bytes
     redundancy: RedundancyScheme
     pieces: _containers.RepeatedCompositeFieldContainer[PieceLimit]
     placement: int
-    def __init__(self, segment_id: _Optional[bytes] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ..., pieces: _Optional[_Iterable[_Union[PieceLimit, _Mapping]]] = ..., placement: _Optional[int] = ...) -> None: ...
+    spares: _containers.RepeatedCompositeFieldContainer[PieceLimit]
+    def __init__(self, segment_id: _Optional[bytes] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[_Union[RedundancyScheme, _Mapping]] = ..., pieces: _Optional[_Iterable[_Union[PieceLimit, _Mapping]]] = ..., placement: _Optional[int] = ..., spares: _Optional[_Iterable[_Union[PieceLimit, _Mapping]]] = ...) -> None: ...
 
 class SegmentCommitRequest(_message.Message):
     __slots__ = ("header", "segment_id", "encrypted_key_nonce", "encrypted_key", "encrypted_size", "plain_size", "encrypted_etag", "pieces")

@@ -11,6 +11,7 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
+from calque.store.metabase.accounts.nodes import NodeRecord
 from calque.store.metabase.accounts.projects import get_project
 from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, Position, Redundancy
 from calque.store.metabase.objects import list_segments as listing
@@ -43,11 +44,11 @@ def begin(
     caller.require(Action.WRITE, upload.bucket, upload.key)
     position = messages.to_position(request.position)
     scheme = satellite.settings.redundancy
-    chosen = satellite.choose_nodes(upload.placement, scheme)
+    chosen, spare = satellite.choose_nodes(upload.placement, scheme)
     root_piece_id = os.urandom(ROOT_PIECE_ID_SIZE)
     limit = get_project(satellite.database, upload.project_id).limit_bytes
     most = max_encrypted_size(satellite, upload, limit)
-    open_size = max_open_size(limit, most, scheme)
+    open_size = max_open_size(limit, most, scheme, len(chosen) + len(spare))
     size = max_piece_size(most, scheme)
     token = tokens.SegmentToken(
         upload=upload,
@@ -57,28 +58,22 @@ def begin(
         node_ids=[node.node_id for node in chosen],
         begun_at=satellite.database.clock(),
         most_encrypted=most,
+        spare_ids=[node.node_id for node in spare],
     )
+
+    def limit_of(number: int, node: NodeRecord) -> pb.PieceLimit:
+        signed = sign_put_token(
+            satellite, caller, root_piece_id, number, node.node_id,
+            size, upload.expires_at, open_size,
+        )  # fmt: skip
+        return pb.PieceLimit(number=number, node=messages.node(node), token=signed)
+
     return pb.SegmentBeginResponse(
         segment_id=satellite.signer.sign(token),
         root_piece_id=root_piece_id,
         redundancy=messages.redundancy(scheme),
-        pieces=[
-            pb.PieceLimit(
-                number=number,
-                node=messages.node(node),
-                token=sign_put_token(
-                    satellite,
-                    caller,
-                    root_piece_id,
-                    number,
-                    node.node_id,
-                    size,
-                    upload.expires_at,
-                    open_size,
-                ),
-            )
-            for number, node in enumerate(chosen)
-        ],
+        pieces=[limit_of(number, node) for number, node in enumerate(chosen)],
+        spares=[limit_of(number, node) for node in spare for number in range(len(chosen))],
         placement=upload.placement,
     )
 
@@ -98,7 +93,7 @@ def commit(
     _check_size(request.plain_size, satellite.settings.max_segment_size)
     _check_encrypted_size(request.encrypted_size, token.most_encrypted)
     scheme = Redundancy.decode(token.redundancy)
-    _check_pieces(request.pieces, token.node_ids, scheme)
+    _check_pieces(request.pieces, token.node_ids, token.spare_ids, scheme)
     staying = satellite.leave_out_leaving(
         [(piece.number, piece.node_id) for piece in request.pieces], scheme
     )
@@ -122,7 +117,7 @@ def commit(
         upload.project_id,
         upload.stream_id,
         (piece_id(root, each.node_id, each.number) for each in request.pieces),
-        (piece_id(root, node_id, number) for number, node_id in enumerate(token.node_ids)),
+        _offered_pieces(root, token),
     )
     return pb.SegmentCommitResponse()
 
@@ -220,12 +215,22 @@ def _check_size(plain_size: int, limit: int) -> None:
         raise InvalidInput(f"a segment of {plain_size} bytes, the limit is {limit}")
 
 
-def _check_pieces(pieces: Sequence[pb.Piece], offered: Sequence[bytes], scheme: Redundancy) -> None:
-    numbers = {piece.number for piece in pieces}
-    if len(numbers) != len(pieces):
+def _offered_pieces(root: bytes, token: tokens.SegmentToken) -> Iterator[bytes]:
+    for number, node_id in enumerate(token.node_ids):
+        for each in (node_id, *token.spare_ids):
+            yield piece_id(root, each, number)
+
+
+def _check_pieces(
+    pieces: Sequence[pb.Piece], offered: Sequence[bytes], spare: Sequence[bytes], scheme: Redundancy
+) -> None:
+    if len({piece.number for piece in pieces}) != len(pieces):
         raise InvalidInput("a piece number comes twice")
     for piece in pieces:
-        if not 0 <= piece.number < len(offered) or offered[piece.number] != piece.node_id:
+        known = 0 <= piece.number < len(offered)
+        if not known or piece.node_id not in (offered[piece.number], *spare):
             raise InvalidInput(f"piece {piece.number} was not offered to that node")
+    if len({piece.node_id for piece in pieces}) != len(pieces):
+        raise InvalidInput("a node comes twice: it would lose two pieces at once")
     if len(pieces) < min(scheme.success, len(offered)):
         raise InvalidInput(f"{len(pieces)} pieces were stored, a segment needs {scheme.success}")
