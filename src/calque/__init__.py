@@ -10,7 +10,7 @@ from calque._version import __version__
 
 if TYPE_CHECKING:
     from calque import errors
-    from calque.loader.api import load, sql
+    from calque.loader.api import load, preview, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
     from calque.store.open_project import open_project
 
@@ -24,6 +24,7 @@ __all__ = [
     "errors",
     "load",
     "open_project",
+    "preview",
     "sql",
 ]
 
@@ -35,6 +36,7 @@ _HOMES = {
     "Operator": "calque.operator",
     "load": "calque.loader.api",
     "open_project": "calque.store.open_project",
+    "preview": "calque.loader.api",
     "sql": "calque.loader.api",
 }
 

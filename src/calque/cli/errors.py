@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.load import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, table
+from calque.cli.settings_flags import Config, LedgerUrl
 from calque.config import load_settings
+from calque.ledger.configured import ledger_of
 from calque.ledger.history import errors_of, find_load_by_name
-from calque.loader.api import ledger_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

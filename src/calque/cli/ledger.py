@@ -7,24 +7,21 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.load import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, say, table
+from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
 from calque.config import Settings, load_settings
 from calque.errors import NotFound
 from calque.ledger import Ledger, TableRow
+from calque.ledger.configured import ledger_of
 from calque.ledger.files import forget as forget_records
 from calque.ledger.history import records_of
 from calque.ledger.tables import find_table, register_table
 from calque.loader.after.expire import expire as expire_all
-from calque.loader.api import ledger_of
 from calque.loader.commit.rebuild import rebuild as rebuild_records
 from calque.loader.commit.tables import Lake, open_table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown", no_args_is_help=True)
 
-TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A name of calque.toml, a path, iceberg:PATH.")
-]
 SHOWN = ("location", "size", "etag", "last_modified", "load_id", "rows", "loaded_at", "expires_at")
 
 
@@ -43,7 +40,7 @@ def show(
 ) -> None:
     """Show the record of every loaded file: `calque ledger show warehouse.sales`."""
     settings = load_settings(config, flags={"ledger.url": ledger})
-    lake = open_table(name, settings)
+    lake = open_table(name, settings, must_exist=True)
     with ledger_of(settings) as opened:
         key = lake.key(lake.open())
         records = records_of(opened, key, prefix=prefix)
@@ -90,7 +87,7 @@ def rebuild(
 ) -> None:
     """Take in what the table itself tells of its loads: `calque ledger rebuild lake/sales`."""
     settings = load_settings(config, flags={"ledger.url": ledger})
-    lake = open_table(name, settings)
+    lake = open_table(name, settings, must_exist=True)
     snapshot = lake.open()
     with ledger_of(settings) as opened:
         row = register_table(opened, lake.key(snapshot))
@@ -120,7 +117,7 @@ def expire(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = Fal
 
 
 def _find_known_table(name: str, settings: Settings, ledger: Ledger) -> tuple[Lake, TableRow]:
-    lake = open_table(name, settings)
+    lake = open_table(name, settings, must_exist=True)
     row = find_table(ledger, lake.key(lake.open()))
     if row is None:
         raise NotFound(f"the ledger at {ledger.where} knows nothing of table {name}")

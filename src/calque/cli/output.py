@@ -53,13 +53,13 @@ def as_json(value: Any) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """A table on a terminal; tab-separated lines with a header elsewhere."""
     if not sys.stdout.isatty():
-        print("\t".join(columns))
+        print("\t".join(printable(column) for column in columns))
         for row in rows:
             print("\t".join(_cell(value) for value in row))
         return
     drawn = Table(title=title or None, title_justify="left", header_style="bold")
     for column in columns:
-        drawn.add_column(column, overflow="fold")
+        drawn.add_column(Text(printable(column)), overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(_cell(value)) for value in row))
     console().print(drawn)

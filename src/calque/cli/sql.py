@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.load import Config, LedgerUrl, Spark
 from calque.cli.loading import (
     Quiet,
     ShowSkipped,
@@ -17,6 +16,7 @@ from calque.cli.loading import (
     stop_by_sigterm,
 )
 from calque.cli.output import JsonFlag
+from calque.cli.settings_flags import Config, LedgerUrl, Spark
 from calque.config import load_settings
 from calque.errors import LoadAborted
 from calque.loader.api import sql as run_sql

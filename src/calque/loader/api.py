@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
-from calque.config import Settings, load_settings, state_folder
-from calque.ledger import Ledger, open_ledger
-from calque.ledger.identity import DAY
+from calque.config import Settings, load_settings
+from calque.ledger.configured import ledger_of
 from calque.loader.commit.truncate import truncate_table
 from calque.loader.load_batches import OnProgress
+from calque.loader.look.stage_preview import FIRST_ROWS, StagePreview, preview_stage
 from calque.loader.model.plan import Engine
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
@@ -85,13 +85,6 @@ class Loader:
         self.close()
 
 
-def ledger_of(settings: Settings) -> Ledger:
-    """The ledger of the configuration: a URL, else a SQLite file in the user's state folder."""
-    url = settings.ledger.url
-    where = url.reveal() if url is not None else str(state_folder() / "ledger.db")
-    return open_ledger(where, tenant=settings.tenant, life=settings.ledger.expire_days * DAY)
-
-
 def load(
     stage: Stages,
     into: Location,
@@ -145,6 +138,22 @@ def load(
 
 # The keywords are spelled once, in LoadKeywords; who asks for the signature sees them all.
 load.__signature__ = signature_of(load)  # type: ignore[attr-defined]
+
+
+def preview(
+    stage: Stages,
+    *,
+    rows: int = FIRST_ROWS,
+    settings: Settings | None = None,
+    **keywords: Unpack[LoadKeywords],
+) -> StagePreview:
+    """Look at what a load of the stage would read: files, dialect, columns, first rows.
+
+    ``keywords`` are those of :func:`load` that say which files, and how they are read. Nothing is
+    written, no table is made, no ledger opened, no JVM started.
+    """
+    request = request_of(stage, "", keywords)
+    return preview_stage(request, settings or load_settings(), rows)
 
 
 def sql(
