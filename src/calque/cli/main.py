@@ -8,16 +8,18 @@ import logging
 import os
 import sys
 from importlib import import_module
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer._click.core import Command, Context
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
 from calque.cli.output import FAILED, USAGE, as_json, say
 from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
+
+if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
+    from typer._click.core import Command, Context
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "cp": ("calque.cli.cp", "Copy one object: atomically, with progress, resumable."),
