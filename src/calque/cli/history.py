@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.output import JsonFlag, as_json, size, table
+from calque.cli.output import JsonFlag, as_json, seconds, size, table
 from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
 from calque.config import load_settings
 from calque.ledger.configured import ledger_of
@@ -65,4 +65,4 @@ def history(
 def _seconds(started: datetime | None, finished: datetime | None) -> str | None:
     if started is None or finished is None:
         return None
-    return f"{(finished - started).total_seconds():.2f}"
+    return seconds((finished - started).total_seconds())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.output import JsonFlag, as_json, say, table
+from calque.cli.output import JsonFlag, as_json, say, size, table
 from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
 from calque.config import Settings, load_settings
 from calque.errors import NotFound
@@ -48,7 +48,8 @@ def show(
             as_json(list(records))
         else:
             say(f"tenant {opened.tenant}, database {key.database}, table {key.name}")
-            table(SHOWN, (tuple(one[column] for column in SHOWN) for one in records))
+            told = ({**one, "size": size(one["size"])} for one in records)
+            table(SHOWN, (tuple(one[column] for column in SHOWN) for one in told))
 
 
 @app.command()

@@ -26,7 +26,6 @@ from calque.cli.loading import (
     ShowSkipped,
     finish,
     finish_aborted,
-    load_bar,
     stop_by_sigterm,
 )
 from calque.cli.output import JsonFlag, say
@@ -38,6 +37,7 @@ from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 from calque.loader.api import Loader
 from calque.loader.model.plan import MetadataColumn
 from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.progress_bar import load_bar
 from calque.loader.report import Report
 from calque.loader.request.option_values import (
     column_match,

@@ -6,6 +6,7 @@ Each step is a folder, and imports go down this list only (import-linter keeps i
 =================  ================================================================================
 ``api``            ``calque.load``, ``calque.sql``, and ``Loader``, which runs many requests
 ``spark_source``   a stage as a data source of Spark: reads, loads nothing
+``progress_bar``   a load as it goes on, on a terminal and in a notebook
 ``run_request``    one run of a request: the flow itself
 ``load_batches``   batch after batch of it; makes the table, and decides again where others came
 ``fill_report``    the one place that fills the report

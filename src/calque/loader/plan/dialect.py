@@ -147,7 +147,8 @@ def _recognise_dialect(
         heads = list(_heads(format, sources))
     finally:
         operators.close()
-    if "encoding" not in said and is_utf8(format.encoding):
+    guessed = "encoding" not in said and not format.replace_invalid_characters
+    if guessed and is_utf8(format.encoding):
         require_utf8(heads, by_all=not one_bad_file_ends_it)
     if not heads:
         return Reading(format if "parse_header" in said else replace(format, parse_header=True))

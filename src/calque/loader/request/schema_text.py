@@ -97,7 +97,7 @@ def _field(column: exp.ColumnDef, text: str) -> pa.Field:
 
 
 def _type(kind: exp.DataType, text: str) -> pa.DataType:
-    name = kind.this.name if isinstance(kind.this, exp.DType) else str(kind.this)
+    name = kind.this.name if isinstance(kind.this, exp.DataType.Type) else str(kind.this)
     inner = kind.expressions
     if name in _PLAIN:
         return _PLAIN[name]
