@@ -10,7 +10,7 @@ from calque._version import __version__
 
 if TYPE_CHECKING:
     from calque import errors
-    from calque.loader.api import load, sql
+    from calque.loader.api import load, preview, sql
     from calque.operator import AsyncCopier, AsyncOperator, Checkpoint, Copier, Operator
     from calque.store.open_project import open_project
     from calque.transfer.api import (
@@ -37,6 +37,7 @@ __all__ = [
     "load",
     "move_tree",
     "open_project",
+    "preview",
     "remove_tree",
     "sql",
     "sync_tree",
@@ -55,6 +56,7 @@ _HOMES = {
     "load": "calque.loader.api",
     "move_tree": "calque.transfer.api",
     "open_project": "calque.store.open_project",
+    "preview": "calque.loader.api",
     "remove_tree": "calque.transfer.api",
     "sql": "calque.loader.api",
     "sync_tree": "calque.transfer.api",

@@ -128,11 +128,15 @@ class MissingExtra(Unsupported, ImportError):
     """An optional part of calque is not installed."""
 
     @classmethod
-    def of(cls, extra: str, why: str) -> MissingExtra:
-        """The error for a missing extra: names it and the command that installs it."""
+    def of(cls, extra: str, why: str, *, or_else: str | None = None) -> MissingExtra:
+        """The error for a missing extra: names it and the command that installs it.
+
+        ``or_else``: another one that brings the same.
+        """
+        other = "" if or_else is None else f", or 'calque[{or_else}]'"
         return cls(
             f"{why} needs the extra {extra!r}, which is not installed",
-            hint=f"Install it with: pip install 'calque[{extra}]'",
+            hint=f"Install it with: pip install 'calque[{extra}]'{other}",
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from calque.cli.main import run
 from tests.command import run_command_text
 
 Done = subprocess.CompletedProcess[str]
@@ -38,6 +39,33 @@ def calque(folder: Path, environment: dict[str, str]) -> Calque:
         return run_command_text(*arguments, cwd=folder, env=environment)
 
     return run
+
+
+@pytest.fixture
+def calque_here(
+    folder: Path,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Calque:
+    """Run the command in this process, which saves the start of another."""
+    monkeypatch.chdir(folder)
+
+    def run_here(*arguments: object) -> Done:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        words = [str(one) for one in arguments]
+        monkeypatch.setattr(sys, "argv", ["calque", *words])
+        code: object = 0
+        capsys.readouterr()
+        try:
+            run()
+        except SystemExit as stop:
+            code = stop.code
+        told = capsys.readouterr()
+        return Done(words, int(code or 0) if isinstance(code, int | None) else 1, *told)
+
+    return run_here
 
 
 Spawn = Callable[..., "subprocess.Popen[str]"]

@@ -110,3 +110,69 @@ def test_the_stores_commands_name_its_extra(folder: Path, environment: dict[str,
         assert done.returncode == 1, done.stderr
         assert "pip install 'calque[store]'" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+LOADS = (
+    ("load", "a.csv", "--into", "lake/t"),
+    ("sql", "COPY INTO 'lake/t' FROM 'a.csv'"),
+    ("preview", "a.csv"),
+    ("show", "lake/t"),
+    ("tables",),
+    ("history", "lake/t"),
+    ("ledger", "show", "lake/t"),
+)
+
+
+@pytest.mark.parametrize("command", LOADS, ids=lambda command: command[0])
+def test_loads_name_their_extra(
+    folder: Path, environment: dict[str, str], command: tuple[str, ...]
+) -> None:
+    """`pip install calque` alone: every command of loads says what to install, and leaves nothing.
+
+    Without a table library too, where the rest is there.
+    """
+    (folder / "a.csv").write_text("id,name\n1,x\n")
+    done = without(EVERYTHING, folder, environment, *command)
+    assert done.returncode == 1, done.stdout
+    assert "pip install 'calque[delta]', or 'calque[iceberg]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in folder.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "extra"),
+    [
+        ("sqlglot", ("load", "a.csv", "--into", "lake/t"), "delta"),
+        ("deltalake", ("load", "a.csv", "--into", "lake/t"), "delta"),
+        ("pyiceberg", ("load", "a.csv", "--into", "iceberg:lake/t"), "iceberg"),
+        ("pyspark", ("load", "a.csv", "--into", "lake/t", "--spark", "local[1]"), "spark"),
+        ("fastavro", ("preview", "a.avro"), "delta"),
+        (
+            "psycopg",
+            ("load", "a.csv", "--into", "lake/t", "--ledger", "postgresql://h/d"),
+            "postgres",
+        ),
+    ],
+)
+def test_one_missing_part_of_a_load_is_named(
+    folder: Path, environment: dict[str, str], missing: str, arguments: tuple[str, ...], extra: str
+) -> None:
+    """Whatever part is asked for and not there: the extra that brings it, no traceback."""
+    for name in ("a.csv", "a.avro"):
+        (folder / name).write_text("id,name\n1,x\n")
+    done = without(missing, folder, environment, *arguments)
+    assert done.returncode == 1, done.stdout
+    assert f"pip install 'calque[{extra}]'" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_from_python_it_is_an_error_of_ours(folder: Path, environment: dict[str, str]) -> None:
+    """`calque.load` without the extra raises MissingExtra, which is an ImportError as well."""
+    code = OPEN.replace("calque.open_project", "calque.load").replace(
+        "calque.store.metainfo", "calque.loader.run.task"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "pyarrow"],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=150,
+    )  # fmt: skip
+    assert done.stdout.count("pip install 'calque[delta]'") == 2, done.stderr

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.load import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, table
+from calque.cli.settings_flags import Config, LedgerUrl
 from calque.config import load_settings
 from calque.ledger.configured import ledger_of
 from calque.ledger.history import errors_of, find_load_by_name

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.load import Config, LedgerUrl
-from calque.cli.output import JsonFlag, as_json, size, table
+from calque.cli.output import JsonFlag, as_json, seconds, size, table
+from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
 from calque.config import load_settings
 from calque.ledger.configured import ledger_of
 from calque.ledger.history import history as read_history
@@ -20,9 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 @app.command()
 def history(
-    name: Annotated[
-        str, typer.Argument(metavar="TABLE", help="A name of calque.toml, a path, iceberg:PATH.")
-    ],
+    name: TableArgument,
     limit: Annotated[int, typer.Option("--limit", help="At most this many, newest first.")] = 20,
     ledger: LedgerUrl = None,
     config: Config = None,
@@ -37,7 +35,7 @@ def history(
     - `calque history lake/sales --limit 3 --json`
     """
     settings = load_settings(config, flags={"ledger.url": ledger})
-    lake = open_table(name, settings)
+    lake = open_table(name, settings, must_exist=True)
     key = lake.key(lake.open())
     with ledger_of(settings) as opened:
         found = read_history(opened, key, limit=limit)
@@ -67,4 +65,4 @@ def history(
 def _seconds(started: datetime | None, finished: datetime | None) -> str | None:
     if started is None or finished is None:
         return None
-    return f"{(finished - started).total_seconds():.2f}"
+    return seconds((finished - started).total_seconds())

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.load import Config, LedgerUrl
-from calque.cli.output import JsonFlag, as_json, say, table
+from calque.cli.output import JsonFlag, as_json, say, size, table
+from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
 from calque.config import Settings, load_settings
 from calque.errors import NotFound
 from calque.ledger import Ledger, TableRow
@@ -22,9 +22,6 @@ from calque.loader.commit.tables import Lake, open_table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown", no_args_is_help=True)
 
-TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A name of calque.toml, a path, iceberg:PATH.")
-]
 SHOWN = ("location", "size", "etag", "last_modified", "load_id", "rows", "loaded_at", "expires_at")
 
 
@@ -43,7 +40,7 @@ def show(
 ) -> None:
     """Show the record of every loaded file: `calque ledger show warehouse.sales`."""
     settings = load_settings(config, flags={"ledger.url": ledger})
-    lake = open_table(name, settings)
+    lake = open_table(name, settings, must_exist=True)
     with ledger_of(settings) as opened:
         key = lake.key(lake.open())
         records = records_of(opened, key, prefix=prefix)
@@ -51,7 +48,8 @@ def show(
             as_json(list(records))
         else:
             say(f"tenant {opened.tenant}, database {key.database}, table {key.name}")
-            table(SHOWN, (tuple(one[column] for column in SHOWN) for one in records))
+            told = ({**one, "size": size(one["size"])} for one in records)
+            table(SHOWN, (tuple(one[column] for column in SHOWN) for one in told))
 
 
 @app.command()
@@ -90,7 +88,7 @@ def rebuild(
 ) -> None:
     """Take in what the table itself tells of its loads: `calque ledger rebuild lake/sales`."""
     settings = load_settings(config, flags={"ledger.url": ledger})
-    lake = open_table(name, settings)
+    lake = open_table(name, settings, must_exist=True)
     snapshot = lake.open()
     with ledger_of(settings) as opened:
         row = register_table(opened, lake.key(snapshot))
@@ -120,7 +118,7 @@ def expire(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = Fal
 
 
 def _find_known_table(name: str, settings: Settings, ledger: Ledger) -> tuple[Lake, TableRow]:
-    lake = open_table(name, settings)
+    lake = open_table(name, settings, must_exist=True)
     row = find_table(ledger, lake.key(lake.open()))
     if row is None:
         raise NotFound(f"the ledger at {ledger.where} knows nothing of table {name}")

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
 from calque.cli.flags import name_flags
+from calque.cli.format_flags import (
+    Delimiter,
+    Encoding,
+    Files,
+    Format,
+    Header,
+    Option,
+    Pattern,
+    Quote,
+    SchemaText,
+    StageArgument,
+    read_format,
+    read_value,
+)
 from calque.cli.loading import (
     Quiet,
     ShowSkipped,
     finish,
     finish_aborted,
-    load_bar,
     stop_by_sigterm,
 )
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.settings_flags import Config, LedgerUrl, Spark
 from calque.cli.watch import Watch
 from calque.config import load_settings
-from calque.errors import CalqueError, InvalidInput, LoadAborted, NotFound, StatementInvalid
+from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 from calque.loader.api import Loader
-from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import MetadataColumn
 from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.progress_bar import load_bar
 from calque.loader.report import Report
 from calque.loader.request.option_values import (
     column_match,
@@ -34,67 +45,27 @@ from calque.loader.request.option_values import (
     on_error,
     validation,
 )
-from calque.loader.request.options import build_format, fields_said
 from calque.loader.request.request import LoadRequest
 from calque.loader.request.schema_text import schema_of_text
 
-T = TypeVar("T")
-
-_CODE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[0-7]{3}|[tnr0\\])")
-_LETTERS = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
-"""Characters that are hard to type in a shell; any other backslash is a backslash."""
-
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="The calque.toml to read.")
-]
-LedgerUrl = Annotated[
-    str | None,
-    typer.Option("--ledger", metavar="URL", help="Where loads are remembered: a path or a URL."),
-]
-Spark = Annotated[
-    str | None,
-    typer.Option("--spark", metavar="URL", help="A Spark master; `local` for plain processes."),
-]
 
 
 @app.command()
 def load(
-    stage: Annotated[
-        str, typer.Argument(metavar="STAGE", help="A folder, file or glob; or @name of a stage.")
-    ],
+    stage: StageArgument,
     into: Annotated[
         str,
         typer.Option("--into", metavar="TABLE", help="A name, a path, or iceberg:PATH."),
     ],
-    format: Annotated[
-        str | None,
-        typer.Option("--format", help="csv, tsv, json, parquet, orc, avro, xml, mysql, hive …"),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the format."),
-    ] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="Whether line 1 of CSV files names columns."),
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Between the fields of CSV files.")
-    ] = None,
-    quote: Annotated[
-        str | None, typer.Option("--quote", help="Around fields of CSV files; none for none.")
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Of CSV files, such as cp1252.")
-    ] = None,
-    files: Annotated[
-        list[str] | None, typer.Option("--file", metavar="NAME", help="Only this file; repeatable.")
-    ] = None,
-    pattern: Annotated[
-        str | None, typer.Option("--pattern", help="Regular expression for the whole name.")
-    ] = None,
+    format: Format = None,
+    option: Option = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    files: Files = None,
+    pattern: Pattern = None,
     errors: Annotated[
         str,
         typer.Option(
@@ -125,10 +96,7 @@ def load(
         list[str] | None,
         typer.Option("--metadata", metavar="COLUMN=KIND", help="Such as source=file."),
     ] = None,
-    schema: Annotated[
-        str | None,
-        typer.Option("--schema", metavar="COLUMNS", help="Of a table to be made: id BIGINT, …"),
-    ] = None,
+    schema: SchemaText = None,
     partition_by: Annotated[
         str | None, typer.Option("--partition-by", metavar="A,B", help="Of a table to be made.")
     ] = None,
@@ -182,39 +150,43 @@ def load(
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
     with name_flags():
-        dialect = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
-        pairs = {**_options(option or []), **_flags_given(dialect)}
-        kind = format or ("csv" if _flags_given(dialect) else None)
+        said = read_format(
+            format, option, header=header, delimiter=delimiter, quote=quote, encoding=encoding
+        )
         try:
             request = LoadRequest(
                 stage=stage,
                 into=into,
-                format=_format(kind, pairs),
-                said=fields_said(kind, pairs),
-                format_is_implied=format is None,
+                format=said.format,
+                said=said.said,
+                format_is_implied=said.is_implied,
                 files=tuple(files or ()),
                 pattern=pattern,
                 force=force,
                 purge=purge,
                 archive=archive,
-                on_error=_read("--on-error", on_error, errors),
+                on_error=read_value("--on-error", on_error, errors),
                 on_changed=on_changed,  # type: ignore[arg-type]
                 size_limit=None
                 if size_limit is None
-                else _read("--size-limit", parse_size, size_limit),
+                else read_value("--size-limit", parse_size, size_limit),
                 max_files=max_files,
-                match_by=None if match_by is None else _read("--match-by", column_match, match_by),
+                match_by=None
+                if match_by is None
+                else read_value("--match-by", column_match, match_by),
                 columns=_names(columns),
                 metadata_columns=_metadata(metadata or []),
-                schema=None if schema is None else _read("--schema", schema_of_text, schema),
+                schema=None if schema is None else read_value("--schema", schema_of_text, schema),
                 partition_by=_names(partition_by),
                 evolve=evolve,
                 rescue_column=rescue,
                 load_uncertain_files=uncertain,
-                validation=None if validate is None else _read("--validate", validation, validate),
+                validation=None
+                if validate is None
+                else read_value("--validate", validation, validate),
                 return_failed_only=failed_only,
                 label=label,
-                min_age=_read("--min-age", parse_duration, min_age).total_seconds(),
+                min_age=read_value("--min-age", parse_duration, min_age).total_seconds(),
                 dry_run=dry_run,
             )
         except StatementInvalid:
@@ -225,21 +197,11 @@ def load(
         stop_by_sigterm()
         with Loader(settings=settings, spark=spark) as loader:
             if watch:
-                seconds = _read("--every", parse_duration, every).total_seconds()
+                seconds = read_value("--every", parse_duration, every).total_seconds()
                 Watch(loader, request, seconds, json=json).run(
                     lambda asked, failed: _run(loader, asked, quiet, failed)
                 )
             _once(loader, request, quiet, json, require_files, show_all)
-
-
-def _read(name: str, convert: Callable[[str], T], text: str) -> T:
-    """The value of a flag; an error names the flag."""
-    try:
-        return convert(text)
-    except CalqueError as error:
-        raise StatementInvalid(f"{name}: {error.message}", hint=error.hint) from error
-    except ValueError as error:
-        raise StatementInvalid(f"{name} cannot be {text!r}: {error}") from error
 
 
 def _once(
@@ -276,41 +238,6 @@ def _run(
         return loader.run(request, update, failed)
 
 
-def _format(kind: str | None, pairs: dict[str, Any]) -> FormatOptions | None:
-    if kind is None and pairs:
-        raise StatementInvalid(
-            f"--option {next(iter(pairs))} belongs to a format", hint="Name it: --format csv."
-        )
-    return build_format(kind, pairs)
-
-
-def _flags_given(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags of the dialect that were given."""
-    return {name: _unescape_tab(value) for name, value in flags.items() if value is not None}
-
-
-def _unescape_tab(value: Any) -> Any:
-    return "\t" if value == "\\t" else value
-
-
-def _options(options: list[str]) -> dict[str, Any]:
-    pairs: dict[str, Any] = {}
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not equals:
-            raise StatementInvalid(f"an option is spelled NAME=VALUE, not {option!r}")
-        pairs[name] = _CODE.sub(_character, value)
-    return pairs
-
-
-def _character(code: re.Match[str]) -> str:
-    told = code.group(1)
-    if told in _LETTERS:
-        return _LETTERS[told]
-    number = int(told[1:], 16) if told[0] in "xu" else int(told, 8)
-    return code.group() if 0xD800 <= number < 0xE000 else chr(number)  # half a pair is no text
-
-
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
@@ -321,5 +248,5 @@ def _metadata(texts: list[str]) -> tuple[MetadataColumn, ...]:
         column, equals, kind = text.partition("=")
         if not equals:
             raise StatementInvalid(f"a metadata column is spelled COLUMN=KIND, not {text!r}")
-        found.append(MetadataColumn(column, _read("--metadata", metadata_kind, kind)))
+        found.append(MetadataColumn(column, read_value("--metadata", metadata_kind, kind)))
     return tuple(found)

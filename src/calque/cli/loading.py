@@ -5,18 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
-from calque.cli.output import FAILED, PARTLY, as_json, say, size, table
+from calque.cli.output import FAILED, PARTLY, as_json, say, seconds, size, table
 from calque.errors import LoadAborted
-from calque.loader.load_batches import LoadProgress
 from calque.loader.model.outcome import Status
 from calque.loader.report import Report, count_of
 
@@ -41,34 +36,6 @@ def stop_by_sigterm() -> None:
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, stop)
-
-
-@contextmanager
-def load_bar(*, show: bool = True) -> Iterator[Callable[[LoadProgress], None]]:
-    """A bar of bytes with files and rows beside it; silent where there is no terminal."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[files]} files, {task.fields[rows]:,} rows"),
-        TransferSpeedColumn(),
-        console=Console(stderr=True),
-        disable=not (show and sys.stderr.isatty()),
-        transient=True,
-    )
-    with bar:
-        task: TaskID = bar.add_task("loading", total=None, files="0", rows=0)
-
-        def update(done: LoadProgress) -> None:
-            bar.update(
-                task,
-                description=done.phase,
-                completed=done.bytes,
-                total=done.bytes_total or None,
-                files=f"{done.files}/{done.files_total}",
-                rows=done.rows,
-            )
-
-        yield update
 
 
 def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: bool = False) -> None:
@@ -102,8 +69,8 @@ def _show_rows(report: Report, *, skipped: bool) -> None:
             more += 1
             continue
         told = row.first_error or row.message
-        took = f"{row.seconds:.2f}"
-        shown.append((row.name, row.status, row.rows_loaded, row.errors, row.bytes, took, told))
+        taken = (size(row.bytes), seconds(row.seconds))
+        shown.append((row.name, row.status, row.rows_loaded, row.errors, *taken, told))
     if shown:
         table(COLUMNS, shown)
     if more:
@@ -133,7 +100,7 @@ def _summary(report: Report) -> str:
     if report.archived:
         told += f"; {count_of(report.archived, 'source')} moved to the archive"
     if report.seconds > 0 and report.bytes_loaded:
-        told += f"; {report.seconds:.1f} s, {size(report.bytes_loaded / report.seconds)}/s"
+        told += f"; {seconds(report.seconds)} s, {size(report.bytes_loaded / report.seconds)}/s"
     return told
 
 

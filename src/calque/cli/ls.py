@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from calque.cli.locations import Location, LocationArgument, Options, buckets_of, is_account
-from calque.cli.output import JsonFlag, as_json, printable, size
+from calque.cli.output import JsonFlag, as_json, moment, printable, size
 from calque.errors import NotFound
 from calque.transfer.filters import Filters, Rule
 from calque.values import Metadata
@@ -130,8 +130,8 @@ def _refuse_missing(location: Location) -> None:
 def _line(entry: Metadata, name: str, long: bool) -> str:
     if not long:
         return printable(name)
-    when = "" if entry.last_modified is None else f"{entry.last_modified:%Y-%m-%d %H:%M:%S}"
-    return f"{'' if entry.is_dir else size(entry.size):>12}  {when:<19}  {printable(name)}"
+    when = "" if entry.last_modified is None else moment(entry.last_modified)
+    return f"{'' if entry.is_dir else size(entry.size):>12}  {when:<20}  {printable(name)}"
 
 
 def _print_json(location: Location, entries: Iterator[Metadata]) -> None:

@@ -8,16 +8,18 @@ import logging
 import os
 import sys
 from importlib import import_module
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer._click.core import Command, Context
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
 from calque.cli.output import FAILED, USAGE, as_json, say
 from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
+
+if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
+    from typer._click.core import Command, Context
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "cp": ("calque.cli.cp", "Copy one object: atomically, with progress, resumable."),
@@ -32,7 +34,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
     "jobs": ("calque.cli.jobs", "Runs over trees: under way, left unfinished, resumed."),
     "load": ("calque.cli.load", "Load staged files into a table, each exactly once."),
+    "preview": ("calque.cli.preview", "What a load would read: dialect, columns, first rows."),
     "sql": ("calque.cli.sql", "Run a COPY INTO: Snowflake, Databend or Databricks spelling."),
+    "tables": ("calque.cli.tables", "The tables there are: of calque.toml, catalogs, the ledger."),
+    "show": ("calque.cli.show", "A table: schema, rows, version, first rows."),
     "history": ("calque.cli.history", "The loads of a table: rows, errors, times, who."),
     "errors": ("calque.cli.errors", "The rows that a load rejected, with their places."),
     "ledger": ("calque.cli.ledger", "What is remembered of a table: show, forget, rebuild."),

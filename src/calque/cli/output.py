@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated, Any
 
@@ -24,10 +24,16 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from calque.values import size_text
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON for programs.")]
 
 OK, FAILED, USAGE, PARTLY = 0, 1, 2, 3
 """Exit codes: done, failed, wrong usage, partly done."""
+
+
+IDS = {"load", "load_id"}
+"""Columns that hold ids."""
 
 
 def console() -> Console:
@@ -53,15 +59,20 @@ def as_json(value: Any) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """A table on a terminal; tab-separated lines with a header elsewhere."""
     if not sys.stdout.isatty():
-        print("\t".join(columns))
+        print("\t".join(printable(column) for column in columns))
         for row in rows:
             print("\t".join(_cell(value) for value in row))
         return
     drawn = Table(title=title or None, title_justify="left", header_style="bold")
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(_cell(value)) for value in row))
+    cells = [[_cell(value) for value in row] for row in rows]
+    for index, column in enumerate(columns):
+        # An id is there to be copied: it stands on one line, however narrow the terminal.
+        longest = max((len(row[index]) for row in cells), default=0) if column in IDS else None
+        drawn.add_column(
+            Text(printable(column)), overflow="fold", no_wrap=column in IDS, min_width=longest
+        )
+    for row in cells:
+        drawn.add_row(*map(Text, row))
     console().print(drawn)
 
 
@@ -84,12 +95,17 @@ def printable(name: str) -> str:
 
 def size(count: int | float) -> str:
     """Bytes as people read them: ``1.5 MiB``."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1024 or unit == "TiB":
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError("unreachable")
+    return size_text(count)
+
+
+def moment(value: datetime) -> str:
+    """A time as people read it, in UTC: ``2026-11-16 03:12:31Z``."""
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def seconds(value: float) -> str:
+    """How long something took: ``0.25``."""
+    return f"{value:.2f}"
 
 
 @contextmanager
@@ -117,7 +133,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return value.isoformat(sep=" ", timespec="seconds")
+        return moment(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={item}" for key, item in value.items())
     return printable(str(value))

@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.load import Config, LedgerUrl, Spark
 from calque.cli.loading import (
     Quiet,
     ShowSkipped,
     finish,
     finish_aborted,
-    load_bar,
     stop_by_sigterm,
 )
 from calque.cli.output import JsonFlag
+from calque.cli.settings_flags import Config, LedgerUrl, Spark
 from calque.config import load_settings
 from calque.errors import LoadAborted
 from calque.loader.api import sql as run_sql
+from calque.loader.progress_bar import load_bar
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

@@ -9,8 +9,10 @@ from calque.config import Settings, load_settings
 from calque.ledger.configured import ledger_of
 from calque.loader.commit.truncate import truncate_table
 from calque.loader.load_batches import OnProgress
+from calque.loader.look.stage_preview import FIRST_ROWS, StagePreview, preview_stage
 from calque.loader.model.plan import Engine
 from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.progress_bar import shown_progress
 from calque.loader.report import Report
 from calque.loader.request.keywords import LoadKeywords, request_of, signature_of
 from calque.loader.request.parse import parse, parse_truncate
@@ -90,7 +92,7 @@ def load(
     *,
     spark: SparkSession | SparkOptions | str | None = None,
     settings: Settings | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
     **keywords: Unpack[LoadKeywords],
 ) -> Report:
     """Load the files of a stage into a table, each exactly once.
@@ -128,15 +130,33 @@ def load(
         return_failed_only: the report has only what went wrong.
         lease_seconds: a loader that was silent for so long is taken for dead.
         spark: a session, options, or the URL of a master; ``"local"`` for plain processes.
-        settings: in the place of calque.toml. progress: called as the load goes on.
+        settings: in the place of calque.toml.
+        progress: a function that is called as the load goes on, True for a bar, False for nothing.
+        In a notebook there is a line by itself.
     """
     request = request_of(stage, into, keywords)
-    with Loader(settings=settings, spark=spark) as loader:
-        return loader.run(request, progress)
+    with Loader(settings=settings, spark=spark) as loader, shown_progress(progress) as told:
+        return loader.run(request, told)
 
 
 # The keywords are spelled once, in LoadKeywords; who asks for the signature sees them all.
 load.__signature__ = signature_of(load)  # type: ignore[attr-defined]
+
+
+def preview(
+    stage: Stages,
+    *,
+    rows: int = FIRST_ROWS,
+    settings: Settings | None = None,
+    **keywords: Unpack[LoadKeywords],
+) -> StagePreview:
+    """Look at what a load of the stage would read: files, dialect, columns, first rows.
+
+    ``keywords`` are those of :func:`load` that say which files, and how they are read. Nothing is
+    written, no table is made, no ledger opened, no JVM started.
+    """
+    request = request_of(stage, "", keywords)
+    return preview_stage(request, settings or load_settings(), rows)
 
 
 def sql(
@@ -144,7 +164,7 @@ def sql(
     *,
     spark: SparkSession | SparkOptions | str | None = None,
     settings: Settings | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
 ) -> Report:
     """Run a ``COPY INTO`` (Snowflake, Databend or Databricks spelling) or a ``TRUNCATE TABLE``."""
     settings = settings or load_settings()
@@ -154,4 +174,5 @@ def sql(
         if request is None:
             assert table is not None, "one of the two was read"
             return loader.truncate(table)
-        return loader.run(request, progress)
+        with shown_progress(progress) as told:
+            return loader.run(request, told)

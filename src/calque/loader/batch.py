@@ -53,6 +53,7 @@ class Batch:
     plan: WritePlan
     """Made before the claim; what the claim does not grant is taken out of it."""
     advance: OnAdvance | None = None
+    tell_phase: Callable[[str], None] = lambda phase: None
     archive: str | None = None
     publish: Callable[[], None] | None = None
     """Makes the table, where it is not there yet."""
@@ -212,6 +213,7 @@ class Batch:
         last: bool,
     ) -> Manifest | None:
         """Step 3; None when nothing is left to be committed."""
+        self.tell_phase("committing")
         faults.point("prepare.before")
         kept = [one for one in files if is_kept(outcomes.get(one.location))]
         moved = find_moved_sources(self.stage, kept)

@@ -39,7 +39,7 @@ class LoadProgress:
     bytes: int = 0
     bytes_total: int = 0
     phase: str = "loading"
-    """What is being done: ``comparing``, ``starting`` an engine, or ``loading``."""
+    """What is being done, in words: ``listing and comparing``, ``starting Spark``, ``loading`` …"""
 
 
 OnProgress = Callable[[LoadProgress], None]
@@ -97,6 +97,10 @@ class BatchLoader:
             chunk = self._decide_again(snapshot, left) if left else []
         return snapshot
 
+    def tell_phase(self, phase: str) -> None:
+        if self.progress is not None:
+            self.progress(LoadProgress(phase=phase))
+
     def purge(self, table: TableRow) -> None:
         """Remove the sources that finished loads have queued, of this run or of dead ones."""
         done = purge_sources(self.target.ledger, table, self.stage, self.settings)
@@ -124,6 +128,7 @@ class BatchLoader:
             plan=plan,
             archive=self.archive,
             advance=advance,
+            tell_phase=self.tell_phase,
             publish=draft.publish if draft is not None else None,
         )
 
@@ -169,6 +174,8 @@ class BatchLoader:
         self, engine: Engine, files: Sequence[StagedFile], format: FormatOptions
     ) -> Snapshot | None:
         asked = self.request
+        if asked.schema is None:
+            self.tell_phase("finding the columns")
         try:
             schema = schema_for_new_table(asked, engine, files, format, self.stage.options)
         except (NotFound, ConditionNotMatch) as error:

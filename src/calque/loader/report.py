@@ -18,6 +18,7 @@ from calque.errors import Unsupported
 from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import WritePlan
+from calque.values import size_text
 
 IN_MEMORY = 20_000
 """Result rows that are kept in memory; the others wait in a file."""
@@ -254,13 +255,17 @@ def _html_table(rows: Sequence[FileResult]) -> str:
     names = ("name", "status", "rows_loaded", "errors", "bytes", "first_error", "message")
     head = "".join(f"<th>{name}</th>" for name in names)
     body = "\n".join(
-        "<tr>" + "".join(f"<td>{_html_cell(getattr(row, name))}</td>" for name in names) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{_html_cell(name, getattr(row, name))}</td>" for name in names)
+        + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
 
 
-def _html_cell(value: object) -> str:
+def _html_cell(name: str, value: Any) -> str:
+    if name == "bytes":
+        return size_text(value)
     return "" if value is None else escape(str(value))
 
 

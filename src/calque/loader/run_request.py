@@ -109,6 +109,7 @@ class RequestRun:
         return not self._target.is_made_by_others()
 
     def _run(self) -> None:
+        self._tell_phase("opening the table")
         snapshot = self._target.open(
             may_be_made=self.request.create, partition_by=self.request.partition_by
         )
@@ -263,7 +264,7 @@ class RequestRun:
         self, stage: Stage, table: TableRow | None, upkeep: RecordUpkeep | None = None
     ) -> Iterator[Decision]:
         """Files to be loaded, within the limits; the others become result rows on the way."""
-        self._tell_phase("comparing")
+        self._tell_phase("listing and comparing")
         if self.request.on_changed == "error":
             self._refuse_changed(stage, table)
         done = find_loaded_by_label(self._target.ledger, table, self.request)
@@ -318,8 +319,9 @@ class RequestRun:
     def _engine_for(self, size: int) -> Engine:
         """Chosen once, by the first bytes there are to read: no JVM starts without work for it."""
         if self._engine is None:
-            self._tell_phase("starting")
             self._engine = self._choose_engine(size, self.request.transformation is not None)
+            if self._engine.name == "spark":
+                self._tell_phase("starting Spark")
         self.report.engine = self._engine.name
         return self._engine
 

@@ -5,6 +5,7 @@ from calque.values.identity import ObjectIdentity, SourceIdentity
 from calque.values.metadata import Checksum, Metadata
 from calque.values.progress import Progress
 from calque.values.ranges import GIB, KIB, MIB, ByteRange, PartLimits, PartPlan
+from calque.values.size_text import size_text
 
 __all__ = [
     "GIB",
@@ -19,4 +20,5 @@ __all__ = [
     "PartPlan",
     "Progress",
     "SourceIdentity",
+    "size_text",
 ]

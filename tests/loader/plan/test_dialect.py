@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from deltalake import DeltaTable, Schema
 from sqlalchemy import select
 
 from calque.config import LedgerSettings, Secret, Settings
-from calque.errors import StatementInvalid
+from calque.errors import DataError, StatementInvalid
 from calque.ledger import open_ledger
 from calque.ledger.schema import loads
 from calque.loader.api import load, sql
@@ -143,6 +144,63 @@ def test_utf_16_is_recognised_by_its_mark(delta: Place) -> None:
     report = load_csv(delta)
     assert rows(delta).to_pylist() == [{"id": 1, "name": "é"}]
     assert any("utf-16" in note for note in report.notes)
+
+
+WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+TEXTS = ("id,name\n1,é\n2,x\n", "id;name\n1;日本語\n2;Ελλάδα\n", "1\té\n2\tx")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("encoding", WIDE)
+@pytest.mark.parametrize("text", TEXTS)
+def test_wide_encodings_are_recognised_without_a_mark(
+    delta: Place, text: str, encoding: str, packed: bool
+) -> None:
+    """By their zero bytes, in compressed files too; the report states what was recognised."""
+    body = text.encode(encoding)
+    stage(delta, gzip.compress(body) if packed else body)
+    report = load_csv(delta)
+    assert rows(delta).column(0).to_pylist() == [1, 2]
+    assert any(f" {encoding} " in note for note in report.notes)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1250", "gbk", "shift-jis", "koi8-r"])
+def test_other_bytes_are_an_error_that_names_the_flag(delta: Place, encoding: str) -> None:
+    """One byte a letter tells nothing: nothing is guessed, and what is said is believed."""
+    word = {"gbk": "中文", "shift-jis": "日本", "koi8-r": "мир"}.get(encoding, "é")
+    stage(delta, f"id,name\n1,{word}\n2,x\n".encode(encoding))
+    for options in ({}, {"on_error": "continue"}, {"format": "csv"}):
+        with pytest.raises(StatementInvalid) as caught:
+            load_csv(delta, **options)
+        assert "--encoding" in (caught.value.hint or "")
+    assert not DeltaTable.is_deltatable(delta.table)
+    load_csv(delta, format="csv", format_options={"encoding": encoding})
+    assert rows(delta).column("name").to_pylist() == [word, "x"]
+
+
+def test_bad_bytes_in_one_file_do_not_end_a_patient_statement(delta: Place) -> None:
+    """Files that are UTF-8 are evidence: beside them a bad row is one, and says what to do."""
+    stage(delta, "id,name\n1,é\n", b"id,name\n2,\xe9\n3,x\n", "id,name\n4,y\n")
+    report = load_csv(delta, on_error="continue")
+    assert sorted(rows(delta).column("id").to_pylist()) == [1, 3, 4]
+    (bad,) = [row for row in report.rows() if row.errors]
+    assert "--encoding" in (bad.first_error or "")
+
+
+def test_a_damaged_letter_among_good_ones_is_a_bad_row(delta: Place) -> None:
+    """One stray byte in a text that is UTF-8 elsewhere does not make it another encoding."""
+    stage(delta, "id,name\n1,éàü\n".encode() + b"2,\xff\n")
+    report = load_csv(delta, on_error="continue")
+    assert (report.rows_loaded, report.errors) == (1, 1)
+
+
+def test_json_is_always_utf_8(delta: Place) -> None:
+    """There is no option to name another encoding, and the hint does not name one."""
+    delta.stage.mkdir()
+    (delta.stage / "a.json").write_bytes('{"id": 1}\n'.encode("utf-16-le"))
+    with pytest.raises(DataError) as caught:
+        load_csv(delta)
+    assert "ENCODING" not in str(caught.value)
 
 
 def test_a_file_format_means_its_documented_defaults(delta: Place) -> None:

@@ -17,13 +17,15 @@ from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.request.request import LoadRequest
+from calque.loader.run.formats.byte_buffer import is_utf8
 from calque.loader.run.formats.csv.sniffer import (
     Head,
-    encoding_by_mark,
     read_head,
     recognise_delimiter,
+    recognise_encoding,
     recognise_header,
     recognise_quote,
+    require_utf8,
 )
 from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.staged_source import Source
@@ -83,7 +85,9 @@ def choose_dialect(
         unsaid = {name: value for name, value in kept.items() if name not in said}
         with suppress(InvalidInput):  # two options that cannot go together
             return Reading(replace(format, **unsaid), "as the table was made")
-    return _recognise_dialect(format, said, files, source_options, columns)
+    return _recognise_dialect(
+        format, said, files, source_options, columns, one_bad_file_ends_it=request.aborts
+    )
 
 
 def as_property(format: FormatOptions) -> dict[str, str]:
@@ -129,6 +133,8 @@ def _recognise_dialect(
     files: Sequence[StagedFile],
     source_options: Mapping[str, object],
     columns: Sequence[str],
+    *,
+    one_bad_file_ends_it: bool,
 ) -> Reading:
     if said.issuperset(_SHOWN):
         return Reading(format)
@@ -141,6 +147,9 @@ def _recognise_dialect(
         heads = list(_heads(format, sources))
     finally:
         operators.close()
+    guessed = "encoding" not in said and not format.replace_invalid_characters
+    if guessed and is_utf8(format.encoding):
+        require_utf8(heads, by_all=not one_bad_file_ends_it)
     if not heads:
         return Reading(format if "parse_header" in said else replace(format, parse_header=True))
     if "field_delimiter" not in said:
@@ -153,10 +162,10 @@ def _recognise_dialect(
 
 
 def _with_encoding(format: CsvFormat, sources: Sequence[Source]) -> CsvFormat:
-    """The encoding that every file's byte order mark tells; without marks it is UTF-8."""
-    marks = set(_sample_sources(sources, encoding_by_mark))
-    mark = marks.pop() if len(marks) == 1 else None
-    return format if mark is None else replace(format, encoding=mark)
+    """The encoding that every file tells, by a byte order mark or by its zeros; else UTF-8."""
+    told = set(_sample_sources(sources, lambda source: recognise_encoding(source, format)))
+    found = told.pop() if len(told) == 1 else None
+    return format if found is None else replace(format, encoding=found)
 
 
 def _heads(format: CsvFormat, sources: Sequence[Source]) -> Iterator[Head]:

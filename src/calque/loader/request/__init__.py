@@ -4,3 +4,7 @@
 end in ``request.LoadRequest``, and ``render`` writes one as a statement again, for the history. A
 new option of COPY INTO is a line in ``options``, a field of the request and a keyword.
 """
+
+from calque.loader.required_packages import STATEMENTS, require_load_extra
+
+require_load_extra(STATEMENTS)

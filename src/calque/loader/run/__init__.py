@@ -7,6 +7,7 @@ again by :mod:`piece_joiner`. A SELECT goes between reading and writing (:mod:`t
 
 ====================  ============================================================================
 ``cut``               which bytes of which files make one task
+``crash_probe``       whether a library survives a file
 ``infer``             the schema of files that no table has met yet
 ``engines``           where tasks run, and how often they are tried
 ``task``              one task from its first byte to its data files

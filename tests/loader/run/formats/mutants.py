@@ -172,6 +172,22 @@ def mutant(data: bytes, chance: random.Random) -> bytes:
     return bytes(made)
 
 
+def footer_mutant(data: bytes, chance: random.Random) -> bytes:
+    """A Parquet file whose footer alone is damaged, in one to three places."""
+    size = int.from_bytes(data[-8:-4], "little")
+    begin = len(data) - 8 - size
+    footer = bytearray(data[begin:-8])
+    for _ in range(chance.randint(1, 3)):
+        at, way = chance.randrange(len(footer)), chance.randrange(3)
+        if way == 0:
+            footer[at] ^= 1 << chance.randrange(8)
+        elif way == 1:
+            footer[at] = chance.choice((*range(9), 0x15, 0x7F, 0x80, 0xFF))
+        else:
+            footer[at : at + 4] = chance.randbytes(4)
+    return data[:begin] + bytes(footer) + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
 def _varint(number: int) -> bytes:
     """A number as protocol buffers spell it."""
     out = b""

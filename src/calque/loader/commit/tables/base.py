@@ -82,6 +82,15 @@ class Snapshot(Protocol):
     def properties(self) -> Mapping[str, str]:
         """What is written down with the table."""
 
+    def refuse_unsupported(self) -> None:
+        """Raise Unsupported where a load could break the table, or the table its promise."""
+
+    def count_rows(self) -> int | None:
+        """How many rows the table has; None where that is not known without reading them all."""
+
+    def first_rows(self, count: int) -> pa.Table:
+        """Some rows, at most so many, in no promised order."""
+
     def marker(self, load_id: str, base_version: int) -> Marker | None:
         """The load's marker. ``base_version`` is the version at which the load was claimed.
 
@@ -155,7 +164,10 @@ class Lake(Protocol):
     def data_prefix(self) -> str: ...
 
     def open(self) -> Snapshot:
-        """Read the table afresh; NotFound if it is not there."""
+        """Read it afresh; NotFound if it is not there, Unsupported if calque cannot fill it."""
+
+    def look(self) -> Snapshot:
+        """The same for one who only looks: also a table that could not be loaded."""
 
     def draft(
         self,

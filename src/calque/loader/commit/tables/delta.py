@@ -26,6 +26,7 @@ from calque.errors import AlreadyExists, ConditionNotMatch, DataError, Unsupport
 from calque.ledger import TableKey
 from calque.loader.commit.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
 from calque.loader.commit.tables.delta_log import read_commits
+from calque.loader.commit.tables.delta_rows import count_rows, first_rows
 from calque.loader.commit.tables.errors import DELTA, map_error, map_errors
 from calque.loader.commit.tables.log_mirror import LogMirror, publish_writes
 from calque.loader.commit.tables.stats import delta_stats
@@ -78,14 +79,17 @@ class DeltaLake:
         return self.root
 
     def open(self) -> DeltaSnapshot:
+        snapshot = self.look()
+        snapshot.refuse_unsupported()
+        return snapshot
+
+    def look(self) -> DeltaSnapshot:
         with map_errors(DELTA, self.display):
             storage = self._storage()
             if self._log is not None:
                 self._log.pull()
             table = DeltaTable(self.uri, storage_options=storage)
-        snapshot = DeltaSnapshot(table, self.display, storage, self.place, self._log)
-        snapshot.refuse_unsupported()
-        return snapshot
+        return DeltaSnapshot(table, self.display, storage, self.place, self._log)
 
     def _storage(self) -> dict[str, str] | None:
         return None if self._log else delta_options(self.place.operator, self.options)
@@ -202,6 +206,14 @@ class DeltaSnapshot:
                 f"table {self._display} has rules that calque does not keep: {', '.join(broken)}",
                 hint="Load into a plain table and move the rows with the engine that knows them.",
             )
+
+    def count_rows(self) -> int | None:
+        with map_errors(DELTA, self._display):
+            return count_rows(self._table)
+
+    def first_rows(self, count: int) -> pa.Table:
+        with map_errors(DELTA, self._display):
+            return first_rows(self._table, count, self._place, self._log)
 
     def marker(self, load_id: str, base_version: int) -> Marker | None:
         number = self._table.transaction_version(app_id(load_id))

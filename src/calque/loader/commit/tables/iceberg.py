@@ -117,9 +117,12 @@ class IcebergLake:
         return Operator.locate(told, **cast(Any, self.options))[0]
 
     def open(self) -> IcebergSnapshot:
-        snapshot = IcebergSnapshot(self._load(), self.display)
+        snapshot = self.look()
         snapshot.refuse_unsupported()
         return snapshot
+
+    def look(self) -> IcebergSnapshot:
+        return IcebergSnapshot(self._load(), self.display)
 
     def draft(
         self,
@@ -264,6 +267,14 @@ class IcebergSnapshot:
                     f"table {self._display} is partitioned by {field.transform}; "
                     "calque fills partitions by column only"
                 )
+
+    def count_rows(self) -> int | None:
+        with map_errors(ICEBERG, self._display):
+            return self._table.scan().count()
+
+    def first_rows(self, count: int) -> pa.Table:
+        with map_errors(ICEBERG, self._display):
+            return self._table.scan(limit=count).to_arrow()
 
     def marker(self, load_id: str, base_version: int) -> Marker | None:
         for snapshot in reversed(self._table.metadata.snapshots):

@@ -25,9 +25,26 @@ def open_embedded_catalog(folder: Path) -> Catalog:
     )
 
 
+def has_embedded_catalog(folder: Path) -> bool:
+    """Whether a catalog lives in the folder."""
+    return (folder / "catalog.db").is_file()
+
+
 def open_configured_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """A catalog of the configuration, of whatever kind pyiceberg knows."""
     return _open_catalog(lambda: load_catalog(name, **properties), name)
+
+
+def list_tables(catalog: Catalog) -> list[str]:
+    """Every table of every namespace, nested ones too."""
+    found: list[str] = []
+    waiting = list(catalog.list_namespaces())
+    while waiting:
+        namespace = waiting.pop()
+        found += [".".join(one) for one in catalog.list_tables(namespace)]
+        # Catalogs without nested namespaces list the top again, or the namespace itself.
+        waiting += [one for one in catalog.list_namespaces(namespace) if len(one) > len(namespace)]
+    return sorted(set(found))
 
 
 def _open_catalog(open_it: Callable[[], Catalog], name: str) -> Catalog:

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from calque.config import Settings, TableSettings
-from calque.errors import ConfigInvalid, InvalidInput, MissingExtra
+from calque.errors import ConfigInvalid, InvalidInput, MissingExtra, NotFound
 from calque.loader.commit.tables.base import Lake
 from calque.loader.request.service_options import service_options
 
@@ -34,13 +34,17 @@ class TableName:
             raise InvalidInput("a table needs a name or a location")
 
 
-def open_table(name: str, settings: Settings) -> Lake:
-    """The table of this name; nothing is read or made yet."""
+def open_table(name: str, settings: Settings, *, must_exist: bool = False) -> Lake:
+    """The table of this name; nothing is read yet.
+
+    ``must_exist``: for those who only look. The folder of an embedded catalog is not made then, and
+    NotFound says that there is none.
+    """
     text = TableName(name).text
     if text in settings.tables:
-        return _open_configured(text, settings.tables[text], settings)
+        return _open_configured(text, settings.tables[text], settings, must_exist)
     if text.startswith("iceberg:"):
-        return _open_embedded_iceberg(text)
+        return _open_embedded_iceberg(text, must_exist=must_exist)
     text = text.removeprefix("delta:")
     if _NAME.fullmatch(text) and not os.path.exists(text):
         close = get_close_matches(text, settings.tables, n=1)
@@ -53,7 +57,35 @@ def open_table(name: str, settings: Settings) -> Lake:
     return _delta(text, text, {})
 
 
-def _open_configured(name: str, table: TableSettings, settings: Settings) -> Lake:
+def address_of(name: str, table: TableSettings) -> tuple[str, str]:
+    """Catalog and address by which the ledger knows a table of the configuration."""
+    if table.format == "delta":
+        place = table.location or ""
+        if "://" in place and not place.startswith("file://"):
+            return "delta", place.rstrip("/")
+        return "delta", "file://" + os.path.realpath(place.removeprefix("file://"))
+    if table.catalog is not None:
+        return f"iceberg:{table.catalog}", ".".join(_identifier(table.identifier or name))
+    folder, _, last = (table.location or "").rstrip("/").rpartition("/")
+    path = Path(folder.removeprefix("file://") or ".").resolve()
+    return f"iceberg:{path}", ".".join(_identifier(last))
+
+
+def tables_in_catalog(name: str, properties: Mapping[str, str]) -> list[str]:
+    """The names of the tables in a catalog of the configuration, namespaces before them."""
+    try:
+        from calque.loader.commit.tables.errors import ICEBERG, map_errors
+        from calque.loader.commit.tables.iceberg_catalog import (
+            list_tables,
+            open_configured_catalog,
+        )
+    except ImportError as error:
+        raise MissingExtra.of("iceberg", "an Iceberg catalog") from error
+    with map_errors(ICEBERG, name):
+        return list_tables(open_configured_catalog(name, properties))
+
+
+def _open_configured(name: str, table: TableSettings, settings: Settings, must_exist: bool) -> Lake:
     section = f'[tables."{name}"]'
     if table.format == "delta":
         if table.location is None:
@@ -63,7 +95,9 @@ def _open_configured(name: str, table: TableSettings, settings: Settings) -> Lak
     if table.catalog is None:
         if table.location is None:
             raise ConfigInvalid(f"{section} needs a catalog or a location")
-        return _open_embedded_iceberg(f"iceberg:{table.location}", display=name)
+        return _open_embedded_iceberg(
+            f"iceberg:{table.location}", display=name, must_exist=must_exist
+        )
     properties = settings.catalogs.get(table.catalog)
     if properties is None:
         raise ConfigInvalid(f"{section} names a catalog that is not there: {table.catalog}")
@@ -89,7 +123,9 @@ def _delta(
     return DeltaLake(location, display=display, options=options, words=words)
 
 
-def _open_embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
+def _open_embedded_iceberg(
+    text: str, *, display: str | None = None, must_exist: bool = False
+) -> Lake:
     folder, _, name = text.removeprefix("iceberg:").rstrip("/").rpartition("/")
     path = Path(folder.removeprefix("file://") or ".").resolve()
     if "://" in folder and not folder.startswith("file://"):
@@ -100,9 +136,14 @@ def _open_embedded_iceberg(text: str, *, display: str | None = None) -> Lake:
     identifier = _identifier(name)
     try:
         from calque.loader.commit.tables.iceberg import IcebergLake
-        from calque.loader.commit.tables.iceberg_catalog import open_embedded_catalog
+        from calque.loader.commit.tables.iceberg_catalog import (
+            has_embedded_catalog,
+            open_embedded_catalog,
+        )
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
+    if must_exist and not has_embedded_catalog(path):
+        raise NotFound(f"there is no Iceberg catalog in {path}", hint="Check its spelling.")
     return IcebergLake(
         open_embedded_catalog(path),
         identifier,

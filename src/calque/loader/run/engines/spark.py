@@ -18,6 +18,8 @@ from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePl
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.engines.run_plan import run_plan
 from calque.loader.run.engines.sample import sample_rows
+from calque.loader.run.engines.worker_pool import WorkerPool
+from calque.loader.run.formats.registry import CRASH_PRONE
 from calque.loader.run.infer import infer_schema
 from calque.loader.run.task import run_task
 from calque.loader.run.task_output import TaskOutput
@@ -126,5 +128,9 @@ class _TaskRunner:
     mark: str
 
     def __call__(self, task: WriteTask, attempt: str) -> TaskOutput:
+        if self.plan.format.kind in CRASH_PRONE:
+            # Spark would try the whole task again, meet the same file, and fail the job.
+            (output,) = WorkerPool(self.plan, 1).run([task])
+            return output
         keep_freed_pages()
         return run_task(self.plan, task, f"{self.mark}{attempt}")

@@ -60,15 +60,17 @@ class ByteBuffer:
 
 
 def as_utf8(
-    location: str, chunks: Iterator[bytes], encoding: str, *, replace: bool
+    location: str, chunks: Iterator[bytes], encoding: str | None, *, replace: bool
 ) -> Iterator[bytes]:
     """The stream in UTF-8; a byte order mark is left for :meth:`ByteBuffer.drop_mark`.
+
+    ``encoding``: None of a format that is always in UTF-8.
 
     A file that is plainly in another encoding than stated (UTF-16 read as UTF-8) is refused with
     its name, since every field of it would be garbage.
     """
-    if is_utf8(encoding):
-        return _pass_utf8(location, chunks)
+    if encoding is None or is_utf8(encoding):
+        return _pass_utf8(location, chunks, can_differ=encoding is not None)
     return _transcode(location, chunks, encoding, "replace" if replace else "strict")
 
 
@@ -93,28 +95,29 @@ def is_valid_utf8(data: bytes) -> bool:
     return True
 
 
-def _pass_utf8(location: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _pass_utf8(location: str, chunks: Iterator[bytes], *, can_differ: bool) -> Iterator[bytes]:
     first = b""
     for chunk in chunks:
         first += chunk
         if len(first) >= 4:
             break
-    _refuse_foreign(location, first)
+    _refuse_foreign(location, first, can_differ=can_differ)
     if first:
         yield first
     yield from chunks
 
 
-def _refuse_foreign(location: str, head: bytes) -> None:
+def _refuse_foreign(location: str, head: bytes, *, can_differ: bool) -> None:
     found = next((name for mark, name in _FOREIGN_MARKS if head.startswith(mark)), None)
     if found is None and b"\0" in head[:4] and len(head) >= 4:
         found = "utf-16-le" if head[1] == 0 else "utf-16-be"
     if found is not None:
+        say = f"Say so: --encoding {found} (ENCODING)."
         raise FileRefused.at(
             location,
             Code.INVALID_ENCODING,
             f"the file is in {found.upper()}, not in UTF-8",
-            hint=f"Say so: ENCODING = '{found}'.",
+            hint=say if can_differ else "The format is always in UTF-8: convert the file.",
             line=1,
             byte_offset=0,
         )

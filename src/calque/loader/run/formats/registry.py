@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import cast
 
 import pyarrow as pa
 
+from calque.errors import MissingExtra
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.run.formats.guard import GuardedReader, refuse_on_error
 from calque.loader.run.formats.reader import Reader, ReadSpec
@@ -45,14 +46,14 @@ CRASH_PRONE = frozenset({"orc"})
 
 def infer_schema(source: Source, format: FormatOptions) -> pa.Schema:
     """The schema of one file by its own words or by a sample of it."""
-    module = importlib.import_module(_SCHEMAS[format.kind])
+    module = _import_module(_SCHEMAS[format.kind], format.kind)
     with refuse_on_error(source, format.kind):
         return _require_legible(module.infer_schema(source, format))
 
 
 def raw_schema(source: Source, format: FormatOptions) -> pa.Schema:
     """The columns as a transformation sees them: text where the format knows nothing else."""
-    module = importlib.import_module(_SCHEMAS[format.kind])
+    module = _import_module(_SCHEMAS[format.kind], format.kind)
     with refuse_on_error(source, format.kind):
         return _require_legible(getattr(module, "raw_schema", module.infer_schema)(source, format))
 
@@ -66,5 +67,14 @@ def _require_legible(schema: pa.Schema) -> pa.Schema:
 def open_reader(source: Source, spec: ReadSpec) -> Reader:
     """The reader of a piece. A task imports the one format that it reads."""
     module, name = _READERS[spec.format.kind]
-    made = getattr(importlib.import_module(module), name)
+    made = getattr(_import_module(module, spec.format.kind), name)
     return GuardedReader(cast(Reader, made(source, spec)), source, spec.format.kind)
+
+
+def _import_module(name: str, kind: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtra.of(
+            "delta", f"reading {kind.upper()} ({error.name})", or_else="iceberg"
+        ) from error

@@ -14,6 +14,7 @@ from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.model.outcome import FileOutcome, Status
 from calque.loader.model.plan import ColumnMatch, MetadataKind, Piece, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
+from calque.loader.run.crash_probe import refuse_crashing_file
 from calque.loader.run.formats.reader import ParsedBatch, ReadSpec
 from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.registry import open_reader
@@ -73,6 +74,7 @@ class RowReader:
     def _read_piece(self, source: Source, piece: Piece) -> Iterator[pa.RecordBatch]:
         outcome = FileOutcome(piece.file.location, Status.LOADED)
         try:
+            refuse_crashing_file(piece, self._spec(), self.plan.source_options)
             for parsed in open_reader(source, self._spec()).read():
                 outcome = _add_counts(outcome, parsed, self.plan.keep_errors)
                 yield self._rows(parsed, piece.file)

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from calque.loader.model.file_formats import ParquetFormat
 from calque.loader.run.formats.cast.numerals import WHOLE_IN_DOUBLE, numeral
 from calque.loader.run.formats.columnar.batch_caster import BatchCaster
+from calque.loader.run.formats.columnar.footer_check import Leaf, find_contradiction
 from calque.loader.run.formats.guard import first_line
 from calque.loader.run.formats.reader import Extent, ParsedBatch, ReadSpec
 from calque.loader.run.formats.refusal import Code, FileRefused
@@ -19,6 +20,8 @@ from calque.values import KIB
 
 _ROWS = 65_536
 _SAMPLED = 10_000
+_END = 8
+"""Length of the footer, and the word that ends a file."""
 SMALL = numeral(16, 0, True, True)
 """Whole numbers that a double keeps."""
 
@@ -91,22 +94,44 @@ def _is_within(column: pa.Array) -> bool:
 
 
 def footer_of(source: Source) -> pq.FileMetaData:
-    """The footer alone."""
-    return _require_sound_footer(source, open_parquet(source).metadata)
+    """The footer alone; FileRefused where its parts contradict each other.
+
+    Who looks at its column chunks must get it here: over some the library ends the process.
+    """
+    metadata = open_parquet(source).metadata
+    why = find_contradiction(_read_footer(source), _leaves(metadata)) or _find_type_error(metadata)
+    if why is not None:
+        raise FileRefused.at(
+            source.location,
+            Code.MALFORMED,
+            f"the Parquet file is damaged: its footer contradicts itself: {why}",
+        )
+    return metadata
 
 
-def _require_sound_footer(source: Source, metadata: pq.FileMetaData) -> pq.FileMetaData:
-    """A footer whose parts agree: the library ends the process on statistics of another type."""
+def _read_footer(source: Source) -> bytes:
+    length = int.from_bytes(source.read_at(source.size - _END, 4), "little")
+    return source.read_at(source.size - _END - length, length)
+
+
+def _leaves(metadata: pq.FileMetaData) -> list[Leaf]:
+    columns = (metadata.schema.column(index) for index in range(metadata.num_columns))
+    return [
+        Leaf(one.max_repetition_level, one.max_definition_level, one.physical_type == "BYTE_ARRAY")
+        for one in columns
+    ]
+
+
+def _find_type_error(metadata: pq.FileMetaData) -> str | None:
+    """The library ends the process on statistics of another type than their column."""
     for group in range(metadata.num_row_groups):
         found = metadata.row_group(group)
+        if found.num_columns != metadata.num_columns:
+            return f"row group {group + 1} has {found.num_columns} columns"
         for index in range(found.num_columns):
             if found.column(index).physical_type != metadata.schema.column(index).physical_type:
-                raise FileRefused.at(
-                    source.location,
-                    Code.MALFORMED,
-                    f"the Parquet file is damaged: its footer disagrees about column {index + 1}",
-                )
-    return metadata
+                return f"column {index + 1} has two types"
+    return None
 
 
 def _damage_error(source: Source, error: Exception) -> FileRefused:

@@ -70,7 +70,8 @@ class ExactParser:
             at = next(
                 number for number, field in enumerate(fields) if not is_valid_utf8(field.value)
             )
-            return (Code.INVALID_ENCODING, f"is not UTF-8: {error.reason}", at), []
+            why = f"is not UTF-8: {error.reason}; --encoding (ENCODING) names another encoding"
+            return (Code.INVALID_ENCODING, why, at), []
 
     def _is_refused(self, width: int) -> bool:
         """A record of another width, unless what it has too much is rescued."""

@@ -7,6 +7,7 @@ Where two readings hold, :class:`Ambiguous` says which option settles it.
 from __future__ import annotations
 
 import codecs
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +17,10 @@ import pyarrow as pa
 
 from calque.errors import StatementInvalid
 from calque.loader.model.file_formats import CsvFormat
+from calque.loader.run.formats.byte_buffer import ByteBuffer
 from calque.loader.run.formats.cast.rules import CastRules
 from calque.loader.run.formats.cast.text import cast_text
+from calque.loader.run.formats.compression import open_stream
 from calque.loader.run.formats.csv.reader import CsvReader
 from calque.loader.run.formats.delimited.dialect import Dialect
 from calque.loader.run.formats.reader import ReadSpec
@@ -36,6 +39,9 @@ _TYPES = (
     pa.timestamp("us"),
     pa.timestamp("us", "UTC"),
 )
+_WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+_NOT_WRITTEN = ("Cc", "Cn", "Co", "Cs")
+_SEPARATORS = set("\t\n\r\x01\x1c\x1d\x1e\x1f")
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -70,10 +76,54 @@ class Head:
         ]
 
 
-def encoding_by_mark(source: Source) -> str | None:
-    """The encoding that a byte order mark tells; None where there is none, or UTF-8's."""
-    head = source.head(4)
-    return next((name for mark, name in _MARKS if head.startswith(mark)), None)
+def recognise_encoding(source: Source, format: CsvFormat) -> str | None:
+    """The encoding that a byte order mark or the places of zero bytes tell; None: perhaps UTF-8."""
+    plain = open_stream(source.location, source.stream(), format.compression)
+    buffer = ByteBuffer(plain)
+    buffer.fill(_HEAD)
+    head = buffer.data[:_HEAD]
+    marked = next((name for mark, name in _MARKS if head.startswith(mark)), None)
+    told = [name for name in _WIDE if _is_wide_text(head, name)]
+    return marked or (told[0] if len(told) == 1 else None)
+
+
+def _is_wide_text(head: bytes, encoding: str) -> bool:
+    """Whether these bytes are text in an encoding of two or four bytes a character.
+
+    Text has no zero bytes in UTF-8 or any older encoding; in the wide ones delimiters and line ends
+    have them. Read in the wrong order of bytes those are no characters, or none of ASCII.
+    """
+    if b"\0" not in head:
+        return False
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    strange = {one for one in set(text) if unicodedata.category(one) in _NOT_WRITTEN}
+    return strange <= _SEPARATORS and any(" " <= one <= "~" for one in text)
+
+
+def require_utf8(heads: Sequence[Head], *, by_all: bool) -> None:
+    """Raise Ambiguous where files are in an encoding that nothing tells.
+
+    ``by_all``: only if no file can be read as it is. Else bad rows are left to the error policy.
+    """
+    foreign = [head for head in heads if _is_foreign(head.data)]
+    if not foreign or (by_all and len(foreign) < len(heads)):
+        return
+    raise Ambiguous(
+        f"{foreign[0].location}: these bytes are not UTF-8, and nothing tells their encoding",
+        hint="Say it: --encoding cp1252 (ENCODING), or another. With --encoding utf-8 the rows "
+        "that are none are errors.",
+    )
+
+
+def _is_foreign(data: bytes) -> bool:
+    """Whether more of what is beyond ASCII is no UTF-8 than is."""
+    if data.isascii():
+        return False
+    beyond = [one for one in data.decode("utf-8", "surrogateescape") if one > "\x7f"]
+    return 2 * sum("\udc80" <= one <= "\udcff" for one in beyond) > len(beyond)
 
 
 def read_head(source: Source, format: CsvFormat) -> Head | None:

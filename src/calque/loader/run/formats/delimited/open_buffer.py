@@ -9,9 +9,12 @@ from calque.loader.run.formats.staged_source import Source
 
 
 def open_buffer(
-    source: Source, packed: Compression, encoding: str = "utf-8", *, replace: bool = False
+    source: Source, packed: Compression, encoding: str | None = None, *, replace: bool = False
 ) -> ByteBuffer:
-    """The text of a piece. ``replace``: what is not in the encoding is replaced, not refused."""
+    """The text of a piece. ``replace``: what is not in the encoding is replaced, not refused.
+
+    ``encoding``: None of a format that is always in UTF-8.
+    """
     if not source.is_whole:
         # Only plain UTF-8 is ever cut. A later piece begins one byte early: whether a record ends
         # right before it shows in that byte alone.

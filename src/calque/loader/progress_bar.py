@@ -1,0 +1,97 @@
+"""A load as it goes on: a bar on a terminal, a line that changes in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+from calque.loader.load_batches import LoadProgress, OnProgress
+from calque.loader.report import count_of
+from calque.values import size_text
+
+
+@contextmanager
+def shown_progress(wanted: OnProgress | bool | None) -> Iterator[OnProgress | None]:
+    """Who is told: the caller's function, a bar where one is asked for, a line in notebooks."""
+    if callable(wanted):
+        yield wanted
+    elif wanted is False or (wanted is None and not _is_notebook()):
+        yield None
+    elif _is_notebook():
+        with _notebook_line() as update:
+            yield update
+    else:
+        with load_bar() as update:
+            yield update
+
+
+@contextmanager
+def load_bar(*, show: bool = True) -> Iterator[OnProgress]:
+    """A bar of bytes with files and rows beside it; silent where there is no terminal."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[done]}"),
+        TransferSpeedColumn(),
+        console=Console(stderr=True),
+        disable=not (show and sys.stderr.isatty()),
+        transient=True,
+    )
+    with bar:
+        task: TaskID = bar.add_task("listing", total=None, done="")
+
+        def update(done: LoadProgress) -> None:
+            bar.update(
+                task,
+                description=done.phase,
+                completed=done.bytes,
+                total=done.bytes_total or None,
+                done=_counts(done),
+            )
+
+        yield update
+
+
+def describe_progress(done: LoadProgress) -> str:
+    """How far a load is, in a line: the phase, and what is counted in it."""
+    if not done.files_total:
+        return done.phase
+    of = f"{size_text(done.bytes)} of {size_text(done.bytes_total)}"
+    return f"{done.phase}: {_counts(done)}, {of}"
+
+
+def _counts(done: LoadProgress) -> str:
+    if not done.files_total:
+        return ""
+    files = f"{done.files:,} of {count_of(done.files_total, 'file')}"
+    return f"{files}, {count_of(done.rows, 'row')}"
+
+
+def _is_notebook() -> bool:
+    """Whether this runs in the kernel of a notebook, which shows what cells display."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+@contextmanager
+def _notebook_line() -> Iterator[Callable[[LoadProgress], None]]:
+    """One output of the cell, replaced as the load goes on, and emptied in the end."""
+    from IPython.display import HTML, display  # is there: a notebook runs
+
+    line = display(HTML(""), display_id=True)
+    told = ""
+
+    def update(done: LoadProgress) -> None:
+        nonlocal told
+        if describe_progress(done) != told:
+            told = describe_progress(done)
+            line.update(HTML(f"<code>{told}</code>"))
+
+    try:
+        yield update
+    finally:
+        line.update(HTML(""))
