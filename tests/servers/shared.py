@@ -19,8 +19,8 @@ _running = ExitStack()
 
 @cache
 def shared_postgres() -> PostgresServer:
-    """PostgreSQL; ask it for a database."""
-    return _running.enter_context(running_postgres())
+    """PostgreSQL; ask it for a database. Tests kill its clients, never the machine."""
+    return _running.enter_context(running_postgres(power_may_fail=False))
 
 
 @cache
