@@ -241,12 +241,21 @@ def test_the_limit_of_copies(shared: World) -> None:
     project = shared.project
     project.upload(BUCKET, "old/k", os.urandom(SEGMENT))
     project.upload(BUCKET, "old/l", os.urandom(SEGMENT))
-    for number in range(100):
+    for number in range(99):
         project.copy_object(BUCKET, "old/k", OTHER, f"c{number}")
+    project.copy_object(BUCKET, "old/l", OTHER, "other")
+    project.copy_prefix(BUCKET, "old/", OTHER, "last/")
     with pytest.raises(ResourceExhausted, match="100"):
         project.copy_prefix(BUCKET, "old/", OTHER, "new/")
     assert below(project, OTHER, "new/") == {}
     project.move_prefix(BUCKET, "old/", OTHER, "new/")
+    sliced = project.begin_multipart(BUCKET, "s/k")
+    sliced.copy_part(1, OTHER, "other", offset=1, length=500)
+    sliced.commit()
+    for number in range(97):
+        project.copy_object(OTHER, "other", OTHER, f"o{number}")
+    with pytest.raises(ResourceExhausted, match="100"):
+        project.copy_prefix(BUCKET, "s/", OTHER, "new/s/")
 
 
 def test_prefixes_race_single_objects(shared: World) -> None:

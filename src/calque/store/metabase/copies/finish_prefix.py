@@ -40,6 +40,7 @@ from calque.store.metabase.copies.stage_prefix import (
     PrefixOperation,
     nothing_there,
 )
+from calque.store.metabase.copies.store_copy import COPY_SLICES
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import close_gates, lock_families
 from calque.store.metabase.engine.statement import Statement, rewrite_statement
@@ -62,7 +63,7 @@ from calque.store.metabase.model.schema import (
 from calque.store.metabase.objects.list_objects import after_prefix
 from calque.store.metabase.streams.lookup import IS_COMMITTED, FoundObject
 from calque.store.metabase.streams.promotion import remove_all
-from calque.store.metabase.streams.slices import count_holders, no_room
+from calque.store.metabase.streams.slices import HOLDERS, SOURCES_OF, count_holders, no_room
 
 _staged = operation_objects.c
 _of_operation = _staged.operation_id == bindparam("of_operation", type_=LargeBinary)
@@ -218,18 +219,15 @@ COPY_ALL_SEGMENTS = Statement(
         .where(_of_operation),
     ),
 )
-COPY_ALL_SLICES = Statement(
-    "copy the slices of an operation",
-    insert(segment_slices).from_select(
-        [column.name for column in segment_slices.c],
-        select(
-            _staged.new_stream_id,
-            *(column for column in segment_slices.c if column.name != "stream_id"),
-        )
-        .select_from(
-            operation_objects.join(segment_slices, segment_slices.c.stream_id == _staged.stream_id)
-        )
-        .where(_of_operation),
+SLICED = Statement(
+    "objects of an operation that have slices",
+    select(_staged.stream_id, _staged.new_stream_id).where(
+        _of_operation,
+        select(segment_slices.c.position)
+        .where(segment_slices.c.stream_id == _staged.stream_id)
+        .limit(1)
+        .scalar_subquery()
+        .is_not(None),
     ),
 )
 _its_slice = (
@@ -268,23 +266,16 @@ REFER_ALL = Statement(
         .where(_of_operation, _borrows_whole.is_not(None)),
     ),
 )
-_limit: ColumnElement[int] = literal_column(str(verify.MAX_LIVE_COPIES))
-CROWDED_BY_COPIES = Statement(
-    "an original with too many borrowers, by copies",
+_made = segment_copies.alias("made")
+CROWDED = Statement(
+    "an original of an operation with too many borrowers",
     select(_staged.stream_id)
-    .select_from(
-        operation_objects.join(segment_copies, segment_copies.c.stream_id == _staged.new_stream_id)
+    .select_from(operation_objects.join(_made, _made.c.stream_id == _staged.new_stream_id))
+    .where(
+        _of_operation,
+        count_holders(_made.c.ancestor_stream_id)
+        > literal_column(str(verify.MAX_LIVE_COPIES), BigInteger),
     )
-    .where(_of_operation, count_holders(segment_copies.c.ancestor_stream_id) > _limit)
-    .limit(1),
-)
-CROWDED_BY_SLICES = Statement(
-    "an original with too many borrowers, by slices",
-    select(_staged.stream_id)
-    .select_from(
-        operation_objects.join(segment_slices, segment_slices.c.stream_id == _staged.new_stream_id)
-    )
-    .where(_of_operation, count_holders(segment_slices.c.source_stream_id) > _limit)
     .limit(1),
 )
 
@@ -415,8 +406,23 @@ def _copy(transaction: Transaction, values: dict[str, Any], usage: quota.Usage) 
     # What stood in the way may have been the ancestor of a source: so the sources are read now.
     for each in _found(transaction, STAGED_SOURCES, values):
         usage = usage.plus(each.object)
-    for statement in (COPY_OBJECTS, COPY_ALL_SEGMENTS, COPY_ALL_SLICES, REFER_ALL):
-        transaction.run(statement, values)
-    if transaction.rows(CROWDED_BY_COPIES, values) or transaction.rows(CROWDED_BY_SLICES, values):
+    transaction.run(COPY_OBJECTS, values)
+    transaction.run(COPY_ALL_SEGMENTS, values)
+    _copy_slices(transaction, values)
+    transaction.run(REFER_ALL, values)
+    if transaction.rows(CROWDED, values):
         raise no_room()
     return usage
+
+
+def _copy_slices(transaction: Transaction, values: dict[str, Any]) -> None:
+    """Few objects have slices: those are copied one by one."""
+    sliced = transaction.rows(SLICED, values)
+    transaction.run_batch(
+        [(COPY_SLICES, {"source_stream": old, "new_stream": new}) for old, new in sliced]
+    )
+    found = transaction.batch([(SOURCES_OF, {"of_stream": new}) for _, new in sliced])
+    lenders = sorted({row[0] for rows in found for row in rows})
+    for rows in transaction.batch([(HOLDERS, {"ancestor": each}) for each in lenders]):
+        if rows[0][0] > verify.MAX_LIVE_COPIES:
+            raise no_room()
