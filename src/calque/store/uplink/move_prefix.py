@@ -80,7 +80,8 @@ def move_prefix(
 class PrefixMove:
     """A copy or move of a prefix that the caller drives: ``prepare`` until False, then ``finish``.
 
-    ``operation`` is known after the first step; another process may go on with it.
+    ``operation`` is known after the first step; another process may go on with it. The target may
+    be reached by another access to the same project, ``into``.
     """
 
     def __init__(
@@ -93,13 +94,12 @@ class PrefixMove:
         *,
         move: bool = False,
         overwrite: bool = False,
+        into: Session | None = None,
     ) -> None:
         if not bucket or not new_bucket:
             raise InvalidInput("a bucket must be named")
-        old, new = (
-            session.access.below(bucket, prefix),
-            session.access.below(new_bucket, new_prefix),
-        )
+        old = session.access.below(bucket, prefix)
+        new = (into or session).access.below(new_bucket, new_prefix)
         self._session = session
         self._request = pb.PrefixBeginRequest(
             header=session.header,
