@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import and_, bindparam, delete, func, insert, select
+from sqlalchemy import and_, bindparam, delete, distinct, func, insert, select
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
@@ -64,7 +64,9 @@ UNSTAGE = Statement(
 STAGE = Statement("stage an object of an operation", insert(operation_objects))
 COUNT_STAGED = Statement(
     "objects of an operation",
-    select(func.count()).where(_staged.operation_id == bindparam("of_operation")),
+    select(func.count(), func.count(distinct(_staged.new_key))).where(
+        _staged.operation_id == bindparam("of_operation")
+    ),
 )
 LAST_STAGED = Statement(
     "last object of an operation",
