@@ -188,6 +188,30 @@ class Renaming(Protocol):
         """
 
 
+Prepared = Callable[[int, int], None]
+"""Told of a prefix under way: how many objects are prepared by now, and their bytes."""
+
+
+@runtime_checkable
+class PrefixMoving(Protocol):
+    """What a service may supply besides: all below a prefix copied or moved in one moment."""
+
+    def move_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: Service,
+        copy: bool = False,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Move (or copy) everything below ``prefix`` at once; how many objects there were.
+
+        ``into`` may be another root. Raises Unsupported, with nothing done, where it cannot.
+        """
+
+
 @runtime_checkable
 class Tagging(Protocol):
     """What a service supplies besides, where a stat may leave out that there are tags."""
