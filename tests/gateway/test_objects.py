@@ -281,3 +281,56 @@ def test_what_is_offered_as_true(client: Any, bucket: str) -> None:
     client.put_object(
         Bucket=bucket, Key="k", Body=b"x", ACL="private", ServerSideEncryption="AES256"
     )
+
+
+RULE = {
+    "ID": "tidy",
+    "Status": "Enabled",
+    "Filter": {"Prefix": "tmp/"},
+    "Expiration": {"Days": 7},
+    "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+}
+
+
+def test_rules_of_expiry(world: World, client: Any, bucket: str) -> None:
+    """What is written below the prefix expires by the store's own expiry; the rest does not."""
+    args = {"Bucket": bucket}
+    refused("NoSuchLifecycleConfiguration", client.get_bucket_lifecycle_configuration, **args)
+    rules = {"Rules": [RULE]}
+    client.put_bucket_lifecycle_configuration(**args, LifecycleConfiguration=rules)
+    assert client.get_bucket_lifecycle_configuration(**args)["Rules"] == [RULE]
+    client.put_object(**args, Key="tmp/a", Body=b"x")
+    client.put_object(**args, Key="kept", Body=b"x")
+    upload = client.create_multipart_upload(**args, Key="tmp/b")["UploadId"]
+    of = {**args, "Key": "tmp/b", "UploadId": upload}
+    etag = client.upload_part(**of, PartNumber=1, Body=b"x")["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
+    client.complete_multipart_upload(**of, MultipartUpload=parts)
+    for key in ("tmp/a", "tmp/b"):
+        info = world.project.stat(bucket, key)
+        assert info.expires is not None
+        assert abs(info.expires - info.created - timedelta(days=7)) < timedelta(minutes=5)
+        assert "expiry-date" in client.head_object(**args, Key=key)["Expiration"]
+    assert world.project.stat(bucket, "kept").expires is None
+    client.delete_bucket_lifecycle(**args)
+    client.put_object(**args, Key="tmp/a", Body=b"x")
+    assert world.project.stat(bucket, "tmp/a").expires is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ({**RULE, "Transitions": [{"Days": 1, "StorageClass": "GLACIER"}]}, "NotImplemented"),
+        ({**RULE, "Filter": {"ObjectSizeGreaterThan": 5}}, "NotImplemented"),
+        ({**RULE, "Expiration": {"ExpiredObjectDeleteMarker": True}}, "NotImplemented"),
+        ({**RULE, "Expiration": {"Days": 0}}, "InvalidArgument"),
+        ({"ID": "x", "Status": "Enabled", "Filter": {}}, "InvalidRequest"),
+    ],
+)
+def test_rules_that_cannot_be_kept(client: Any, bucket: str, rule: Any, code: str) -> None:
+    """501 by name, and nothing is changed."""
+    rules = {"Rules": [rule]}
+    put = client.put_bucket_lifecycle_configuration
+    refused(code, put, Bucket=bucket, LifecycleConfiguration=rules)
+    get = client.get_bucket_lifecycle_configuration
+    refused("NoSuchLifecycleConfiguration", get, Bucket=bucket)

@@ -13,6 +13,11 @@ from calque.gateway.verbs.buckets.bucket_cors import (
     get_bucket_cors,
     put_bucket_cors,
 )
+from calque.gateway.verbs.buckets.bucket_lifecycle import (
+    delete_bucket_lifecycle,
+    get_bucket_lifecycle,
+    put_bucket_lifecycle,
+)
 from calque.gateway.verbs.buckets.create_bucket import create_bucket
 from calque.gateway.verbs.buckets.delete_bucket import delete_bucket
 from calque.gateway.verbs.buckets.delete_objects import delete_objects
@@ -140,6 +145,9 @@ VERBS = (
     _verb("GetBucketCors", "bucket GET", get_bucket_cors, marks="cors"),
     _verb("PutBucketCors", "bucket PUT", put_bucket_cors, marks="cors"),
     _verb("DeleteBucketCors", "bucket DELETE", delete_bucket_cors, marks="cors"),
+    _verb("GetBucketLifecycle", "bucket GET", get_bucket_lifecycle, marks="lifecycle"),
+    _verb("PutBucketLifecycle", "bucket PUT", put_bucket_lifecycle, marks="lifecycle"),
+    _verb("DeleteBucketLifecycle", "bucket DELETE", delete_bucket_lifecycle, marks="lifecycle"),
     _verb("GetObjectTagging", "object GET", get_object_tagging, marks="tagging"),
     _verb("PutObjectTagging", "object PUT", put_object_tagging, marks="tagging"),
     _verb("DeleteObjectTagging", "object DELETE", delete_object_tagging, marks="tagging"),

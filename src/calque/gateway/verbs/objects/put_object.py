@@ -57,6 +57,7 @@ def store_body(call: Call, body: Digested, stored: dict[str, str]) -> ObjectInfo
         call.key,
         body,
         metadata=complete,
+        expires=call.expiry(),
         if_not_exists=condition.if_not_exists,
         if_match=condition.if_match,
     )
