@@ -39,6 +39,7 @@ from calque.store.metabase.model.schema import (
     freed_segments,
     objects,
     operation_keys,
+    operation_objects,
     operations,
     project_usage,
     projects,
@@ -83,6 +84,9 @@ FSCK_OPERATIONS = Statement(
 )
 FSCK_KEYS = Statement(
     "fsck operation keys", select(operation_keys.c.operation_id), whole_table=_WHY
+)
+FSCK_STAGED = Statement(
+    "fsck operation objects", select(operation_objects.c.operation_id).distinct(), whole_table=_WHY
 )
 FSCK_FREED = Statement(
     "fsck freed segments", select(freed_segments.c.root_piece_id), whole_table=_WHY
@@ -147,7 +151,9 @@ def _load(transaction: Transaction) -> _Tables:
         slices={(row[0], row[1]): Slice(*row) for row in transaction.rows(FSCK_SLICES, {})},
         nodes={row[0] for row in transaction.rows(ALL_NODES, {})},
         operations={row[0]: row[1] for row in transaction.rows(FSCK_OPERATIONS, {})},
-        key_owners={row[0] for row in transaction.rows(FSCK_KEYS, {})},
+        key_owners={
+            row[0] for each in (FSCK_KEYS, FSCK_STAGED) for row in transaction.rows(each, {})
+        },
         freed={row[0] for row in transaction.rows(FSCK_FREED, {})},
     )
 
