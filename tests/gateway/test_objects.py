@@ -188,6 +188,38 @@ def test_copies(client: Any, bucket: str) -> None:
     assert client.get_object(Bucket=bucket, Key="copy")["Body"].read() == DATA
 
 
+def test_more_copies_than_an_original_may_have(client: Any, bucket: str) -> None:
+    """The store counts references, S3 does not: what is too many is stored once more."""
+    client.put_object(Bucket=bucket, Key="k", Body=DATA, Metadata={"a": "1"})
+    for number in range(103):
+        client.copy_object(Bucket=bucket, Key=f"copy/{number}", CopySource=f"{bucket}/k")
+    last = client.get_object(Bucket=bucket, Key="copy/102")
+    assert (last["Body"].read(), last["Metadata"]) == (DATA, {"a": "1"})
+
+
+def test_a_folder_moves_in_one_transaction(world: World, client: Any, bucket: str) -> None:
+    """Our extension: everything below a prefix, all or nothing."""
+    for number in range(5):
+        client.put_object(Bucket=bucket, Key=f"old/{number}", Body=b"%d" % number)
+
+    def ask(verb: str, **content: str) -> Any:
+        body = "".join(f"<{name}>{value}</{name}>" for name, value in content.items())
+        document = f"<PrefixTransfer>{body}</PrefixTransfer>".encode()
+        return world.ask("POST", f"/{bucket}", f"calque-{verb}-prefix", body=document)
+
+    copied = ask("copy", Prefix="old/", TargetPrefix="copy/")
+    assert (copied.status, b"<Objects>5</Objects>" in copied.body) == (200, True)
+    again = ask("copy", Prefix="old/", TargetPrefix="copy/")
+    assert again.code == "PreconditionFailed"
+    assert ask("move", Prefix="old/", TargetPrefix="copy/", Overwrite="true").status == 200
+    assert [each["Key"] for each in client.list_objects_v2(Bucket=bucket)["Contents"]] == [
+        f"copy/{number}" for number in range(5)
+    ]
+    assert client.get_object(Bucket=bucket, Key="copy/3")["Body"].read() == b"3"
+    assert ask("move", Prefix="none/", TargetPrefix="x/").status == 404
+    assert ask("move", Prefix="half", TargetPrefix="x/").code == "MalformedXML"
+
+
 def test_tags(client: Any, world: World, bucket: str) -> None:
     """Tags are set, read and removed without a change to the object; eleven are too many."""
     etag = client.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="a=1&b=%20")["ETag"]

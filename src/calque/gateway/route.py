@@ -27,6 +27,7 @@ from calque.gateway.verbs.buckets.head_bucket import head_bucket
 from calque.gateway.verbs.buckets.list_buckets import list_buckets
 from calque.gateway.verbs.buckets.list_objects import list_objects
 from calque.gateway.verbs.buckets.list_objects_v2 import list_objects_v2
+from calque.gateway.verbs.buckets.transfer_prefix import COPY, MOVE, copy_prefix, move_prefix
 from calque.gateway.verbs.call import Call
 from calque.gateway.verbs.objects.copy_object import copy_object
 from calque.gateway.verbs.objects.delete_object import delete_object
@@ -148,6 +149,8 @@ VERBS = (
     _verb("GetBucketLifecycle", "bucket GET", get_bucket_lifecycle, marks="lifecycle"),
     _verb("PutBucketLifecycle", "bucket PUT", put_bucket_lifecycle, marks="lifecycle"),
     _verb("DeleteBucketLifecycle", "bucket DELETE", delete_bucket_lifecycle, marks="lifecycle"),
+    _verb("CopyPrefix", "bucket POST", copy_prefix, marks=COPY),
+    _verb("MovePrefix", "bucket POST", move_prefix, marks=MOVE),
     _verb("GetObjectTagging", "object GET", get_object_tagging, marks="tagging"),
     _verb("PutObjectTagging", "object PUT", put_object_tagging, marks="tagging"),
     _verb("DeleteObjectTagging", "object DELETE", delete_object_tagging, marks="tagging"),
