@@ -106,7 +106,7 @@ def answer(root: str, content: Mapping[str, Any], **headers: str) -> Response:
 
 
 def missing_of(call: Call, error: NotFound) -> S3Error:
-    """NoSuchBucket or NoSuchKey: the store says that something is not there, we look what."""
+    """NoSuchBucket, NoSuchUpload or NoSuchKey: the store misses something, we look what."""
     if call.bucket:
         try:
             call.project.stat_bucket(call.bucket)
@@ -116,4 +116,6 @@ def missing_of(call: Call, error: NotFound) -> S3Error:
                 "The specified bucket does not exist",
                 fields={"BucketName": call.bucket},
             )
+    if "uploadId" in call.query:
+        return S3Error("NoSuchUpload", "The specified upload does not exist.")
     return S3Error("NoSuchKey", "The specified key does not exist.", fields={"Key": call.key})
