@@ -16,6 +16,7 @@ from calque.errors import (
     ResourceExhausted,
 )
 from calque.store.project import Project
+from calque.store.uplink import move_prefix
 from calque.store.uplink.access import Prefix
 from calque.store.uplink.move_prefix import PrefixMove
 from tests.store.world import in_parallel
@@ -195,6 +196,18 @@ def test_another_process_goes_on(filled: tuple[World, dict[str, bytes]]) -> None
     assert first.run() == done
     again = project.move_prefix(BUCKET, "old/", OTHER, "new/", resume=done.operation)
     assert again == done
+
+
+def test_long_names_go_in_several_messages(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit into one message is sent in several, and counted once."""
+    monkeypatch.setattr(move_prefix, "_MOST_BYTES", 3000)
+    contents = {f"{'a/' * 100}{number}": b"x" for number in range(7)}
+    for name, content in contents.items():
+        plain_world.project.upload(BUCKET, f"old/{name}", content)
+    assert plain_world.project.move_prefix(BUCKET, "old/", OTHER, "").objects == 7
+    assert below(plain_world.project, OTHER, "") == contents
 
 
 def test_what_is_refused(filled: tuple[World, dict[str, bytes]]) -> None:

@@ -11,6 +11,7 @@ from calque.cli.store_expire import expire
 from calque.cli.store_fsck import fsck
 from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
+from calque.cli.store_prefix import copy_prefix, move_prefix
 from calque.cli.store_restore import restore
 from calque.cli.store_rmbucket import rmbucket
 from calque.cli.store_s3_key import app as s3_key
@@ -26,6 +27,8 @@ app.command()(fsck)
 app.command()(backup)
 app.command()(restore)
 app.add_typer(s3_key, name="s3-key")
+app.command("move-prefix")(move_prefix)
+app.command("copy-prefix")(copy_prefix)
 
 
 @app.callback()

@@ -33,7 +33,16 @@ from calque.operator.options import (
 from calque.operator.presign import PresignedRequest, PresignedVerb, presign
 from calque.operator.read import open_reader, read_all, read_on, read_options
 from calque.operator.registry import Opening
-from calque.operator.service import HasService, Leftover, Service, Versioned, require, service_of
+from calque.operator.service import (
+    HasService,
+    Leftover,
+    PrefixMoving,
+    Prepared,
+    Service,
+    Versioned,
+    require,
+    service_of,
+)
 from calque.operator.uri import root_of, text_of
 from calque.values import Metadata
 
@@ -312,6 +321,58 @@ class Operator:
             self._service_of(into),
             target,
             chosen,
+        )
+
+    def copy_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: HasService | None = None,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Copy everything below a prefix in one moment, all or nothing; how many objects.
+
+        Both end in ``/`` or are empty. ConditionNotMatch names an object that stands at a new
+        name, unless ``overwrite``; FailedPrecondition where something below the prefix was written
+        meanwhile. Unsupported where the service has no such step: only the store has it.
+        """
+        return self._move_prefix(prefix, target, into, True, overwrite, progress)
+
+    def move_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: HasService | None = None,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Move everything below a prefix in one moment, as :meth:`copy_prefix` copies it."""
+        return self._move_prefix(prefix, target, into, False, overwrite, progress)
+
+    def _move_prefix(
+        self,
+        prefix: str,
+        target: str,
+        into: HasService | None,
+        copy: bool,
+        overwrite: bool,
+        progress: Prepared | None,
+    ) -> int:
+        if not isinstance(self._service, PrefixMoving):
+            raise Unsupported(
+                f"{self.scheme} cannot copy or move a prefix in one step",
+                hint="Copy or move the objects below it one by one.",
+            )
+        return self._service.move_prefix(
+            paths.valid_path(prefix),
+            paths.valid_path(target),
+            into=self._service_of(into),
+            copy=copy,
+            overwrite=overwrite,
+            progress=progress,
         )
 
     def resume(

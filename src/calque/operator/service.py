@@ -7,7 +7,7 @@ the verbs through the layers (``layers/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -173,6 +173,30 @@ class Renaming(Protocol):
         self, source: Metadata, target: str, *, if_not_exists: bool = False, into: Service
     ) -> Metadata:
         """Move the pinned object to ``target`` in ``into``, in one moment; the target's metadata.
+
+        ``into`` may be another root. Raises Unsupported, with nothing done, where it cannot.
+        """
+
+
+Prepared = Callable[[int, int], None]
+"""Told of a prefix under way: how many objects are prepared by now, and their bytes."""
+
+
+@runtime_checkable
+class PrefixMoving(Protocol):
+    """What a service may supply besides: all below a prefix copied or moved in one moment."""
+
+    def move_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: Service,
+        copy: bool = False,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Move (or copy) everything below ``prefix`` at once; how many objects there were.
 
         ``into`` may be another root. Raises Unsupported, with nothing done, where it cannot.
         """

@@ -31,6 +31,8 @@ class Call:
     request: type[Message]
     response: type[Message]
     repeatable: bool = True
+    patience: float = 1.0
+    """How many times as long as others it may take."""
 
     @property
     def path(self) -> str:
@@ -69,7 +71,7 @@ CALLS: dict[str, Call] = {
         Call("GetOperation", pb.OperationGetRequest, pb.OperationGetResponse),
         Call("BeginPrefix", pb.PrefixBeginRequest, pb.PrefixBeginResponse),
         Call("StagePrefix", pb.PrefixStageRequest, pb.PrefixStageResponse),
-        Call("FinishPrefix", pb.PrefixFinishRequest, pb.PrefixFinishResponse),
+        Call("FinishPrefix", pb.PrefixFinishRequest, pb.PrefixFinishResponse, patience=10.0),
         Call("RevokeApiKey", pb.ApiKeyRevokeRequest, pb.ApiKeyRevokeResponse, repeatable=False),
     )
 }

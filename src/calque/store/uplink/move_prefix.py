@@ -7,7 +7,7 @@ satellite for a day: a client that was killed goes on behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from calque.errors import AlreadyExists, InvalidInput, NotFound
@@ -19,8 +19,11 @@ from calque.store.uplink.metadata import rewrap_metadata_key
 from calque.store.uplink.paths import NameCipher, check_key, child_key, decrypt_path
 from calque.store.uplink.segment_keys import Position, rewrap_segment_key
 from calque.store.uplink.session import Session
+from calque.values import MIB
 
 _PAGE = 1000
+_MOST_BYTES = 2 * MIB
+"""Of the entries in one message; a satellite takes 8 MiB unless it is told otherwise."""
 
 Progress = Callable[[int, int], None]
 """Told how many objects are prepared by now, and their bytes."""
@@ -80,7 +83,8 @@ def move_prefix(
 class PrefixMove:
     """A copy or move of a prefix that the caller drives: ``prepare`` until False, then ``finish``.
 
-    ``operation`` is known after the first step; another process may go on with it.
+    ``operation`` is known after the first step; another process may go on with it. The target may
+    be reached by another access to the same project, ``into``.
     """
 
     def __init__(
@@ -93,13 +97,12 @@ class PrefixMove:
         *,
         move: bool = False,
         overwrite: bool = False,
+        into: Session | None = None,
     ) -> None:
         if not bucket or not new_bucket:
             raise InvalidInput("a bucket must be named")
-        old, new = (
-            session.access.below(bucket, prefix),
-            session.access.below(new_bucket, new_prefix),
-        )
+        old = session.access.below(bucket, prefix)
+        new = (into or session).access.below(new_bucket, new_prefix)
         self._session = session
         self._request = pb.PrefixBeginRequest(
             header=session.header,
@@ -135,12 +138,12 @@ class PrefixMove:
         self._request.operation_id = page.operation_id
         self.objects, self._is_finished = page.staged, page.finished
         if page.entries:
-            staged = [self._names.rewrap(entry) for entry in page.entries]
-            self.objects = self._session.metainfo.stage_prefix(
-                pb.PrefixStageRequest(
-                    header=self._session.header, operation_id=self.operation, entries=staged
-                )
-            ).staged
+            for some in _in_messages(map(self._names.rewrap, page.entries)):
+                self.objects = self._session.metainfo.stage_prefix(
+                    pb.PrefixStageRequest(
+                        header=self._session.header, operation_id=self.operation, entries=some
+                    )
+                ).staged
             self.bytes += sum(entry.plain_size for entry in page.entries)
             self._request.cursor = page.entries[-1].encrypted_object_key
         return page.more
@@ -259,6 +262,20 @@ class _Names:
         )
         self._folders[way] = entered
         return entered
+
+
+def _in_messages(entries: Iterable[pb.PrefixEntry]) -> Iterator[list[pb.PrefixEntry]]:
+    """As many as one message takes: a key may have many kilobytes when it is encrypted."""
+    some: list[pb.PrefixEntry] = []
+    total = 0
+    for entry in entries:
+        if some and total + entry.ByteSize() > _MOST_BYTES:
+            yield some
+            some, total = [], 0
+        some.append(entry)
+        total += entry.ByteSize()
+    if some:
+        yield some
 
 
 def _rewrap_keys(

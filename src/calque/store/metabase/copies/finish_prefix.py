@@ -26,7 +26,7 @@ from sqlalchemy import (
     update,
 )
 
-from calque.errors import FailedPrecondition, PermissionDenied
+from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
 from calque.store.metabase.accounts import quota
 from calque.store.metabase.accounts.buckets import BUCKET_PLACEMENT, require_bucket
 from calque.store.metabase.copies.operations import (
@@ -320,7 +320,10 @@ def _finish(transaction: Transaction, asked: PrefixOperation, may_overwrite: boo
     asked.operation.check_time(transaction.now)
     require_bucket(old, source.bucket, "source")
     placement = require_bucket(new, target.bucket, "destination")
-    _require_unchanged(transaction, asked, values, int(counted[0][0]))
+    count, keys = (int(each) for each in counted[0])
+    if count != keys:
+        raise InvalidInput("two objects below the prefix are given one new key")
+    _require_unchanged(transaction, asked, values, count)
     if placement and transaction.rows(OTHER_PLACEMENT, {**values, "placement": placement}):
         raise FailedPrecondition(
             "the destination bucket has another placement than pieces below the prefix"
@@ -334,7 +337,6 @@ def _finish(transaction: Transaction, asked: PrefixOperation, may_overwrite: boo
         raise PermissionDenied("this key may not delete, so it may not overwrite")
     freed, usage = _clear(transaction, asked, in_the_way, values)
     usage = _move(transaction, values, usage) if asked.move else _copy(transaction, values, usage)
-    count = int(counted[0][0])
     transaction.run(DROP_STAGED, {"of_operation": asked.operation.operation_id})
     transaction.run(*finish_step(asked.operation, count.to_bytes(8, "big")))
     # Last, since charging a shard locks its row, for which other commits of the project may wait.

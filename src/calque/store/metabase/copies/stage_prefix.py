@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, delete, func, insert, select
+from sqlalchemy import and_, bindparam, distinct, func, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
@@ -54,17 +55,26 @@ KEYS_OF_STREAM = Statement(
     .order_by(segments.c.position)
     .limit(bindparam("page")),
 )
-UNSTAGE = Statement(
-    "drop an object of an operation",
-    delete(operation_objects).where(
-        _staged.operation_id == bindparam("of_operation"),
-        _staged.stream_id == bindparam("of_stream"),
-    ),
+_changed = [column.name for column in _staged if not column.primary_key]
+
+
+def _replace(insert: Any) -> Any:
+    return insert.on_conflict_do_update(
+        index_elements=["operation_id", "stream_id"],
+        set_={name: insert.excluded[name] for name in _changed},
+    )
+
+
+STAGE = Statement(
+    "stage an object of an operation",
+    sqlite=_replace(sqlite.insert(operation_objects)),
+    postgres=_replace(postgresql.insert(operation_objects)),
 )
-STAGE = Statement("stage an object of an operation", insert(operation_objects))
 COUNT_STAGED = Statement(
     "objects of an operation",
-    select(func.count()).where(_staged.operation_id == bindparam("of_operation")),
+    select(func.count(), func.count(distinct(_staged.new_key))).where(
+        _staged.operation_id == bindparam("of_operation")
+    ),
 )
 LAST_STAGED = Statement(
     "last object of an operation",
@@ -240,9 +250,7 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
         work: list[Step] = []
         for each, rows in zip(staged, positions, strict=True):
             each.keys.must_match([row[0] for row in rows])
-            row = _row(asked.operation, each, transaction.now)
-            where = {"of_operation": asked.operation.operation_id, "of_stream": each.stream_id}
-            work += [(UNSTAGE, where), (STAGE, row)]
+            work.append((STAGE, _row(asked.operation, each, transaction.now)))
         transaction.run_batch(work)
         count = int(
             transaction.rows(COUNT_STAGED, {"of_operation": asked.operation.operation_id})[0][0]
