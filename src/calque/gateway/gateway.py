@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from calque.gateway.signature.presigned_v2 import move_headers
 from calque.gateway.target import Target, find_target
 from calque.gateway.verbs.call import Call, missing_of
 from calque.gateway.verbs.objects.post_object import form_key, post_object
+from calque.gateway.verbs.owner import owner_of
 from calque.gateway.xml import write_document
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.api_keys import api_key_secret
@@ -76,8 +78,9 @@ class Gateway:
         except CalqueError as error:
             response = _refuse(request, to_s3_error(error), request_id, error)
         except Exception as error:
-            # Its type alone: what it says may quote a request, and requests hold secrets.
-            _log.exception("a request failed: %s", type(error).__name__)
+            # Where, and its type, but not what it says: that may quote a request, and its secrets.
+            where = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("a request failed by %s:\n%s", type(error).__name__, where)
             response = _refuse(request, S3Error("InternalError"), request_id, error)
         response.headers |= self._cors_headers(request)
         response.headers.setdefault("x-amz-request-id", request_id)
@@ -154,6 +157,9 @@ class Gateway:
 
 
 def _run(call: Call, verb: Callable[[Call], Response]) -> Response:
+    expected = call.headers.get("x-amz-expected-bucket-owner")
+    if expected is not None and expected != owner_of(call)["ID"]:
+        raise S3Error("AccessDenied", "The bucket is not owned by whom the request expects.")
     try:
         return verb(call)
     except NotFound as error:
