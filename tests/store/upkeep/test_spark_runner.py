@@ -5,47 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import psutil
 import pytest
 
 from calque.spark.session import SparkOptions
-from calque.store.nodes.bloom import BloomShape
-from calque.store.upkeep.audit_sample import AuditSample
 from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.gc import GcOptions, collect_store
-from calque.store.upkeep.piece_filters import PieceFilters
-from calque.store.upkeep.scan import LocalRunner, Observer, run_scan
-from calque.store.upkeep.segment_health import SegmentHealth
+from calque.store.upkeep.scan import LocalRunner, run_scan
 from calque.store.upkeep.spark_runner import SparkRunner
-from calque.store.upkeep.tally import SegmentTally
 from tests.servers.spark_cluster import SparkCluster, spark_cluster
 from tests.store.upkeep.kept_store import KeptStore
+from tests.store.upkeep.observed import found, observers
 
 SPARK = ScanOptions(engine="spark", master="local[2,4]", range_rows=4)
-
-
-def observers(kept: KeptStore) -> list[Observer]:
-    nodes = {each.alias: each.node_id for each in kept.store.endpoint.admin.nodes()}
-    shapes = {alias: BloomShape.of(200, 77) for alias in nodes}
-    healthy = set(list(nodes)[:4])
-    return [
-        PieceFilters(nodes, shapes),
-        SegmentTally(),
-        SegmentHealth(healthy, set(nodes) - healthy, 0),
-        AuditSample(b"seed", 0),
-    ]
-
-
-def found(seen: list[Observer]) -> list[Any]:
-    filters, tally, health, sample = (vars(each) for each in seen)
-    return [
-        {alias: each.table for alias, each in filters["filters"].items()},
-        tally,
-        health,
-        sample,
-    ]
 
 
 def test_both_engines_give_the_same(kept: KeptStore) -> None:
