@@ -18,7 +18,7 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
-from calque.store.nodes.check import COMMIT_WINDOW
+from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.trash import KEPT
 from calque.store.upkeep.gc import GcOptions, GcReport, NodeRestored, collect_store, restore_garbage
 
