@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import BinaryIO
+from typing import IO
 
 from calque.errors import Unavailable
 from calque.store.metabase.scan import Range, Snapshot
@@ -46,7 +46,7 @@ class ProcessRunner:
                 worker.terminate()
 
 
-def _send(pipe: BinaryIO, what: object) -> None:
+def _send(pipe: IO[bytes], what: object) -> None:
     try:
         pickle.dump(what, pipe, pickle.HIGHEST_PROTOCOL)
         pipe.flush()
@@ -54,7 +54,7 @@ def _send(pipe: BinaryIO, what: object) -> None:
         raise _died() from error
 
 
-def _receive(pipe: BinaryIO) -> RangeResult:
+def _receive(pipe: IO[bytes]) -> RangeResult:
     try:
         answer = pickle.load(pipe)
     except (EOFError, pickle.UnpicklingError) as error:
