@@ -25,7 +25,7 @@ from calque.store.metabase.scan import Snapshot
 from calque.store.metabase.upkeep.last_runs import last_run, note_run
 from calque.store.metabase.upkeep.lease import Lease, hold_lease
 from calque.store.nodes.bloom import FALSE_POSITIVES, BloomShape
-from calque.store.nodes.check import COMMIT_WINDOW
+from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
 from calque.store.nodes.trash import KEPT, collect_garbage, empty_trash, restore_trash
