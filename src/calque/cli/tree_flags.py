@@ -160,6 +160,13 @@ def sheet_of_tree(
     owner: Annotated[
         bool, typer.Option("--owner", help="Keep owners of files, and give them back.")
     ] = False,
+    spark: Annotated[
+        str | None,
+        typer.Option("--spark", metavar="URL", help="Copy on this cluster: spark://host:7077."),
+    ] = None,
+    shared_fs: Annotated[
+        bool, typer.Option("--shared-fs", help="Every executor sees the local folders named.")
+    ] = False,
     restart: Annotated[
         bool,
         typer.Option("--restart", help="Begin anew, although an earlier run was left unfinished."),
@@ -188,6 +195,8 @@ def sheet_of_tree(
         folders=folders,
         modes=modes,
         owner=owner,
+        spark=spark,
+        shared_fs=shared_fs,
         restart=restart,
         journal=journal,
         globs=not no_glob,

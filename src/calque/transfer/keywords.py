@@ -44,6 +44,8 @@ class TreeKeywords(TypedDict, total=False):
     owner: bool
     files_from: Sequence[str] | None
     globs: bool
+    spark: object
+    shared_fs: bool
     journal: bool
     restart: bool
 

@@ -91,6 +91,10 @@ class TreeOptions:
     """Keep empty folders of a file system as markers (``name/``) in an object service."""
     files_from: tuple[str, ...] | None = None
     """Only these paths below the source; nothing else is listed."""
+    spark: object = None
+    """A master's URL or a session: ranges are copied there, not by threads of this process."""
+    shared_fs: bool = False
+    """Every executor sees the local folders that are named."""
     journal: bool = True
     """Note progress in the ledger, so that the run can be resumed."""
     restart: bool = False
