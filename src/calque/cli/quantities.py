@@ -32,6 +32,18 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(seconds=number * _DURATIONS[(unit or "s").lower()])
 
 
+def parse_rate(text: str) -> float:
+    """Requests a second of ``200/s``, ``200`` or ``600/m``."""
+    number, _, per = text.partition("/")
+    seconds = {"": 1, "s": 1, "m": 60, "h": 3600}.get(per.strip().lower())
+    try:
+        if seconds is not None and float(number) > 0:
+            return float(number) / seconds
+    except ValueError:
+        pass
+    raise ConfigInvalid(f"{text!r} is no rate", hint="For example 200/s or 600/m.")
+
+
 def _split(text: str, what: str, example: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
     if match is None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.quantities import parse_duration, parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import InvalidInput
 from calque.transfer.filters import Filters, Rule
@@ -134,6 +134,14 @@ def sheet_of_tree(
             "--report", metavar="FILE", help="A row for each object: .jsonl .csv .parquet"
         ),
     ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="N/s", help="Requests a second, at most: 200/s."),
+    ] = None,
+    bandwidth: Annotated[
+        str | None,
+        typer.Option("--bandwidth", metavar="SIZE/s", help="Through this machine: 50M/s."),
+    ] = None,
     on_error: Annotated[
         OnError, typer.Option("--on-error", help="Go on with the rest, or stop at the first.")
     ] = "continue",
@@ -151,6 +159,13 @@ def sheet_of_tree(
     ] = False,
     owner: Annotated[
         bool, typer.Option("--owner", help="Keep owners of files, and give them back.")
+    ] = False,
+    spark: Annotated[
+        str | None,
+        typer.Option("--spark", metavar="URL", help="Copy on this cluster: spark://host:7077."),
+    ] = None,
+    shared_fs: Annotated[
+        bool, typer.Option("--shared-fs", help="Every executor sees the local folders named.")
     ] = False,
     restart: Annotated[
         bool,
@@ -172,12 +187,16 @@ def sheet_of_tree(
     options = TreeOptions(
         compare=compare,
         dry_run=dry_run,
+        rate=None if rate is None else parse_rate(rate),
+        bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
         on_error=on_error,
         fsync=fsync,
         content_type=content_type,
         folders=folders,
         modes=modes,
         owner=owner,
+        spark=spark,
+        shared_fs=shared_fs,
         restart=restart,
         journal=journal,
         globs=not no_glob,

@@ -24,7 +24,7 @@ from calque.errors import (
 from calque.operator.copier import Copier
 from calque.operator.copy import start_copy
 from calque.operator.drivers.stream import write_options
-from calque.operator.layers import ConcurrencyLimit
+from calque.operator.layers import Bandwidth, ConcurrencyLimit
 from calque.operator.move import rename_at_once
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_all
@@ -93,6 +93,7 @@ class Carrier:
         # More would be parts on threads of their own, and wait for a place that this one holds.
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
         self._batch = DurableBatch(options.fsync)
+        self._bandwidth = None if options.bandwidth is None else Bandwidth(options.bandwidth)
         self._origin = source.service
         if carries_attributes(source, target):
             self._origin = cast(Service, FilesAsObjects(source.service, options))
@@ -247,6 +248,8 @@ class Carrier:
         with copier:
             for step in copier:
                 self._moved(step)
+                if self._bandwidth is not None and copier.route != SERVER:
+                    self._bandwidth.take(step)
                 if saver is not None:
                     saver.save_sometimes()
                 if self._stopping.is_set():
@@ -263,6 +266,8 @@ class Carrier:
         # One place among those of the tree, for reading and writing in turn.
         with self._limit.place():
             found, data = self._read_small(source)
+            if self._bandwidth is not None:
+                self._bandwidth.take(len(data))
             options = self._write_options(pair.path, found)
             if isinstance(into, AsideWriting):
                 local = self._source.is_local

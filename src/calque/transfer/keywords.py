@@ -30,6 +30,8 @@ class TreeKeywords(TypedDict, total=False):
     max_delete: int | str
     if_not_exists: bool
     concurrent: int
+    rate: float | None
+    bandwidth: int | None
     on_error: OnError
     dry_run: bool
     fsync: Fsync
@@ -42,6 +44,8 @@ class TreeKeywords(TypedDict, total=False):
     owner: bool
     files_from: Sequence[str] | None
     globs: bool
+    spark: object
+    shared_fs: bool
     journal: bool
     restart: bool
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from calque.errors import InvalidInput, NotFound
 from calque.operator import Operator
-from calque.operator.layers import Layer
+from calque.operator.layers import Layer, Pace
 from calque.operator.registry import split
 from calque.operator.service import HasService
 from calque.operator.uri import scheme_of, text_of
@@ -113,8 +113,9 @@ def _side_of(given: HasService, layers: tuple[Layer, ...]) -> Side:
 
 def _open(text: str, options: Mapping[str, object], layers: tuple[Layer, ...]) -> Side:
     if scheme_of(text) in ("fs", "file"):
-        # Rooted at the tree, so that no link and no key leads out of it.
-        return Side(Operator.from_uri(Path(_local(text)), layers=layers).service)
+        # Rooted at the tree, so that no link and no key leads out of it. Rates are of servers.
+        unpaced = tuple(layer for layer in layers if not isinstance(layer, Pace))
+        return Side(Operator.from_uri(Path(_local(text)), layers=unpaced).service)
     operator, path = Operator.locate(text, layers=layers, **options)
     prefix = path if not path or path.endswith("/") else f"{path}/"
     return Side(operator.service, prefix)

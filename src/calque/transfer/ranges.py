@@ -15,6 +15,7 @@ from calque.errors import InvalidInput
 from calque.transfer.borders import SeenKeys, find_border
 from calque.transfer.model import EVERYTHING, KeyRange, sort_key
 
+_PIECES = 4
 _UNSEEN = 3
 """Cuts of one range of which nothing was seen yet. More would fall where nothing is known."""
 
@@ -132,6 +133,23 @@ class RangePool:
         with self._changed:
             left = [each.unfinished for each in self._open.values()]
             left += [each for each, _ in self._waiting]
+        return sorted(left, key=lambda each: sort_key(each.after))
+
+    def cut_unfinished(self, pieces: int = _PIECES) -> list[KeyRange]:
+        """:meth:`unfinished`, each range in up to so many pieces, as the claimed pages say."""
+        with self._changed:
+            left = [each for each, _ in self._waiting]
+            for mine in self._open.values():
+                rest = mine.unfinished
+                for _ in range(pieces - 1):
+                    border = mine._first and find_border(
+                        self._seen, mine._first, mine.after, rest.up_to
+                    )
+                    if not border:
+                        break
+                    left.append(KeyRange(border.key, rest.up_to))
+                    rest = KeyRange(rest.after, border.key)
+                left.append(rest)
         return sorted(left, key=lambda each: sort_key(each.after))
 
     def claim(self, mine: OpenRange, paths: Sequence[str]) -> int:

@@ -52,7 +52,7 @@ class MaxDelete:
 
 
 _UNASKED = MaxDelete()
-_PACE = ("concurrent", "on_error", "fsync", "chunk")
+_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,10 @@ class TreeOptions:
     """Never overwrite: a target that is there and differs is an error of its own."""
     concurrent: int = 16
     """Requests in flight at once, over the whole tree, parts included."""
+    rate: float | None = None
+    """Requests a second, at most; None: as many as the servers bear."""
+    bandwidth: int | None = None
+    """Bytes a second that pass through the client, at most."""
     on_error: OnError = "continue"
     dry_run: bool = False
     fsync: Fsync = "batch"
@@ -87,6 +91,10 @@ class TreeOptions:
     """Keep empty folders of a file system as markers (``name/``) in an object service."""
     files_from: tuple[str, ...] | None = None
     """Only these paths below the source; nothing else is listed."""
+    spark: object = None
+    """A master's URL or a session: ranges are copied there, not by threads of this process."""
+    shared_fs: bool = False
+    """Every executor sees the local folders that are named."""
     journal: bool = True
     """Note progress in the ledger, so that the run can be resumed."""
     restart: bool = False
@@ -105,6 +113,10 @@ class TreeOptions:
             raise InvalidInput(f"concurrent must be a whole number, not {self.concurrent!r}")
         if self.concurrent < 1:
             raise InvalidInput(f"concurrent must be at least 1, not {self.concurrent}")
+        for name in ("rate", "bandwidth"):
+            bound = getattr(self, name)
+            if bound is not None and not bound > 0:
+                raise InvalidInput(f"{name} must be above 0, not {bound}")
         if not self.delete and (self.delete_all or self.delete_excluded):
             raise InvalidInput(
                 "delete_all and delete_excluded say what delete may do, which was not asked for"

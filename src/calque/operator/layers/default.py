@@ -5,6 +5,7 @@ from __future__ import annotations
 from calque.operator.layers.chain import Layer
 from calque.operator.layers.limit import ConcurrencyLimit
 from calque.operator.layers.metrics import Metrics
+from calque.operator.layers.pace import Pace
 from calque.operator.layers.retry import Retry
 from calque.operator.layers.timeout import Timeout
 
@@ -15,14 +16,17 @@ def default_layers(
     timeout: Timeout | None = None,
     limit: ConcurrencyLimit | None = None,
     metrics: Metrics | None = None,
+    pace: Pace | None = None,
 ) -> tuple[Layer, ...]:
-    """Retry and timeout always, a shared limit and metrics where given; outermost first.
+    """Retry and timeout always, a pace, a shared limit and metrics where given; outermost first.
 
     Retry stands outside of the limit: who waits for the next attempt takes no place from others.
     The timeout stands inside of the limit: waiting for a place is not the server's fault. Metrics
     stand innermost and see every attempt.
     """
     layers: list[Layer] = [retry or Retry()]
+    if pace is not None:
+        layers.append(pace)  # within the retry: a repeat waits for its turn too
     if limit is not None:
         layers.append(limit)
     layers.append(timeout or Timeout())

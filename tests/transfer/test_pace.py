@@ -1,0 +1,39 @@
+"""A whole tree slows down together, and ends all the same."""
+
+from __future__ import annotations
+
+import calque
+from calque.operator import Operator
+from tests.servers.proxy import Fault, FaultProxy, Reply
+from tests.servers.seaweedfs import S3Server
+from tests.transfer.conftest import MakeTree, objects_of, s3_options
+
+_SLOW = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+
+
+def test_every_third_request_refused(
+    make_tree: MakeTree, tree_bucket: S3Server, s3: Operator
+) -> None:
+    """All is copied, with no more than half as many requests again."""
+    files = {f"{number:03d}": b"x" for number in range(60)}
+    source = make_tree("source", files)
+    with FaultProxy(tree_bucket.endpoint) as proxy:
+        third = Fault(
+            method="PUT",
+            where=lambda each: each.number % 3 == 0,
+            times=None,
+            reply=Reply(503, {}, _SLOW),
+        )
+        proxy.add(third)
+        options = {**s3_options(tree_bucket), "endpoint_url": proxy.endpoint}
+        report = calque.copy_tree(f"{source}/", s3.location(""), target_options=options)
+        assert report.ok, report.problems
+        assert proxy.count(method="PUT") <= len(files) * 1.6
+    assert objects_of(s3) == files
+
+
+def test_bandwidth_and_rate_are_taken(make_tree: MakeTree, s3: Operator) -> None:
+    """Bounds that are far away change nothing but the time."""
+    source = make_tree("source", {"a": b"x" * 1000, "b": b"y"})
+    report = calque.copy_tree(f"{source}/", s3, rate=500.0, bandwidth=10_000_000)
+    assert report.totals.of("copied").objects == 2
