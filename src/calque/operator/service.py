@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from calque.errors import InvalidInput, Unavailable, Unsupported
+from calque.errors import CalqueError, InvalidInput, Unavailable, Unsupported
 from calque.operator.capability import Capability
 from calque.operator.drivers.verbs import Part
 from calque.operator.layers.chain import Chain
@@ -292,6 +292,21 @@ class Fetching(Protocol):
         """A small object, whole: what a stat tells of it, and its bytes, in one request.
 
         Tags are asked for only where the reply counts some.
+        """
+
+
+@runtime_checkable
+class DeletingMany(Protocol):
+    """What a service supplies besides, where one request deletes many objects."""
+
+    @property
+    def deletes_at_once(self) -> int:
+        """How many; 0 where it cannot, or would not keep the condition of each."""
+
+    def delete_many(self, entries: Sequence[Metadata]) -> Mapping[str, CalqueError]:
+        """Delete objects, each if it still has its etag; errors of single ones by their paths.
+
+        One that is not there is no error. Raises where the request as a whole has failed.
         """
 
 
