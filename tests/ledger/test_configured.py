@@ -22,7 +22,7 @@ def test_by_default_a_file_in_the_state_folder(
 
 def test_a_url_goes_first(tmp_path: Path) -> None:
     """What is configured is opened, with its tenant and its life of records."""
-    flags = {"ledger.url": str(tmp_path / "own.db"), "ledger.expire_days": "2"}
+    flags: dict[str, object] = {"ledger.url": str(tmp_path / "own.db"), "ledger.expire_days": 2}
     with ledger_of(load_settings(flags=flags)) as ledger:
         assert (tmp_path / "own.db").exists()
         assert ledger.life == 2 * 86_400 * 1_000_000
