@@ -31,7 +31,10 @@ def pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> li
 
 def _trees(origin: Origin, target: Side, request: TreeRequest, several: bool) -> Trees:
     only = request.options.files_from
-    source, into = origin.side, below(target, origin.name)
+    links = request.options.links != "follow"
+    source, into = (
+        replace(side, links=links) for side in (origin.side, below(target, origin.name))
+    )
     if origin.single:
         into = replace(into, only=source.only)
     elif only is not None:

@@ -37,6 +37,8 @@ class Side:
     service: Service
     prefix: str = ""
     only: tuple[str, ...] | None = None
+    links: bool = False
+    """Links of a file system are entries of their own, instead of what they lead to."""
     borrowed: bool = False
     """Whether it is somebody else's operator, which is not ours to close."""
 
@@ -97,6 +99,7 @@ class Side:
                 start_after=after,
                 skip=lambda folder: filters.prunes(folder[cut:]),
                 tell=lambda key, kind: _tell_taken(filters, key[cut:], kind, tell),
+                links=self.links,
             )
         else:
             entries = self.service.list(self.key(start), start_after=after)
