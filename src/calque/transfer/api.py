@@ -51,7 +51,7 @@ class PreparedRun:
         self.trees = pair_up(request, target, layers)
         for each in self.trees:
             clears = options.delete_excluded
-            refuse_overlap(each.source, each.target, each.filters, clears=clears)
+            refuse_overlap(each.source, each.target, each.filters, each.chosen, clears=clears)
         sources = tuple(_shown(each) for each in self.trees)
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
