@@ -16,7 +16,7 @@ from calque.transfer.plan import Trees
 from calque.transfer.progress import TreeProgress
 from calque.transfer.report import Collector, Report
 from calque.transfer.request import TreeOptions
-from calque.transfer.tree_job import Shared, TreeJob
+from calque.transfer.tree_job import Cluster, Shared, TreeJob
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
@@ -38,7 +38,9 @@ class Run:
         confirm: Confirm | None = None,
         journal: Journal | None = None,
         known: Mapping[tuple[int, str], Row] = NO_ROWS,
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
         self._trees = trees
         self._journal = journal
         self._jobs: list[TreeJob] = []
@@ -74,9 +76,12 @@ class Run:
             self._journal.start(self._left, self._collector.flush, self.stop)
         try:
             for number, trees in enumerate(self._trees):
-                jobs.append(TreeJob(self._shared, trees, number))
+                elsewhere = self._cluster is not None
+                jobs.append(TreeJob(self._shared, trees, number, elsewhere=elsewhere))
                 if not self._stopping.is_set():
                     jobs[-1].copy()
+                if self._cluster is not None:
+                    jobs[-1].copy_on(self._cluster)
             self.progress.listing = False
             self.progress.phase = "deleting"
             if self._options.delete:
@@ -94,10 +99,10 @@ class Run:
         return self.report
 
     def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:
-        if self._journal is None:
-            return
-        self._journal.phase = "delete"
-        if self._journal.resumed and not self._stopping.is_set():
+        if self._journal is not None:
+            self._journal.phase = "delete"
+        resumed = self._journal is not None and self._journal.resumed
+        if (resumed or self._cluster is not None) and not self._stopping.is_set():
             for job in jobs:
                 job.list_deletes()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Protocol
 
 from calque import faults
 from calque.errors import (
@@ -63,10 +65,52 @@ class Shared:
     """Rows that an earlier process wrote, of paths that are left all the same."""
 
 
+class RangeResult(Protocol):
+    """What a cluster has done of a range."""
+
+    @property
+    def rows(self) -> Sequence[Row]: ...
+
+    @property
+    def left(self) -> Sequence[KeyRange]: ...
+
+    @property
+    def listed(self) -> int: ...
+
+    @property
+    def listed_bytes(self) -> int: ...
+
+    @property
+    def dropped(self) -> Mapping[str, int]: ...
+
+    @property
+    def error(self) -> CalqueError | None: ...
+
+
+class Cluster(Protocol):
+    """Whoever copies ranges in other processes."""
+
+    def run(
+        self, tree: int, spans: Sequence[KeyRange], can_be_cut: bool
+    ) -> tuple[Sequence[RangeResult], list[KeyRange]]:
+        """Work on some ranges; what came of them, and those that had to wait."""
+
+
 class TreeJob:
     """Copies one tree, the ``number``-th of its run, and notes what is to be deleted."""
 
-    def __init__(self, shared: Shared, trees: Trees, number: int = 0) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        trees: Trees,
+        number: int = 0,
+        *,
+        ranges: Sequence[KeyRange] | None = None,
+        pages: int = 0,
+        elsewhere: bool = False,
+    ) -> None:
+        """``ranges``: only these; ``pages``: stop after so many; ``elsewhere``: the ranges are
+        copied by a cluster, and here only what an earlier process left by name."""
         self._shared = shared
         self._trees = trees
         self._number = number
@@ -88,8 +132,12 @@ class TreeJob:
             keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
             renames=shared.moves,
         )
-        ranges = [EVERYTHING] if self._unfinished is None else self._unfinished.spans_of(number)
-        self._ranges = RangePool(ranges, splits=trees.can_be_cut)
+        if ranges is None:
+            left = self._unfinished
+            ranges = [EVERYTHING] if left is None else left.spans_of(number)
+        self._elsewhere = list(ranges) if elsewhere else None
+        self._most_pages = pages
+        self._ranges = RangePool([] if elsewhere else ranges, splits=trees.can_be_cut)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._pages = 0
@@ -118,9 +166,43 @@ class TreeJob:
         if not self._shared.stopping.is_set() and self._unfinished is None:
             self._refuse_empty()
 
+    def copy_on(self, cluster: Cluster) -> None:
+        """The same on a cluster: ranges go there, rows and what is left of them come back."""
+        while self._elsewhere and not self._shared.stopping.is_set():
+            results, left = cluster.run(self._number, self._elsewhere, self._trees.can_be_cut)
+            failed = None
+            with nullcontext() if self._journal is None else self._journal.lock:
+                for result in results:
+                    self._take(result)
+                    left += result.left
+                    failed = failed or result.error
+                self._elsewhere = left
+            if failed is not None:
+                raise failed
+
+    def _take(self, result: RangeResult) -> None:
+        """Count what a task has done; the caller holds the journal's lock."""
+        self._shared.collector.take(result.listed, result.listed_bytes, result.dropped)
+        self._shared.progress.listed += result.listed
+        for row in result.rows:
+            path = row.path.removeprefix(self._trees.label)
+            if (self._number, path) in self._shared.known:
+                continue
+            self._shared.collector.add(row)
+            if row.route is not None:
+                self._shared.progress.add_copy(row.size or 0)
+                self._shared.progress.add_moved(row.size or 0)
+                self._shared.progress.add_ended()
+            if self._journal is not None:
+                self._journal.settle(row)
+
     def left(self) -> list[KeyRange]:
         """What is still to be acted on."""
-        return self._ranges.unfinished()
+        return list(self._elsewhere or ()) + self._ranges.unfinished()
+
+    def cut_left(self) -> list[KeyRange]:
+        """The same in smaller pieces, cut where the pages that were listed say."""
+        return self._ranges.cut_unfinished()
 
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
@@ -200,21 +282,34 @@ class TreeJob:
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 self._decide(decide, pair, frontier)
-            self._call_help()
+            self._call_help(page)
             if mine < len(page) or self._shared.stopping.is_set():
                 break
+            if self._most_pages and self._pages >= self._most_pages:
+                self._ranges.stop()  # the rest is left, to whoever asked for no more
+                return
         if self._shared.stopping.is_set():
             return
         # Listed to its end: nobody need cut it while its copies are under way.
         span.up_to = span.after or span.up_to
         frontier.close()
 
-    def _call_help(self) -> None:
+    def _call_help(self, page: Sequence[Pair]) -> None:
+        """Let others list too, once a tree is seen to be large, where servers keep borders."""
         with self._lock:
             self._pages += 1
             wanted = self._pages == _PAGES_ALONE and self._trees.can_be_cut
-        if wanted:
+        if wanted and self._keeps_borders(page):
             self._start(self._list, min(_LISTERS, self._options.concurrent) - 1)
+
+    def _keeps_borders(self, page: Sequence[Pair]) -> bool:
+        kept = self._trees.source.keeps_borders([each.path for each in page if each.source])
+        kept = kept and self._trees.target.keeps_borders(
+            [each.path for each in page if each.target]
+        )
+        if not kept:
+            self._ranges.forbid_splits()
+        return kept
 
     def _decide(
         self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
