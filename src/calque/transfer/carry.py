@@ -37,6 +37,7 @@ from calque.operator.service import (
     Service,
 )
 from calque.transfer.attributes import FilesAsObjects, carries_attributes, wanted_attributes
+from calque.transfer.backup import Backup
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
 from calque.transfer.model import Decision, Pair, Row
@@ -78,7 +79,9 @@ class Carrier:
         dropped: Callable[[str], None],
         keeper: CopyKeeper | None = None,
         renames: bool = False,
+        backup: Backup | None = None,
     ) -> None:
+        self._backup = backup
         self._keeper = keeper
         self._source = source
         self._target = target
@@ -131,6 +134,8 @@ class Carrier:
                 done(failure(decision, made, seconds), None)
 
         try:
+            if self._backup is not None and pair.target is not None:
+                self._backup.keep(pair.path, pair.target)
             self._carry_pinned(pair, tell)
         except (ConditionNotMatch, NotFound) as error:
             self._carry_anew(decision, error, tell, done)

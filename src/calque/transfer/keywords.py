@@ -40,6 +40,7 @@ class TreeKeywords(TypedDict, total=False):
     carry_class: bool
     chunk: int | None
     folders: bool
+    backup_to: str | None
     modes: bool
     owner: bool
     files_from: Sequence[str] | None
