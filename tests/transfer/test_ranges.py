@@ -209,9 +209,11 @@ def test_border_check() -> None:
     def right(after: str) -> str | None:
         return next((key for key in page if key > after), None)
 
-    assert keeps_borders(page, right, last=True)
-    assert not keeps_borders(page, lambda after: "a", last=True)
-    assert not keeps_borders(page, lambda after: right(after) or "a", last=True)
+    assert keeps_borders(page, right)
+    assert not keeps_borders(page, lambda after: "a")
+    assert not keeps_borders(page, lambda after: None)
+    assert not keeps_borders(page, lambda after: "d")
+    assert keeps_borders(page, lambda after: f"{after}-left-out")
     # Folder by folder ``dir-2/x`` comes after ``dir/x``, although ``-`` sorts before ``/``.
-    assert not keeps_borders(["dir/x", "dir-2/x"], right, last=False)
-    assert keeps_borders([], right, last=True)
+    assert not keeps_borders(["dir/x", "dir-2/x"], right)
+    assert keeps_borders([], right)

@@ -19,7 +19,7 @@ from calque.transfer.filters import Filters, Rule
 from calque.transfer.names_file import read_names
 from calque.transfer.places import has_glob
 from calque.transfer.report_file import parse_outcomes, read_paths
-from calque.transfer.request import Compare, Fsync, MaxDelete, OnError, TreeOptions
+from calque.transfer.request import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
 
 Include = Annotated[
     list[str] | None,
@@ -160,6 +160,9 @@ def sheet_of_tree(
     folders: Annotated[
         bool, typer.Option("--folders", help="Keep empty folders as markers in object services.")
     ] = False,
+    links: Annotated[
+        Links, typer.Option("--links", help="Follow links, or keep them; unsafe: those out too.")
+    ] = "follow",
     modes: Annotated[
         bool, typer.Option("--modes", help="Give files the modes that their objects keep.")
     ] = False,
@@ -200,6 +203,7 @@ def sheet_of_tree(
         content_type=content_type,
         folders=folders,
         backup_to=backup_to,
+        links=links,
         modes=modes,
         owner=owner,
         spark=spark,

@@ -229,12 +229,25 @@ class Walking(Protocol):
         start_after: str = "",
         skip: Callable[[str], bool],
         tell: Callable[[str, str], None],
+        links: bool = False,
     ) -> Iterator[Metadata]:
-        """All objects below a prefix, as a recursive listing has them.
+        """All objects below a prefix, as a recursive listing has them; ``links`` among them.
 
         ``skip`` is asked for each folder (its path ends in ``/``), which is not opened if it is
         True. ``tell`` gets path and kind of what is no object: links out, sockets, empty folders.
         """
+
+
+@runtime_checkable
+class Linking(Protocol):
+    """What a service supplies besides, where a name can stand for another."""
+
+    def read_link(self, path: str) -> bytes: ...
+
+    def make_link(
+        self, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
+    ) -> Metadata:
+        """Make one in one moment; PathEscape where it would lead out and may not."""
 
 
 @runtime_checkable

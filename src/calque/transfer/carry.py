@@ -33,10 +33,17 @@ from calque.operator.service import (
     Attributed,
     Directories,
     Fetching,
+    Linking,
     Renaming,
     Service,
 )
-from calque.transfer.attributes import FilesAsObjects, carries_attributes, wanted_attributes
+from calque.transfer.attributes import (
+    FilesAsObjects,
+    carries_attributes,
+    describe_link,
+    exact_mtime,
+    wanted_attributes,
+)
 from calque.transfer.backup import Backup
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
@@ -44,7 +51,7 @@ from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.request import TreeOptions
 from calque.transfer.side import Side, is_marker
 from calque.values import MIB, ByteRange, Metadata
-from calque.values.file_attributes import USER_KEY, FileAttributes
+from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 
 _ONE_PART = 8 * MIB
 """Up to this size an object is read whole and written whole, if the target takes it at once."""
@@ -273,6 +280,9 @@ class Carrier:
             found, data = self._read_small(source)
             if self._bandwidth is not None:
                 self._bandwidth.take(len(data))
+            if found.content_type == LINK_TYPE and isinstance(into, Linking):
+                tell(pair, self._make_link(into, key, found, data), CLIENT)
+                return
             options = self._write_options(pair.path, found)
             if isinstance(into, AsideWriting):
                 local = self._source.is_local
@@ -288,6 +298,16 @@ class Carrier:
             self._batch.add(file, len(data), self._ended(pair, wanted, tell))
         else:
             tell(pair, made, CLIENT)
+
+    def _make_link(self, into: Linking, key: str, found: Metadata, text: bytes) -> Metadata:
+        wanted = wanted_attributes(self._source.service, found, modified_ns(found), self._options)
+        if self._options.links == "follow":
+            raise Unsupported(
+                f"{found.path!r} stands for a link to {text[:200]!r}",
+                hint="With --links keep it is made one.",
+            )
+        unsafe = self._options.links == "unsafe"
+        return into.make_link(key, text, modified=wanted.mtime, unsafe=unsafe)
 
     def _ended(
         self,
@@ -311,6 +331,8 @@ class Carrier:
 
     def _read_small(self, source: Metadata) -> tuple[Metadata, bytes]:
         service = self._source.service
+        if source.content_type == LINK_TYPE and isinstance(service, Linking):
+            return describe_link(source), service.read_link(source.path)
         options = pinned_options(service, source, ByteRange())
         if isinstance(service, Fetching):
             found, data = service.fetch(source.path, options)
@@ -333,7 +355,7 @@ class Carrier:
             if source.user.keys() - {USER_KEY} or source.content_type:
                 self._dropped("content headers and user metadata")
             return WriteOptions(if_not_exists=options.if_not_exists, size_hint=source.size)
-        given = self._options.content_type
+        given = None if source.content_type == LINK_TYPE else self._options.content_type
         return options if given is None else replace(options, content_type=given)
 
     def flush(self) -> None:
@@ -343,11 +365,9 @@ class Carrier:
 
 def modified_ns(entry: Metadata) -> int | None:
     """When an object was modified, in nanoseconds, as finely as its entry tells."""
-    parts = (entry.token or "").split("-")
-    if len(parts) == 4:
-        return int(parts[2], 16)
-    if entry.last_modified is None:
-        return None
+    exact = exact_mtime(entry)
+    if exact is not None or entry.last_modified is None:
+        return exact
     return round(entry.last_modified.timestamp() * 1_000_000) * 1000
 
 

@@ -45,7 +45,11 @@ class OpenedJob:
         try:
             if self.writer is not None:
                 self.writer.close()
-            if journal is not None and not journal.resumed and not journal.settled.done:
+            if journal is None:
+                return
+            if journal.resumed or journal.settled.done:
+                journal.let_go()
+            else:
                 journal.drop()
         except CalqueError:
             return

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from calque.errors import InvalidInput
 from calque.transfer.filters import Filters, Rule
-from calque.transfer.request import Compare, Fsync, Kind, MaxDelete, OnError, TreeOptions
+from calque.transfer.request import Compare, Fsync, Kind, Links, MaxDelete, OnError, TreeOptions
 
 
 class TreeKeywords(TypedDict, total=False):
@@ -41,6 +41,7 @@ class TreeKeywords(TypedDict, total=False):
     chunk: int | None
     folders: bool
     backup_to: str | None
+    links: Links
     modes: bool
     owner: bool
     files_from: Sequence[str] | None

@@ -35,7 +35,10 @@ def _trees(
     origin: Origin, target: Side, request: TreeRequest, several: bool, backup: Side | None
 ) -> Trees:
     only = request.options.files_from
-    source, into = origin.side, below(target, origin.name)
+    links = request.options.links != "follow"
+    source, into = (
+        replace(side, links=links) for side in (origin.side, below(target, origin.name))
+    )
     if origin.single:
         into = replace(into, only=source.only)
     elif only is not None:

@@ -12,6 +12,7 @@ from calque.transfer.filters import Filters
 
 Kind = Literal["cp", "sync", "mv", "rm"]
 Compare = Literal["default", "size", "time", "checksum", "always", "never"]
+Links = Literal["follow", "keep", "unsafe"]
 Fsync = Literal["each", "batch", "none"]
 OnError = Literal["continue", "stop"]
 
@@ -52,6 +53,7 @@ class MaxDelete:
 
 
 _UNASKED = MaxDelete()
+_CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
 _PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk")
 
 
@@ -85,6 +87,8 @@ class TreeOptions:
     carry_tags: bool = True
     carry_class: bool = False
     chunk: int | None = None
+    links: Links = "follow"
+    """Links: what they lead to inside the tree; kept as links that stay inside; or any links."""
     modes: bool = False
     """Give files that are made of objects the mode that the objects keep."""
     owner: bool = False
@@ -105,7 +109,7 @@ class TreeOptions:
     """``*``, ``?``, ``[`` and ``{`` in a source mean something."""
 
     def __post_init__(self) -> None:
-        for name, kind in (("compare", Compare), ("fsync", Fsync), ("on_error", OnError)):
+        for name, kind in _CHOICES.items():
             if getattr(self, name) not in get_args(kind):
                 raise InvalidInput(
                     f"{name} cannot be {getattr(self, name)!r}",
@@ -155,6 +159,7 @@ class TreeOptions:
                 "carry_class",
                 "folders",
                 "backup_to",
+                "links",
                 "modes",
                 "owner",
                 "globs",

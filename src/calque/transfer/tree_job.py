@@ -285,7 +285,7 @@ class TreeJob:
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 self._decide(decide, pair, frontier)
-            self._call_help()
+            self._call_help(page)
             if mine < len(page) or self._shared.stopping.is_set():
                 break
             if self._most_pages and self._pages >= self._most_pages:
@@ -297,12 +297,22 @@ class TreeJob:
         span.up_to = span.after or span.up_to
         frontier.close()
 
-    def _call_help(self) -> None:
+    def _call_help(self, page: Sequence[Pair]) -> None:
+        """Let others list too, once a tree is seen to be large, where servers keep borders."""
         with self._lock:
             self._pages += 1
             wanted = self._pages == _PAGES_ALONE and self._trees.can_be_cut
-        if wanted:
+        if wanted and self._keeps_borders(page):
             self._start(self._list, min(_LISTERS, self._options.concurrent) - 1)
+
+    def _keeps_borders(self, page: Sequence[Pair]) -> bool:
+        kept = self._trees.source.keeps_borders([each.path for each in page if each.source])
+        kept = kept and self._trees.target.keeps_borders(
+            [each.path for each in page if each.target]
+        )
+        if not kept:
+            self._ranges.forbid_splits()
+        return kept
 
     def _decide(
         self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
