@@ -148,10 +148,10 @@ SLICE_DAMAGES: dict[str, Callable[[bytes, bytes], object]] = {
 
 
 @pytest.mark.parametrize("kind", SLICE_DAMAGES)
-def test_damaged_slices(tmp_path: Path, kind: str) -> None:
+def test_damaged_slices(database_url: str, kind: str) -> None:
     """Of a slice whose source has lost its object, each kind of damage is found."""
     clock = Clock()
-    database = Database.open(f"sqlite:///{tmp_path / 'meta.db'}", clock=clock)
+    database = Database.open(database_url, clock=clock)
     migrate(database)
     world = World(database, clock)
     source = world.upload("a")

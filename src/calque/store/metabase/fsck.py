@@ -128,8 +128,9 @@ CHECKS: Mapping[str, str] = {
     "coalesce(o.segments, 0) OR coalesce(u.objects, 0) <> coalesce(o.objects, 0)",
     "keys without operation": "SELECT DISTINCT k.operation_id FROM operation_keys k WHERE NOT "
     "EXISTS (SELECT 1 FROM operations p WHERE p.operation_id = k.operation_id AND p.state = 1)",
-    "objects without operation": "SELECT DISTINCT k.operation_id FROM operation_objects k WHERE NOT "
-    "EXISTS (SELECT 1 FROM operations p WHERE p.operation_id = k.operation_id AND p.state = 1)",
+    "objects without operation": "SELECT DISTINCT k.operation_id FROM operation_objects k WHERE "
+    "NOT EXISTS (SELECT 1 FROM operations p WHERE p.operation_id = k.operation_id "
+    "AND p.state = 1)",
 }
 """What must find no row, by the name of what is wrong; a row says where."""
 
