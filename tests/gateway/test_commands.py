@@ -21,8 +21,11 @@ from typer.testing import CliRunner
 
 from calque.cli.store import app as store_app
 from calque.errors import InvalidInput, NotFound, PermissionDenied
-from calque.store.embedded import EmbeddedStore
+from calque.gateway.gateway import Gateway
+from calque.gateway.keys import AccessKeys
+from calque.store.embedded import EmbeddedStore, StoreOptions
 from tests.gateway.test_gateway import refused
+from tests.gateway.world import World
 from tests.store_client.test_store_commands import calque
 
 
@@ -105,14 +108,19 @@ def wait_until_refused(client: Any) -> None:
 
 
 def test_a_store_with_a_passphrase(tmp_path: Path) -> None:
-    """The key holds the grant: the next start needs no passphrase, and S3 works all the same."""
+    """The key holds the grant: a later start needs no passphrase, and S3 works all the same."""
     folder = tmp_path / "data"
-    with serving(folder, CALQUE_PASSPHRASE="open sesame") as told:
-        client_of(told).create_bucket(Bucket="box")
-    with serving(folder, CALQUE_PASSPHRASE="") as again:
-        client = client_of(again, told["s3"])
-        client.put_object(Bucket="box", Key="k", Body=b"x")
-        assert client.get_object(Bucket="box", Key="k")["Body"].read() == b"x"
+    made = EmbeddedStore.create(folder, StoreOptions(passphrase="open sesame"))
+    key = AccessKeys(made.endpoint.database).make(made.grant("open sesame"))
+    made.close()
+    opened = EmbeddedStore.open(folder)
+    try:
+        world = World(opened, Gateway(opened), key)
+        assert world.ask("PUT", "/box").status == 200
+        assert world.ask("PUT", "/box/k", body=b"x").status == 200
+        assert world.ask("GET", "/box/k").body == b"x"
+    finally:
+        opened.close()
     refusal = store("s3-key", folder)
     assert isinstance(refusal.exception, PermissionDenied)
 

@@ -283,7 +283,6 @@ def test_many_deletes(client: Any, bucket: str) -> None:
         ("GET", "bucket", "acl", {}),
         ("GET", "bucket", "policy", {}),
         ("PUT", "bucket", "versioning", {}),
-        ("GET", "bucket", "versions", {}),
         ("GET", "bucket", "website", {}),
         ("GET", "bucket", "never-heard-of", {}),
         ("PUT", "object", "acl", {}),
@@ -306,6 +305,21 @@ def test_what_is_not_offered_says_so(
     answer = world.ask(method, path, query, headers)
     assert (answer.status, answer.code) == (501, "NotImplemented")
     assert world.ask("GET", f"/{bucket}/k").body == b"kept"
+
+
+def test_an_object_is_its_one_version(client: Any, bucket: str) -> None:
+    """As in any bucket of S3 that never had versions: its id is null."""
+    for name in "abc":
+        client.put_object(Bucket=bucket, Key=name, Body=name.encode())
+    pages = client.get_paginator("list_object_versions").paginate(
+        Bucket=bucket, PaginationConfig={"PageSize": 2}
+    )
+    found = [(each["Key"], each["VersionId"]) for page in pages for each in page["Versions"]]
+    assert found == [("a", "null"), ("b", "null"), ("c", "null")]
+    assert client.get_object(Bucket=bucket, Key="a", VersionId="null")["Body"].read() == b"a"
+    client.delete_object(Bucket=bucket, Key="a", VersionId="null")
+    refused("NoSuchKey", client.get_object, Bucket=bucket, Key="a")
+    refused("NotImplemented", client.delete_object, Bucket=bucket, Key="b", VersionId="x")
 
 
 def test_what_is_offered_as_true(client: Any, bucket: str) -> None:

@@ -25,6 +25,7 @@ from calque.gateway.verbs.buckets.get_bucket_location import get_bucket_location
 from calque.gateway.verbs.buckets.get_bucket_versioning import get_bucket_versioning
 from calque.gateway.verbs.buckets.head_bucket import head_bucket
 from calque.gateway.verbs.buckets.list_buckets import list_buckets
+from calque.gateway.verbs.buckets.list_object_versions import NULL, list_object_versions
 from calque.gateway.verbs.buckets.list_objects import list_objects
 from calque.gateway.verbs.buckets.list_objects_v2 import list_objects_v2
 from calque.gateway.verbs.buckets.transfer_prefix import COPY, MOVE, copy_prefix, move_prefix
@@ -142,6 +143,13 @@ VERBS = (
     ),
     _verb("CompleteMultipartUpload", "object POST", complete_multipart_upload, marks="uploadId"),
     _verb("AbortMultipartUpload", "object DELETE", abort_multipart_upload, marks="uploadId"),
+    _verb(
+        "ListObjectVersions",
+        "bucket GET",
+        list_object_versions,
+        marks="versions",
+        takes=f"{_LISTING} key-marker version-id-marker",
+    ),
     _verb("DeleteObjects", "bucket POST", delete_objects, marks="delete"),
     _verb("GetBucketCors", "bucket GET", get_bucket_cors, marks="cors"),
     _verb("PutBucketCors", "bucket PUT", put_bucket_cors, marks="cors"),
@@ -180,8 +188,10 @@ def find_verb(
     verb = max(fitting, key=lambda each: (len(each.marks), each.header is not None), default=None)
     unknown = sorted(
         name
-        for name in query
-        if not _is_ignored(name) and (verb is None or name not in verb.marks | verb.takes)
+        for name, value in query.items()
+        if not _is_ignored(name)
+        and not (name == "versionId" and value == NULL)  # the one version that there is
+        and (verb is None or name not in verb.marks | verb.takes)
     )
     if verb is None or unknown:
         # A sub-resource that nobody here knows must not be taken for the plain verb.

@@ -72,17 +72,17 @@ class _Line:
         self._receive = receive
         self._send = send
         self._under_way: set[Future[Any]] = set()
-        self.is_gone = False
+        self._gone = threading.Event()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start something on the loop; ClientGone when nobody is there any more."""
-        if self.is_gone:
+        if self._gone.is_set():
             work.close()
             raise ClientGone
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
-        if self.is_gone:  # hung up in between
+        if self._gone.is_set():  # hung up in between
             future.cancel()
         return future
 
@@ -94,7 +94,7 @@ class _Line:
 
     def hang_up(self) -> None:
         """End every wait of the thread."""
-        self.is_gone = True
+        self._gone.set()
         for future in [*self._under_way]:
             future.cancel()
 
@@ -110,7 +110,7 @@ class _Line:
                 "the timeout period.",
             ) from error
         if message["type"] == "http.disconnect":
-            self.is_gone = True
+            self._gone.set()
             raise ClientGone
         return message
 
@@ -120,13 +120,14 @@ class _Line:
             async with asyncio.timeout(PATIENCE):
                 await self._send(message)
         except TimeoutError:
-            self.is_gone = True
+            self._gone.set()
 
     async def watch(self) -> None:
         """Learn that the client is gone: to send to nobody is no error of uvicorn's."""
-        while not self.is_gone:
+        while not self._gone.is_set():
             message = await self._receive()
-            self.is_gone = message["type"] == "http.disconnect"
+            if message["type"] == "http.disconnect":
+                self._gone.set()
 
 
 class _Exchange:
