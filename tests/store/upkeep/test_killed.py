@@ -72,10 +72,13 @@ def run_until_killed(folder: str, ahead: timedelta, service: str, step: str) -> 
     os._exit(0)
 
 
-@pytest.fixture
-def broken(make_store: Callable[..., KeptStore]) -> KeptStore:
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
+def broken(request: pytest.FixtureRequest, make_store: Callable[..., KeptStore]) -> KeptStore:
     """A node lost its disk, killed uploads left pieces, and there is something in the trash."""
-    kept = make_store(Redundancy.of(2, 4, share_size=200), nodes=8)
+    database = None
+    if request.param == "postgresql":
+        database = request.getfixturevalue("postgres").database()
+    kept = make_store(Redundancy.of(2, 4, share_size=200), nodes=8, database=database)
     for number in range(3):
         kept.upload(f"o{number}", 1900)
     kept.copy("o0", "copy")

@@ -117,14 +117,14 @@ def collect_store(
         faults.point("gc.filters")
         lease.require()
         now = moment(database.clock())
-        # A node that is given up is not waited for; should it come back, it is collected then.
+        done = [
+            (node.id, _collect_node(store, node, filters, options, now, lease, over))
+            for node in store.nodes.direct()
+        ]
+        # One that left may be there still; of one that is given up no answer is expected.
         gone = {each.node_id for each in Nodes(database).at(0, {"gone"})}
         report = GcReport(
-            tuple(
-                _collect_node(store, node, filters, options, now, lease, over)
-                for node in store.nodes.direct()
-                if node.id not in gone
-            ),
+            tuple(each for node_id, each in done if not (each.error and node_id in gone)),
             filters.scan,
             options.dry_run,
         )
