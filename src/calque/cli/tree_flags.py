@@ -151,6 +151,12 @@ def sheet_of_tree(
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
     ] = None,
+    backup_to: Annotated[
+        str | None,
+        typer.Option(
+            "--backup-to", metavar="FOLDER", help="Keep there what is overwritten or deleted."
+        ),
+    ] = None,
     folders: Annotated[
         bool, typer.Option("--folders", help="Keep empty folders as markers in object services.")
     ] = False,
@@ -196,6 +202,7 @@ def sheet_of_tree(
         fsync=fsync,
         content_type=content_type,
         folders=folders,
+        backup_to=backup_to,
         links=links,
         modes=modes,
         owner=owner,

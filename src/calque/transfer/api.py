@@ -10,8 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
 from calque.config import load_settings
+from calque.errors import Unsupported
 from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
+from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
 from calque.transfer.jobs import configured_ledger, open_job
 from calque.transfer.keywords import TreeKeywords, options_from
@@ -24,6 +26,7 @@ from calque.transfer.remove import Removal
 from calque.transfer.report import Collector, Report, RowWriter
 from calque.transfer.request import Kind, TreeOptions
 from calque.transfer.run import Confirm, Run
+from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
 
 if TYPE_CHECKING:
@@ -48,10 +51,15 @@ class PreparedRun:
         self._metrics = Metrics()
         layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
         target = open_target(request.target, request.target_options, layers)
-        self.trees = pair_up(request, target, layers)
+        backup = _open_backup(request, layers)
+        self.trees = pair_up(request, target, layers, backup)
         for each in self.trees:
-            clears = options.delete_excluded
-            refuse_overlap(each.source, each.target, each.filters, each.chosen, clears=clears)
+            clears, filters = options.delete_excluded, (each.filters, each.chosen)
+            refuse_overlap(each.source, each.target, *filters, clears=clears)
+            if each.backup is not None:
+                # What is kept must be neither copied nor deleted by the same run.
+                refuse_overlap(each.source, each.backup, *filters, clears=clears)
+                refuse_overlap(each.target, each.backup, *filters, clears=clears)
         sources = tuple(_shown(each) for each in self.trees)
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
@@ -274,6 +282,17 @@ def _request(
         source_options=source_options,
         target_options=target_options,
     )
+
+
+def _open_backup(request: TreeRequest, layers: tuple[Layer, ...]) -> Side | None:
+    folder = request.options.backup_to
+    if folder is None:
+        return None
+    if request.options.spark is not None or load_settings().spark.master is not None:
+        raise Unsupported(
+            "backup_to is not known on Spark yet", hint="Run it here, on threads, without --spark."
+        )
+    return open_target(folder, request.target_options, layers)
 
 
 def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:

@@ -44,6 +44,7 @@ from calque.transfer.attributes import (
     exact_mtime,
     wanted_attributes,
 )
+from calque.transfer.backup import Backup
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
 from calque.transfer.model import Decision, Pair, Row
@@ -85,7 +86,9 @@ class Carrier:
         dropped: Callable[[str], None],
         keeper: CopyKeeper | None = None,
         renames: bool = False,
+        backup: Backup | None = None,
     ) -> None:
+        self._backup = backup
         self._keeper = keeper
         self._source = source
         self._target = target
@@ -138,6 +141,8 @@ class Carrier:
                 done(failure(decision, made, seconds), None)
 
         try:
+            if self._backup is not None and pair.target is not None:
+                self._backup.keep(pair.path, pair.target)
             self._carry_pinned(pair, tell)
         except (ConditionNotMatch, NotFound) as error:
             self._carry_anew(decision, error, tell, done)

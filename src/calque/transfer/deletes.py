@@ -19,6 +19,7 @@ from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Service
+from calque.transfer.backup import Backup
 from calque.transfer.carry import failure
 from calque.transfer.model import Decision, Row
 from calque.transfer.side import Side
@@ -89,10 +90,13 @@ def delete_all(
     concurrent: int,
     done: Callable[[Row], None],
     stopped: Callable[[], bool],
+    backup: Backup | None = None,
 ) -> None:
     """Delete what was decided, by as many requests at a time; a row for each, after the act."""
     service = side.service
     at_once = service.deletes_at_once if isinstance(service, DeletingMany) else 0
+    if backup is not None:
+        at_once = 0  # each is kept first, and one that cannot be kept stays
     together = at_once or 1
     most = max(_TOGETHER, together * concurrent)
     folders: set[str] = set()
@@ -101,7 +105,7 @@ def delete_all(
             batches = [
                 several[begin : begin + together] for begin in range(0, len(several), together)
             ]
-            for rows in pool.map(partial(_delete_batch, service), batches):
+            for rows in pool.map(partial(_delete_batch, service, backup), batches):
                 for row in rows:
                     faults.point("tree.deleted")
                     done(row)
@@ -110,10 +114,12 @@ def delete_all(
     remove_emptied(side, folders)
 
 
-def _delete_batch(service: Service, decisions: Sequence[Decision]) -> list[Row]:
+def _delete_batch(
+    service: Service, backup: Backup | None, decisions: Sequence[Decision]
+) -> list[Row]:
     """The rows of some deletes, in one request where the service has that."""
     if len(decisions) == 1 or not isinstance(service, DeletingMany):
-        return [_delete_one(service, each) for each in decisions]
+        return [_delete_one(service, each, backup) for each in decisions]
     begun = time.monotonic()
     try:
         refused = service.delete_many([_entry(each) for each in decisions])
@@ -126,11 +132,12 @@ def _delete_batch(service: Service, decisions: Sequence[Decision]) -> list[Row]:
     return [_row(each, refused.get(_entry(each).path), seconds) for each in decisions]
 
 
-def _delete_one(service: Service, decision: Decision) -> Row:
+def _delete_one(service: Service, decision: Decision, backup: Backup | None = None) -> Row:
     begun = time.monotonic()
     error: CalqueError | None = None
     try:
-        delete_listed(service, _entry(decision))
+        if backup is None or not backup.take(decision.path, _entry(decision)):
+            delete_listed(service, _entry(decision))
     except CalqueError as refusal:
         error = refusal
     return _row(decision, error, time.monotonic() - begun)

@@ -40,6 +40,7 @@ class TreeKeywords(TypedDict, total=False):
     carry_class: bool
     chunk: int | None
     folders: bool
+    backup_to: str | None
     links: Links
     modes: bool
     owner: bool

@@ -12,7 +12,9 @@ from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
 
 
-def pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> list[Trees]:
+def pair_up(
+    request: TreeRequest, target: Side, layers: tuple[Layer, ...], backup: Side | None = None
+) -> list[Trees]:
     """The trees of a request, each source with its place at the target."""
     origins = [
         open_source(each, request.source_options, layers, globs=request.options.globs)
@@ -26,10 +28,12 @@ def pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> li
             hint="Leave out the slash at their ends, so that each gets a folder of its name.",
         )
     several = len(origins) > 1
-    return [_trees(origin, target, request, several) for origin in origins]
+    return [_trees(origin, target, request, several, backup) for origin in origins]
 
 
-def _trees(origin: Origin, target: Side, request: TreeRequest, several: bool) -> Trees:
+def _trees(
+    origin: Origin, target: Side, request: TreeRequest, several: bool, backup: Side | None
+) -> Trees:
     only = request.options.files_from
     links = request.options.links != "follow"
     source, into = (
@@ -41,7 +45,8 @@ def _trees(origin: Origin, target: Side, request: TreeRequest, several: bool) ->
         source, into = replace(source, only=only), replace(into, only=only)
     label = origin.name if several else ""
     named = bool(origin.name)
-    return Trees(source, into, request.options.filters, origin.chosen, named, label)
+    kept = None if backup is None else below(backup, origin.name)
+    return Trees(source, into, request.options.filters, origin.chosen, kept, named, label)
 
 
 def settle_name(origin: Origin) -> Origin:

@@ -70,6 +70,8 @@ class TreeOptions:
     delete_excluded: bool = False
     """Delete at the target what filters exclude, too."""
     max_delete: MaxDelete = field(default_factory=MaxDelete)
+    backup_to: str | None = None
+    """What is overwritten or deleted is first kept below this folder, in the same layout."""
     if_not_exists: bool = False
     """Never overwrite: a target that is there and differs is an error of its own."""
     concurrent: int = 16
@@ -156,6 +158,7 @@ class TreeOptions:
                 "carry_tags",
                 "carry_class",
                 "folders",
+                "backup_to",
                 "links",
                 "modes",
                 "owner",

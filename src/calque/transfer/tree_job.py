@@ -21,6 +21,7 @@ from calque.errors import (
 from calque.operator.layers import ConcurrencyLimit
 from calque.operator.options import WriteOptions
 from calque.operator.service import Directories
+from calque.transfer.backup import Backup
 from calque.transfer.carry import RENAMED, Carrier, failure
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.deletes import Spool, delete_all, delete_listed, remove_emptied
@@ -121,6 +122,7 @@ class TreeJob:
         self.plan = Plan(trees, shared.options, self._remembered, self._tell)
         self.deletes = Spool()
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
+        self._backup = None if trees.backup is None else Backup(trees.target, trees.backup)
         self._carrier = Carrier(
             trees.source,
             trees.target,
@@ -131,6 +133,7 @@ class TreeJob:
             dropped=shared.collector.note_dropped,
             keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
             renames=shared.moves,
+            backup=self._backup,
         )
         if ranges is None:
             left = self._unfinished
@@ -483,6 +486,7 @@ class TreeJob:
             self._options.concurrent,
             self._add_deleted,
             self._shared.stopping.is_set,
+            self._backup,
         )
 
     def _add_deleted(self, row: Row) -> None:
