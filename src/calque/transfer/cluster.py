@@ -33,7 +33,8 @@ from calque.transfer.places import open_target
 from calque.transfer.plan import Trees
 from calque.transfer.progress import TreeProgress
 from calque.transfer.report import Collector, Report
-from calque.transfer.tree_job import Shared, TreeJob
+from calque.transfer.shared import Shared
+from calque.transfer.tree_job import TreeJob
 from calque.transfer.tree_request import TreeRequest
 
 _TASKS_A_CORE = 4
