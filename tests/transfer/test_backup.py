@@ -34,9 +34,9 @@ def test_objects_are_kept_inside_their_service(
 ) -> None:
     """Beside the target in one bucket; inside it only where it is excluded."""
     options = s3_options(tree_bucket)
+    source, root = make_tree("source", NEW), s3.location("")  # older than what is there
     for path, content in OLD.items():
         s3.write(f"t/{path}", content)
-    source, root = make_tree("source", NEW), s3.location("")
     with pytest.raises(IsSameFile):
         sync_tree(f"{source}/", f"{root}t/", backup_to=f"{root}t/kept/", target_options=options)
     report = sync_tree(

@@ -49,6 +49,7 @@ from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
 from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.request import TreeOptions
+from calque.transfer.rows import copied_row, failed_row
 from calque.transfer.side import Side, is_marker
 from calque.values import MIB, ByteRange, Metadata
 from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
@@ -136,9 +137,9 @@ class Carrier:
         def tell(pair: Pair, made: Metadata | CalqueError, route: str) -> None:
             seconds = time.monotonic() - begun
             if isinstance(made, Metadata):
-                done(_row(decision, pair, made, route, seconds), made)
+                done(copied_row(decision, pair, made, route, seconds), made)
             else:
-                done(failure(decision, made, seconds), None)
+                done(failed_row(decision, made, seconds), None)
 
         try:
             if self._backup is not None and pair.target is not None:
@@ -176,7 +177,7 @@ class Carrier:
             except CalqueError as second:
                 tell(again, second, "")
                 return
-        row = failure(decision, error, 0.0)
+        row = failed_row(decision, error, 0.0)
         done(
             replace(row, outcome="changed", why=f"the source does not hold still: {row.why}"), None
         )
@@ -369,40 +370,3 @@ def modified_ns(entry: Metadata) -> int | None:
     if exact is not None or entry.last_modified is None:
         return exact
     return round(entry.last_modified.timestamp() * 1_000_000) * 1000
-
-
-def _row(decision: Decision, pair: Pair, made: Metadata, route: str, seconds: float) -> Row:
-    source = pair.source
-    assert source is not None
-    checksum = made.checksum
-    return Row(
-        path=decision.path,
-        outcome="copied",
-        rule=decision.rule,
-        why=decision.why,
-        size=source.size,
-        target_size=made.size,
-        source_etag=source.etag,
-        target_etag=made.etag,
-        checksum=f"{checksum.algorithm}:{checksum.value}" if checksum else None,
-        version=made.version,
-        route=route,
-        seconds=round(seconds, 6),
-    )
-
-
-def failure(decision: Decision, error: CalqueError, seconds: float) -> Row:
-    """The row of an object that could not be handled."""
-    source, target = decision.pair.source, decision.pair.target
-    return Row(
-        path=decision.path,
-        outcome="failed",
-        rule=decision.rule,
-        why=error.message,
-        size=decision.size,
-        target_size=target.size if target else None,
-        source_etag=source.etag if source else None,
-        target_etag=target.etag if target else None,
-        seconds=round(seconds, 6),
-        error=type(error).__name__,
-    )

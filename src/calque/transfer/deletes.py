@@ -15,12 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 
+from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Service
 from calque.transfer.backup import Backup
-from calque.transfer.carry import failure
 from calque.transfer.model import Decision, Row
+from calque.transfer.rows import failed_row
 from calque.transfer.side import Side
 from calque.values import Metadata
 
@@ -106,6 +107,7 @@ def delete_all(
             ]
             for rows in pool.map(partial(_delete_batch, service, backup), batches):
                 for row in rows:
+                    faults.point("tree.deleted")
                     done(row)
                     if row.outcome == "deleted" and "/" in row.path:
                         folders.add(row.path.rpartition("/")[0])
@@ -143,7 +145,7 @@ def _delete_one(service: Service, decision: Decision, backup: Backup | None = No
 
 def _row(decision: Decision, error: CalqueError | None, seconds: float) -> Row:
     if error is not None:
-        return failure(decision, error, seconds)
+        return failed_row(decision, error, seconds)
     entry = _entry(decision)
     return Row(
         path=decision.path,

@@ -16,7 +16,8 @@ from calque.transfer.plan import Trees
 from calque.transfer.progress import TreeProgress
 from calque.transfer.report import Collector, Report
 from calque.transfer.request import TreeOptions
-from calque.transfer.tree_job import Cluster, Shared, TreeJob
+from calque.transfer.shared import Cluster, Shared
+from calque.transfer.tree_job import TreeJob
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
@@ -104,7 +105,7 @@ class Run:
         resumed = self._journal is not None and self._journal.resumed
         if (resumed or self._cluster is not None) and not self._stopping.is_set():
             for job in jobs:
-                job.list_deletes()
+                job.clearing.list_again()
 
     def _left(self) -> list[tuple[int, KeyRange]]:
         """What is still to be acted on, of trees that were begun and of those that were not."""
@@ -147,12 +148,12 @@ class Run:
     def _delete(self, jobs: Sequence[TreeJob]) -> None:
         self.report.no_deletes = self._objection(jobs)
         for job in jobs:
-            job.delete(withheld=self.report.no_deletes)
+            job.clearing.delete(withheld=self.report.no_deletes)
 
     def _objection(self, jobs: Sequence[TreeJob]) -> str:
         """Why nothing may be deleted; empty where all may."""
         problems = self.report.totals.problems
-        count = sum(job.deletes.count for job in jobs)
+        count = sum(job.clearing.spool.count for job in jobs)
         there = sum(job.plan.seen.target_objects for job in jobs)
         if self._stopping.is_set():
             return "the run was stopped"
@@ -170,6 +171,6 @@ class Run:
     def _is_confirmed(self, jobs: Sequence[TreeJob], count: int) -> bool:
         if self._confirm is None or self._options.dry_run:
             return True
-        size = sum(job.deletes.bytes for job in jobs)
-        names = [path for job in jobs for path in job.deletes.first][:3]
+        size = sum(job.clearing.spool.bytes for job in jobs)
+        names = [path for job in jobs for path in job.clearing.spool.first][:3]
         return self._confirm(count, size, names)

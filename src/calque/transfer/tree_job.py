@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Protocol
 
 from calque import faults
 from calque.errors import (
@@ -18,23 +17,23 @@ from calque.errors import (
     NotFound,
     ResourceExhausted,
 )
-from calque.operator.layers import ConcurrencyLimit
 from calque.operator.options import WriteOptions
 from calque.operator.service import Directories
 from calque.transfer.backup import Backup
-from calque.transfer.carry import RENAMED, Carrier, failure
+from calque.transfer.carry import RENAMED, Carrier
+from calque.transfer.clearing import Clearing
 from calque.transfer.copy_keeper import CopyKeeper
-from calque.transfer.deletes import Spool, delete_all, delete_listed, remove_emptied
+from calque.transfer.deletes import delete_listed, remove_emptied
 from calque.transfer.frontier import Frontier, NoRange
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan import Plan, Trees
-from calque.transfer.progress import TreeProgress
 from calque.transfer.ranges import OpenRange, RangePool
 from calque.transfer.remembered import Remembered
-from calque.transfer.report import Collector
 from calque.transfer.request import TreeOptions
+from calque.transfer.rows import failed_row, kept_row, predicted_row
 from calque.transfer.rules import checksums
+from calque.transfer.shared import Cluster, RangeResult, Shared
 from calque.transfer.work_queue import WorkQueue
 from calque.values import Metadata
 
@@ -47,54 +46,6 @@ _PROVEN = ("checksum", "identity")
 """Rules by which a target is known to hold what its source does."""
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What the jobs of one run have in common."""
-
-    options: TreeOptions
-    collector: Collector
-    limit: ConcurrencyLimit
-    progress: TreeProgress
-    stopping: threading.Event
-    gave_up: threading.Event = field(default_factory=threading.Event)
-    """Set where the run has stopped itself: at an error, as it was asked to, or on a full disk."""
-    moves: bool = False
-    journal: Journal | None = None
-    known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
-    """Rows that an earlier process wrote, of paths that are left all the same."""
-
-
-class RangeResult(Protocol):
-    """What a cluster has done of a range."""
-
-    @property
-    def rows(self) -> Sequence[Row]: ...
-
-    @property
-    def left(self) -> Sequence[KeyRange]: ...
-
-    @property
-    def listed(self) -> int: ...
-
-    @property
-    def listed_bytes(self) -> int: ...
-
-    @property
-    def dropped(self) -> Mapping[str, int]: ...
-
-    @property
-    def error(self) -> CalqueError | None: ...
-
-
-class Cluster(Protocol):
-    """Whoever copies ranges in other processes."""
-
-    def run(
-        self, tree: int, spans: Sequence[KeyRange], can_be_cut: bool
-    ) -> tuple[Sequence[RangeResult], list[KeyRange]]:
-        """Work on some ranges; what came of them, and those that had to wait."""
 
 
 class TreeJob:
@@ -120,9 +71,8 @@ class TreeJob:
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
         self.plan = Plan(trees, shared.options, self._remembered, self._tell)
-        self.deletes = Spool()
+        self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
-        self._backup = None if trees.backup is None else Backup(trees.target, trees.backup)
         self._carrier = Carrier(
             trees.source,
             trees.target,
@@ -133,7 +83,7 @@ class TreeJob:
             dropped=shared.collector.note_dropped,
             keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
             renames=shared.moves,
-            backup=self._backup,
+            backup=None if trees.backup is None else Backup(trees.target, trees.backup),
         )
         if ranges is None:
             left = self._unfinished
@@ -145,7 +95,6 @@ class TreeJob:
         self._threads: list[threading.Thread] = []
         self._pages = 0
         self._listing = 0
-        self._taken = 0
         self._begun = False
         self._emptied: set[str] = set()
         self._errors: list[BaseException] = []
@@ -167,7 +116,7 @@ class TreeJob:
         if self._errors:
             raise self._errors[0]
         if not self._shared.stopping.is_set() and self._unfinished is None:
-            self._refuse_empty()
+            self.clearing.refuse_empty()
 
     def copy_on(self, cluster: Cluster) -> None:
         """The same on a cluster: ranges go there, rows and what is left of them come back."""
@@ -325,11 +274,11 @@ class TreeJob:
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)
-            self._taken += 1
+            self.clearing.note_taken()
         if decision is None:
             return
         if decision.step == "delete":
-            self.deletes.add(decision)
+            self.clearing.note(decision)
         elif decision.step == "copy":
             self._plan_copy(decision, frontier)
         else:
@@ -339,7 +288,7 @@ class TreeJob:
     def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
         self._shared.progress.add_copy(decision.size)
         if self._options.dry_run:
-            self._add(predict(decision))
+            self._add(predicted_row(decision))
             return
         frontier.begin(decision.path)
         large = self._carrier.is_large(decision.pair)
@@ -350,8 +299,8 @@ class TreeJob:
         source, target = decision.pair.source, decision.pair.target
         if decision.step == "refuse":
             kind = AlreadyExists if target is not None else InvalidInput
-            return self._add(failure(decision, kind(decision.why), 0.0))
-        row = _kept_row(decision)
+            return self._add(failed_row(decision, kind(decision.why), 0.0))
+        row = kept_row(decision)
         if self._shared.moves and decision.step == "keep" and source is not None:
             row = self._delete_moved(decision, source) or row
         return self._add(row)
@@ -422,7 +371,7 @@ class TreeJob:
             delete_listed(self._trees.source.service, source)
         except CalqueError as error:
             return replace(
-                failure(decision, error, 0.0), why=f"copied, but not deleted: {error.message}"
+                failed_row(decision, error, 0.0), why=f"copied, but not deleted: {error.message}"
             )
         self._note_emptied(decision.path)
         return None
@@ -442,10 +391,12 @@ class TreeJob:
     # What is no object
 
     def _tell(self, path: str, kind: str) -> None:
+        if (self._number, path) in self._shared.known:
+            return  # an earlier process has told it
         pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)
         if kind == "missing":
             error = NotFound(f"{self._trees.source.location(path)} does not exist")
-            self._add(failure(Decision(pair, "refuse", "kind"), error, 0.0))
+            self._add(failed_row(Decision(pair, "refuse", "kind"), error, 0.0))
         elif kind == "empty folder":
             self._keep_folder(path)
         else:
@@ -463,53 +414,6 @@ class TreeJob:
         else:
             self._add(Row(path=path, outcome="skipped", rule="kind", why="empty folder"))
 
-    # Deleting
-
-    def _refuse_empty(self) -> None:
-        options = self._options
-        if options.delete and not self._taken and not options.delete_all and self.deletes.count:
-            raise InvalidInput(
-                f"{self._trees.source.location()} has nothing to copy, so {self.deletes.count} "
-                f"objects of {self._trees.target.location()} would be deleted: all of them",
-                hint="Nothing was deleted. If that is meant, say --delete-all.",
-            )
-
-    def delete(self, *, withheld: str) -> None:
-        """Delete what was noted; with a reason to withhold it, only tell what would have gone."""
-        if withheld or self._options.dry_run:
-            for decision in self.deletes:
-                self._add(predict(decision, withheld))
-            return
-        delete_all(
-            self._trees.target,
-            iter(self.deletes),
-            self._options.concurrent,
-            self._add_deleted,
-            self._shared.stopping.is_set,
-            self._backup,
-        )
-
-    def _add_deleted(self, row: Row) -> None:
-        row = self._add(row)
-        if self._journal is not None:
-            with self._journal.lock:
-                self._journal.settle(row)
-
-    def list_deletes(self) -> None:
-        """Note what is to be deleted from both trees as they are now: an earlier process took what
-        it had noted with it."""
-        self.deletes.close()
-        self.deletes, self._taken = Spool(), 0
-        plan = replace(self.plan, tell=lambda path, kind: None)
-        plan.seen.target_objects = 0
-        decide = plan.decider()
-        for pair in plan.pairs():
-            decision = decide(pair)
-            self._taken += pair.source is not None and decision is not None
-            if decision is not None and decision.step == "delete":
-                self.deletes.add(decision)
-        self._refuse_empty()
-
     def _add(self, row: Row) -> Row:
         label = self._trees.label
         told = replace(row, path=label + row.path) if label else row
@@ -517,7 +421,7 @@ class TreeJob:
         return told
 
     def close(self) -> None:
-        self.deletes.close()
+        self.clearing.close()
         if self._remembered is not None:
             self._remembered.close()
 
@@ -544,36 +448,6 @@ def _prove(decision: Decision) -> Decision:
     if decision.rule == "never":
         return replace(decision, step="skip", why="the target is there, and was not compared")
     return replace(decision, step="copy")
-
-
-def predict(decision: Decision, withheld: str = "") -> Row:
-    """The row that an act will have, or would have had."""
-    source, target = decision.pair.source, decision.pair.target
-    outcome = "copied" if decision.step == "copy" else "deleted"
-    return Row(
-        path=decision.path,
-        outcome="kept" if withheld else outcome,  # type: ignore[arg-type]
-        rule=decision.rule,
-        why=withheld or decision.why,
-        size=decision.size,
-        target_size=target.size if target else None,
-        source_etag=source.etag if source else None,
-        target_etag=target.etag if target else None,
-    )
-
-
-def _kept_row(decision: Decision) -> Row:
-    source, target = decision.pair.source, decision.pair.target
-    return Row(
-        path=decision.path,
-        outcome="up to date" if decision.step == "keep" else "skipped",
-        rule=decision.rule,
-        why=decision.why,
-        size=decision.size,
-        target_size=target.size if target else None,
-        source_etag=source.etag if source else None,
-        target_etag=target.etag if target else None,
-    )
 
 
 def _remember(trees: Trees, options: TreeOptions) -> Remembered | None:
