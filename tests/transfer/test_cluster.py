@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import calque
+from calque.errors import InvalidInput
 from calque.operator import Operator
 from calque.transfer.cluster import SpanTask
 from calque.transfer.model import KeyRange
@@ -66,9 +67,15 @@ def test_local_session(make_tree: MakeTree, tmp_path: Path) -> None:
     assert report.totals.of("deleted").objects == 1
     assert report.totals.listed.objects == len(files)
     assert files_of(target) == files
-    again = calque.copy_tree(f"{source}/", target, spark="local[2]")
-    assert again.totals.of("copied").objects == 0
-    assert again.totals.of("up to date").objects == len(files)
+
+
+def test_operators_stay_here(make_tree: MakeTree, tmp_path: Path) -> None:
+    """What executors could not open is refused before any work: operators, memory."""
+    source = make_tree("source", {"a": b"x"})
+    with pytest.raises(InvalidInput, match="cannot be opened by executors"):
+        calque.copy_tree(Operator.from_uri(source), tmp_path / "x", spark="local[2]")
+    with pytest.raises(InvalidInput, match="cannot be opened by executors"):
+        calque.copy_tree(f"{source}/", "memory://x/", spark="local[2]")
 
 
 _SCRIPT = """

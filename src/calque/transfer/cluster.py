@@ -22,6 +22,8 @@ from calque._version import __version__
 from calque.config import load_settings
 from calque.errors import CalqueError, InvalidInput, Unsupported
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
+from calque.operator.service import HasService
+from calque.operator.uri import text_of
 from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context
 from calque.spark.tasks import cores_of, run_tasks
@@ -80,6 +82,12 @@ class Cluster:
     def prepare(self, request: TreeRequest, trees: Sequence[Trees]) -> None:
         """Refuse what executors could not do, before any work: another version, files that only
         the driver sees."""
+        for given in (*request.sources, request.target):
+            if isinstance(given, HasService) or text_of(given).startswith("memory:"):
+                raise InvalidInput(
+                    f"{given!r} cannot be opened by executors",
+                    hint="Name trees by their URIs: what an operator was opened with stays here.",
+                )
         self._request = request.to_json()
         self._concurrent = max(1, request.options.concurrent // cores_of(self._context))
         self._refuse_other_versions()

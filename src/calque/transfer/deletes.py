@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 
+from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Service
@@ -106,6 +107,7 @@ def delete_all(
             ]
             for rows in pool.map(partial(_delete_batch, service, backup), batches):
                 for row in rows:
+                    faults.point("tree.deleted")
                     done(row)
                     if row.outcome == "deleted" and "/" in row.path:
                         folders.add(row.path.rpartition("/")[0])

@@ -404,6 +404,8 @@ class TreeJob:
     # What is no object
 
     def _tell(self, path: str, kind: str) -> None:
+        if (self._number, path) in self._shared.known:
+            return  # an earlier process has told it
         pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)
         if kind == "missing":
             error = NotFound(f"{self._trees.source.location(path)} does not exist")
