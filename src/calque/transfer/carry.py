@@ -68,6 +68,8 @@ class _Way:
 
     server: bool
     """Whether a copy inside the service is still to be tried."""
+    proven: bool = False
+    """Whether one was made."""
     rename: bool = False
     """Whether the objects are moved, and a rename is still to be tried."""
 
@@ -142,8 +144,6 @@ class Carrier:
                 done(failed_row(decision, made, seconds), None)
 
         try:
-            if self._backup is not None and pair.target is not None:
-                self._backup.keep(pair.path, pair.target)
             self._carry_pinned(pair, tell)
         except (ConditionNotMatch, NotFound) as error:
             self._carry_anew(decision, error, tell, done)
@@ -189,6 +189,8 @@ class Carrier:
         assert source is not None
         if self._stopping.is_set():
             raise Aborted("the run was stopped before this object")
+        if self._backup is not None and pair.target is not None:
+            self._backup.keep(pair.path, pair.target)
         if is_marker(source) and isinstance(self._target.service, Directories):
             self._target.service.create_dir(self._target.key(pair.path))
             tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)
@@ -196,13 +198,10 @@ class Carrier:
         if self._way.rename and (renamed := self._rename(pair, source)) is not None:
             tell(pair, renamed, RENAMED)
             return
-        if self._way.server and not is_marker(source):
-            try:
-                tell(pair, self._copy_inside(pair, source), SERVER)
-                return
-            except Unsupported:
-                # Two accounts, two projects, a condition that copies do not keep: for all alike.
-                self._way.server = False
+        inside = self._try_inside(pair, source)
+        if inside is not None:
+            tell(pair, inside, SERVER)
+            return
         if source.size > self._one_part:
             made, route = self._copy_large(pair, source)
             tell(pair, made, route)
@@ -216,6 +215,20 @@ class Carrier:
         renamed = rename_at_once(origin, source, into, key, self._copying)
         self._way.rename = renamed is not None
         return renamed
+
+    def _try_inside(self, pair: Pair, source: Metadata) -> Metadata | None:
+        """The copy inside the service; None where it cannot be made so."""
+        if not self._way.server or is_marker(source):
+            return None
+        try:
+            made = self._copy_inside(pair, source)
+        except Unsupported:
+            # Two accounts, two projects, a condition that copies do not keep: for all alike, unless
+            # others were copied so already.
+            self._way.server = self._way.proven
+            return None
+        self._way.proven = True
+        return made
 
     def _copy_inside(self, pair: Pair, source: Metadata) -> Metadata:
         key = self._target.key(pair.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,10 +15,12 @@ from calque.errors import (
     AlreadyExists,
     CalqueError,
     InvalidInput,
+    IsSameFile,
     NotFound,
     ResourceExhausted,
 )
 from calque.operator.options import WriteOptions
+from calque.operator.paths import collapse
 from calque.operator.service import Directories
 from calque.transfer.backup import Backup
 from calque.transfer.carry import RENAMED, Carrier
@@ -368,6 +371,7 @@ class TreeJob:
     def _delete_moved(self, decision: Decision, source: Metadata) -> Row | None:
         """Delete what was moved; a row that says why it could not be."""
         try:
+            self._refuse_alias(source.path, self._trees.target.key(decision.path))
             delete_listed(self._trees.source.service, source)
         except CalqueError as error:
             return replace(
@@ -375,6 +379,15 @@ class TreeJob:
             )
         self._note_emptied(decision.path)
         return None
+
+    def _refuse_alias(self, source: str, target: str) -> None:
+        """Some servers collapse ``//`` or fold cases and unicode forms: two keys, one object."""
+        ours, theirs = self._trees.source, self._trees.target
+        if ours.is_local:
+            return  # renamed, or of another file system
+        names = (ours.service.identity(source).name, theirs.service.identity(target).name)
+        if _fold(names[0]) == _fold(names[1]):
+            raise IsSameFile(f"{source!r} and {target!r} may be one object to the server")
 
     def _note_emptied(self, path: str) -> None:
         folder = path.rpartition("/")[0]
@@ -448,6 +461,11 @@ def _prove(decision: Decision) -> Decision:
     if decision.rule == "never":
         return replace(decision, step="skip", why="the target is there, and was not compared")
     return replace(decision, step="copy")
+
+
+def _fold(key: str) -> str:
+    """A key as the least careful of servers may see it."""
+    return unicodedata.normalize("NFC", collapse(key)).casefold()
 
 
 def _remember(trees: Trees, options: TreeOptions) -> Remembered | None:
