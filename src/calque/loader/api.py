@@ -158,6 +158,19 @@ def load(
 load.__signature__ = signature_of(load)  # type: ignore[attr-defined]
 
 
+_OF_READING = {
+    "columns",
+    "files",
+    "format",
+    "format_options",
+    "match_by",
+    "metadata_columns",
+    "pattern",
+    "schema",
+}
+"""The keywords of a load that a preview looks at."""
+
+
 def preview(
     stage: Stages,
     *,
@@ -167,9 +180,12 @@ def preview(
 ) -> StagePreview:
     """Look at what a load of the stage would read: files, dialect, columns, first rows.
 
-    ``keywords`` are those of :func:`load` that say which files, and how they are read. Nothing is
-    written, no table is made, no ledger opened, no JVM started.
+    ``keywords`` are those of :func:`load` that say which files, and how they are read: ``format``,
+    ``format_options``, ``files``, ``pattern``, ``schema``, ``columns``, ``metadata_columns``,
+    ``match_by``. Nothing is written, no table is made, no ledger opened, no JVM started.
     """
+    for name in keywords.keys() & LoadKeywords.__annotations__.keys() - _OF_READING:
+        raise TypeError(f"preview() takes no {name!r}: it says nothing of how files are read")
     request = request_of(stage, "", keywords)
     return preview_stage(request, settings or load_settings(), rows)
 
