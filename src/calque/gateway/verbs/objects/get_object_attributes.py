@@ -26,7 +26,7 @@ def get_object_attributes(call: Call) -> Response:
     content: dict[str, Any] = {
         "ETag": etag_of(info).strip('"'),
         "Checksum": {
-            f"Checksum{checksum.algorithm}": checksum.value.partition("-")[0],
+            f"Checksum{checksum.algorithm}": checksum.value,
             "ChecksumType": checksum.kind,
         }
         if checksum
