@@ -15,6 +15,7 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
+from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.project import Project
 from calque.store.uplink import move_prefix
 from calque.store.uplink.access import Prefix
@@ -173,6 +174,22 @@ def test_what_is_written_meanwhile(
     assert below(project, OTHER, "new/") == contents
     if change == "metadata":
         assert dict(project.stat(OTHER, "new/ä/ö").metadata) == {"new": "one"}
+
+
+def test_what_goes_while_it_is_prepared(plain_world: World) -> None:
+    """An object that was read and is gone before its keys come back: the operation begins again."""
+    project = plain_world.project
+    project.upload(BUCKET, "old/k", os.urandom(SEGMENT))
+    job = PrefixMove(project.session, BUCKET, "old/", OTHER, "new/", move=True)
+    rewrap = job._names.rewrap
+
+    def delete_first(entry: pb.PrefixEntry) -> pb.PrefixEntry:
+        project.delete_object(BUCKET, "old/k")
+        return rewrap(entry)
+
+    job._names.rewrap = delete_first  # type: ignore[method-assign]
+    with pytest.raises(FailedPrecondition, match="below the prefix"):
+        job.prepare()
 
 
 def test_another_process_goes_on(filled: tuple[World, dict[str, bytes]]) -> None:

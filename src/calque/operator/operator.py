@@ -20,7 +20,7 @@ from calque.operator.copy import resume_copy, start_copy
 from calque.operator.directories import create_dir, remove_all
 from calque.operator.layers.chain import Chain, Layer
 from calque.operator.layers.default import default_layers
-from calque.operator.move import move_object
+from calque.operator.move import move_object, move_prefix
 from calque.operator.options import (
     CopyKeywords,
     CopyOptions,
@@ -36,7 +36,6 @@ from calque.operator.registry import Opening
 from calque.operator.service import (
     HasService,
     Leftover,
-    PrefixMoving,
     Prepared,
     Service,
     Versioned,
@@ -338,7 +337,8 @@ class Operator:
         name, unless ``overwrite``; FailedPrecondition where something below the prefix was written
         meanwhile. Unsupported where the service has no such step: only the store has it.
         """
-        return self._move_prefix(prefix, target, into, True, overwrite, progress)
+        there = self._service_of(into)
+        return move_prefix(self._service, prefix, there, target, True, overwrite, progress)
 
     def move_prefix(
         self,
@@ -350,30 +350,8 @@ class Operator:
         progress: Prepared | None = None,
     ) -> int:
         """Move everything below a prefix in one moment, as :meth:`copy_prefix` copies it."""
-        return self._move_prefix(prefix, target, into, False, overwrite, progress)
-
-    def _move_prefix(
-        self,
-        prefix: str,
-        target: str,
-        into: HasService | None,
-        copy: bool,
-        overwrite: bool,
-        progress: Prepared | None,
-    ) -> int:
-        if not isinstance(self._service, PrefixMoving):
-            raise Unsupported(
-                f"{self.scheme} cannot copy or move a prefix in one step",
-                hint="Copy or move the objects below it one by one.",
-            )
-        return self._service.move_prefix(
-            paths.valid_path(prefix),
-            paths.valid_path(target),
-            into=self._service_of(into),
-            copy=copy,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        there = self._service_of(into)
+        return move_prefix(self._service, prefix, there, target, False, overwrite, progress)
 
     def resume(
         self,

@@ -249,6 +249,8 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
         )
         work: list[Step] = []
         for each, rows in zip(staged, positions, strict=True):
+            if len(each.keys) and not rows:
+                raise changed_below()
             each.keys.must_match([row[0] for row in rows])
             work.append((STAGE, _row(asked.operation, each, transaction.now)))
         transaction.run_batch(work)
@@ -278,6 +280,13 @@ def _row(operation: Operation, each: StagedObject, now: int) -> dict[str, object
         "nonces": each.keys.nonces,
         "keys": each.keys.keys,
     }
+
+
+def changed_below() -> FailedPrecondition:
+    """What to say where an object went away or was replaced."""
+    return FailedPrecondition(
+        "something was deleted or replaced below the prefix since it was read", hint="Begin again."
+    )
 
 
 def nothing_there(bucket: str) -> NotFound:
