@@ -78,6 +78,10 @@ def test_an_upload_in_parts(client: Any, bucket: str, kind: str) -> None:
     second = client.get_object(Bucket=bucket, Key="k", PartNumber=2)
     assert (second["Body"].read(), second["PartsCount"]) == (pieces[1], 3)
     assert second["ChecksumCRC32"] == parts[2]["ChecksumCRC32"], "the part's own"
+    asked = {"ObjectAttributes": ["ObjectParts"], "MaxParts": 2}
+    found = client.get_object_attributes(Bucket=bucket, Key="k", **asked)["ObjectParts"]
+    assert (found["TotalPartsCount"], found["IsTruncated"]) == (3, True)
+    assert [each["Size"] for each in found["Parts"]] == [PART, PART]
     refused("NoSuchUpload", client.list_parts, **upload)
 
 

@@ -51,7 +51,7 @@ def _parts(call: Call, info: ObjectInfo) -> dict[str, Any] | None:
     found = [(number, part) for number, part in enumerate(parts, 1) if number > after]
     page = found[:most]
     return {
-        "TotalPartsCount": len(parts),
+        "PartsCount": len(parts),
         "PartNumberMarker": after,
         "NextPartNumberMarker": page[-1][0] if page else after,
         "MaxParts": most,
