@@ -41,15 +41,15 @@ def test_both_engines_give_the_same(kept: KeptStore) -> None:
 ASLEEP = {"CALQUE_FAULT": "scan.range@2:pause=300"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[SparkCluster]:
-    """Two machines, one of which falls asleep in its second range."""
+    """Two machines, one of which falls asleep in its second range, every time it is started."""
     with spark_cluster([{}, ASLEEP]) as running:
         yield running
 
 
 def kill_sleeper(cluster: SparkCluster, done: threading.Event, killed: list[int]) -> None:
-    """Kill the executor of the sleeping machine, with all that hangs on it."""
+    """Kill executors of the sleeping machine as they fall asleep, with all that hangs on them."""
     while not done.wait(0.2):
         for executor in cluster.executors(1):
             with suppress(psutil.NoSuchProcess):
@@ -58,7 +58,6 @@ def kill_sleeper(cluster: SparkCluster, done: threading.Event, killed: list[int]
                     for process in (psutil.Process(executor), *children):
                         process.kill()
                     killed.append(executor)
-                    return
 
 
 @pytest.mark.soak
