@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from calque.gateway.cors import answer_preflight, find_rule, parse_rules
 from calque.gateway.documents import BucketDocuments
 from calque.gateway.errors import ClientGone, S3Error, to_s3_error
 from calque.gateway.keys import AccessKeys, S3Key, fingerprint
+from calque.gateway.metrics import NO_VERB, metrics_of
 from calque.gateway.request import Request, Response
 from calque.gateway.route import BUCKET, OBJECT, SERVICE, find_verb
 from calque.gateway.signature.authenticate import Identity, KeyFinder, authenticate
@@ -48,6 +50,13 @@ class GatewayOptions:
     domains: Sequence[str] = ("localhost",)
 
 
+@dataclass(slots=True)
+class _Asked:
+    """What a request turned out to ask for, also where it was refused then."""
+
+    verb: str = NO_VERB
+
+
 class Gateway:
     """S3 over a store. :meth:`handle` may be called from many threads."""
 
@@ -67,12 +76,14 @@ class Gateway:
         self._documents = BucketDocuments(store.endpoint.database)
         self._lock = threading.Lock()
         self._projects: dict[bytes, Project] = {}
+        self._metrics = metrics_of(store.endpoint.metrics.registry)
 
     def handle(self, request: Request) -> Response:
         """Answer a request; every error becomes S3's own document."""
         request_id = secrets.token_hex(8).upper()
+        started, asked = time.perf_counter(), _Asked()
         try:
-            response = self._answer(request)
+            response = self._answer(request, asked)
         except ClientGone:
             raise
         except CalqueError as error:
@@ -86,18 +97,22 @@ class Gateway:
         response.headers.setdefault("x-amz-request-id", request_id)
         response.headers.setdefault("Date", format_datetime(self._clock(), usegmt=True))
         response.headers.setdefault("Server", "calque")
+        self._metrics.count(asked.verb, response.status, time.perf_counter() - started)
         return response
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request, asked: _Asked) -> Response:
         target = find_target(request, self.options.domains)
         if request.method == "OPTIONS":
+            asked.verb = "Preflight"
             return Response(200, answer_preflight(self._cors(target.bucket), request.headers))
         if is_form(request) and target.bucket and not target.key:
+            asked.verb = "PostObject"
             return self._answer_form(request, target)
         request = move_headers(request)
         identity = authenticate(request, self.keys, self._clock(), target.host_bucket)
         call = self._call(request, identity, target.bucket, target.key)
         verb = find_verb(_level(target), request.method, call.query, request.headers)
+        asked.verb = verb.name
         return _run(call, verb.run)
 
     def _answer_form(self, request: Request, target: Target) -> Response:

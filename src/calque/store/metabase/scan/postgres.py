@@ -17,7 +17,7 @@ from calque.store.metabase.engine.pools import open_engines
 from calque.store.metabase.engine.statement import POSTGRES
 from calque.store.metabase.scan.ranges import BATCH, Range, SnapshotSource, select_list
 
-_TABLES = "segments, objects, segment_copies, freed_segments, nodes"
+_TABLES = "segments, objects, segment_copies, segment_slices, freed_segments, nodes"
 
 
 class PostgresReader:
