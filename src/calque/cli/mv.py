@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.copy_job import CopyJob, CopyReport
 from calque.cli.cp import (
     Chunk,
     Concurrent,
@@ -32,11 +32,12 @@ from calque.cli.tree_flags import (
     with_sheet,
 )
 from calque.errors import InvalidInput
-from calque.operator.move import delete_moved, rename_at_once
-from calque.operator.options import CopyKeywords, CopyOptions
-from calque.operator.service import Renaming
 from calque.transfer.filters import Filters
 from calque.transfer.request import TreeOptions
+
+if TYPE_CHECKING:
+    from calque.cli.copy_job import CopyReport
+    from calque.operator.options import CopyKeywords, CopyOptions
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -71,6 +72,10 @@ def mv(
 
     - `calque mv s3://landing/a.csv s3://archive/2026/` copies inside S3, then deletes
     """
+    from calque.cli.copy_job import CopyJob
+    from calque.operator.move import delete_moved
+    from calque.operator.options import CopyOptions
+
     if is_of_trees(locations, recursive, filters, tree):
         chosen = with_filters(
             tree[0],
@@ -117,6 +122,10 @@ def mv(
 
 def _rename(source: Location, target: Location, options: CopyOptions) -> CopyReport | None:
     """The move as one rename; None where the service has none, or cannot between these two."""
+    from calque.cli.copy_job import CopyReport
+    from calque.operator.move import rename_at_once
+    from calque.operator.service import Renaming
+
     service, into = source.operator.service, target.operator.service
     if not isinstance(service, Renaming):
         return None

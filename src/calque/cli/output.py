@@ -9,22 +9,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-from rich.table import Table
-from rich.text import Text
 
 from calque.values import size_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON for programs.")]
 
@@ -38,6 +31,8 @@ IDS = {"load", "load_id"}
 
 def console() -> Console:
     """The console of results (standard output)."""
+    from rich.console import Console
+
     return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
 
 
@@ -46,6 +41,9 @@ def say(line: str) -> None:
 
     Names and words of servers stand in them: what could trick a terminal is escaped.
     """
+    from rich.console import Console
+    from rich.text import Text
+
     shown = "\n".join(printable(each) for each in line.split("\n"))
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text(shown))
 
@@ -58,6 +56,9 @@ def as_json(value: Any) -> None:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """A table on a terminal; tab-separated lines with a header elsewhere."""
+    from rich.table import Table
+    from rich.text import Text
+
     if not sys.stdout.isatty():
         print("\t".join(printable(column) for column in columns))
         for row in rows:
@@ -116,6 +117,16 @@ def byte_bar(label: str, total: int | None, *, show: bool = True) -> Iterator[Pr
 
     The one task in it has id 0: ``bar.update(bar.tasks[0].id, completed=n)``.
     """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

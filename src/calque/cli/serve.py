@@ -15,13 +15,10 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, say
 from calque.errors import InvalidInput, MissingExtra
-from calque.gateway.required_packages import require_gateway_extra
-from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.metainfo.tls import ServerCertificate
-from calque.store.serve import serve_metrics, serve_store
 
 if TYPE_CHECKING:
     from calque.cli.serve_s3 import ServedS3
+    from calque.store.metainfo.tls import ServerCertificate
 
 _LOOK_EVERY = 0.5
 """Seconds."""
@@ -84,6 +81,9 @@ def serve(
     When the store is new its access grant is printed, once; later: `calque store access`. When it
     has no S3 key one is made and printed, once; others: `calque store s3-key`.
     """
+    from calque.store.embedded import EmbeddedStore, StoreOptions
+    from calque.store.serve import serve_metrics, serve_store
+
     tls = _certificate(tls_cert, tls_key)
     if s3 and not _has_gateway(required=s3_port is not None):
         s3 = False
@@ -128,6 +128,8 @@ def serve(
 
 
 def _certificate(certificate: Path | None, key: Path | None) -> ServerCertificate | None:
+    from calque.store.metainfo.tls import ServerCertificate
+
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
@@ -145,6 +147,8 @@ def _is_loopback(host: str) -> bool:
 
 def _has_gateway(*, required: bool) -> bool:
     """Whether S3 can be answered: the store alone is served without its extra."""
+    from calque.gateway.required_packages import require_gateway_extra
+
     try:
         require_gateway_extra()
     except MissingExtra as error:

@@ -17,7 +17,6 @@ from calque.cli.tree_flags import (
     with_filters,
     with_sheet,
 )
-from calque.cli.trees import TreeCommand
 from calque.transfer.filters import Filters
 from calque.transfer.request import TreeOptions
 
@@ -57,6 +56,8 @@ def sync(
 
     - `calque sync ./photos/ az://archive/photos/ --exclude '*.tmp' --dry-run`
     """
+    from calque.cli.trees import TreeCommand
+
     options, report = tree
     asked, yes = deletes
     chosen = with_filters(

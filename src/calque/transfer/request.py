@@ -11,6 +11,9 @@ from calque.errors import InvalidInput
 from calque.transfer.filters import Filters
 
 Kind = Literal["cp", "sync", "mv", "rm"]
+By = Literal["listing", "size", "checksum", "download"]
+"""By what the listings say (checksums where both have one, else sizes); by sizes alone; by
+checksums, asked of the servers and made of local files; by the bytes of both."""
 Compare = Literal["default", "size", "time", "checksum", "always", "never"]
 Links = Literal["follow", "keep", "unsafe"]
 Fsync = Literal["each", "batch", "none"]
