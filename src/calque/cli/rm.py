@@ -15,8 +15,7 @@ from calque.cli.tree_flags import (
     with_sheet,
 )
 from calque.errors import CalqueError, InvalidInput, NotFound
-from calque.transfer.filters import Filters
-from calque.transfer.side import NO_FILTERS
+from calque.transfer.filters import NO_FILTERS, Filters
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
