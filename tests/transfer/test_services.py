@@ -62,11 +62,12 @@ def test_there_across_and_back(
 ) -> None:
     """Equal trees at each step; a second run copies nothing; what is deleted is deleted there."""
     source, (first, second) = make_tree("source", FILES), roots
-    up = copy_tree(f"{source}/", first)
-    assert up.ok, up.problems
+    up = copy_tree(f"{source}/", first, verify=True)
+    assert up.ok, up.problems or up.refutations
+    assert up.verified == len(FILES)
     assert objects_of(first) == FILES
-    across = copy_tree(first, second)
-    assert across.ok, across.problems
+    across = copy_tree(first, second, verify=True)
+    assert across.ok, across.problems or across.refutations
     assert objects_of(second) == FILES
     assert across.totals.of("copied").objects == len(FILES)
     if first.capability.copy and first.scheme != "fs" and first.scheme != "memory":

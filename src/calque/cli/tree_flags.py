@@ -62,6 +62,10 @@ Recursive = Annotated[
     bool, typer.Option("--recursive", "-r", help="Folders with all that lies below them.")
 ]
 
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Look at every copied target of a tree again at the end.")
+]
+
 
 def sheet_of_filters(
     include: Include = None,

@@ -28,6 +28,7 @@ from calque.transfer.request import Kind, TreeOptions
 from calque.transfer.run import Confirm, Run
 from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
+from calque.transfer.verification import Verification
 
 if TYPE_CHECKING:
     from calque.transfer.cluster import Cluster
@@ -69,18 +70,30 @@ class PreparedRun:
             cluster.prepare(request, self.trees)
         # Last of all that may be refused: from here on there is a job.
         self._opened = open_job(request, self.trees, report, ledger)
+        verification = self._verification(options)
+        claim = None if verification is None else verification.note
         self._run = Run(
             self.trees,
             options,
-            Collector(report, self._opened.writer, on_event),
+            Collector(report, self._opened.writer, on_event, claim),
             limit=self._limit,
             moves=request.kind == "mv",
             confirm=confirm,
             journal=self._opened.journal,
             known=self._opened.known,
             cluster=cluster,
+            verification=verification,
         )
         self.progress = self._run.progress
+
+    def _verification(self, options: TreeOptions) -> Verification | None:
+        if not options.verify or options.dry_run:
+            return None
+        verification, writer = Verification(self.trees), self._opened.writer
+        if writer is not None and self._opened.journal and self._opened.journal.resumed:
+            for row in writer.rows():  # of the process before this one
+                verification.note(row)
+        return verification
 
     @property
     def job(self) -> str:

@@ -54,7 +54,7 @@ class MaxDelete:
 
 _UNASKED = MaxDelete()
 _CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
-_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk")
+_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,8 @@ class TreeOptions:
     """Bytes a second that pass through the client, at most."""
     on_error: OnError = "continue"
     dry_run: bool = False
+    verify: bool = False
+    """Look at every copied target once more at the end, in a fresh listing."""
     fsync: Fsync = "batch"
     content_type: str | None = None
     carry_tags: bool = True
