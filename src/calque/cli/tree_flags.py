@@ -155,6 +155,12 @@ def sheet_of_tree(
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
     ] = None,
+    space_check: Annotated[
+        bool,
+        typer.Option(
+            "--space-check/--no-space-check", help="Refuse what a local target has no room for."
+        ),
+    ] = True,
     backup_to: Annotated[
         str | None,
         typer.Option(
@@ -204,6 +210,7 @@ def sheet_of_tree(
         bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
         on_error=on_error,
         fsync=fsync,
+        space_check=space_check,
         content_type=content_type,
         folders=folders,
         backup_to=backup_to,

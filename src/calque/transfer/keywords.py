@@ -34,6 +34,7 @@ class TreeKeywords(TypedDict, total=False):
     bandwidth: int | None
     on_error: OnError
     dry_run: bool
+    space_check: bool
     verify: bool
     fsync: Fsync
     content_type: str | None

@@ -54,7 +54,7 @@ class MaxDelete:
 
 _UNASKED = MaxDelete()
 _CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
-_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify")
+_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify", "space_check")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,8 @@ class TreeOptions:
     """Bytes a second that pass through the client, at most."""
     on_error: OnError = "continue"
     dry_run: bool = False
+    space_check: bool = True
+    """Refuse what a local target has no room for, before it is begun."""
     verify: bool = False
     """Look at every copied target once more at the end, in a fresh listing."""
     fsync: Fsync = "batch"
