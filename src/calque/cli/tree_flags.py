@@ -155,6 +155,12 @@ def sheet_of_tree(
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
     ] = None,
+    fold_case: Annotated[
+        bool,
+        typer.Option(
+            "--fold-case", help="Refuse names that differ in case only, wherever they go."
+        ),
+    ] = False,
     space_check: Annotated[
         bool,
         typer.Option(
@@ -210,6 +216,7 @@ def sheet_of_tree(
         bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
         on_error=on_error,
         fsync=fsync,
+        fold_case=fold_case,
         space_check=space_check,
         content_type=content_type,
         folders=folders,

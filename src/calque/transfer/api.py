@@ -15,6 +15,7 @@ from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
+from calque.transfer.collisions import Collisions
 from calque.transfer.jobs import configured_ledger, open_job
 from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Row, new_job_id
@@ -65,7 +66,7 @@ class PreparedRun:
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
         )
-        cluster = _cluster_of(options)
+        cluster = _cluster_of(options, self.trees)
         if cluster is not None:
             cluster.prepare(request, self.trees)
         # Last of all that may be refused: from here on there is a job.
@@ -314,11 +315,16 @@ def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:
     return tuple(given)
 
 
-def _cluster_of(options: TreeOptions) -> Cluster | None:
+def _cluster_of(options: TreeOptions, trees: Sequence[Trees]) -> Cluster | None:
     """Where a run is asked to go; nothing of Spark is even imported where it stays here."""
     spark = options.spark or load_settings().spark.master
     if spark is None or options.dry_run:
         return None
+    if any(Collisions.of(each, options) is not None for each in trees):
+        raise Unsupported(
+            "names that differ in case only cannot be found on Spark yet",
+            hint="Run it here, on threads, without --spark.",
+        )
     from calque.transfer.cluster import Cluster
 
     return Cluster(spark, shared_fs=options.shared_fs)

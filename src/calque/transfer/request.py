@@ -82,6 +82,8 @@ class TreeOptions:
     """Bytes a second that pass through the client, at most."""
     on_error: OnError = "continue"
     dry_run: bool = False
+    fold_case: bool = False
+    """Refuse paths that differ in case only, also where the target tells them apart."""
     space_check: bool = True
     """Refuse what a local target has no room for, before it is begun."""
     verify: bool = False
@@ -162,6 +164,7 @@ class TreeOptions:
                 "carry_tags",
                 "carry_class",
                 "folders",
+                "fold_case",
                 "backup_to",
                 "links",
                 "modes",

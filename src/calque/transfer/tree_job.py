@@ -25,6 +25,7 @@ from calque.operator.service import Directories
 from calque.transfer.backup import Backup
 from calque.transfer.carry import RENAMED, Carrier
 from calque.transfer.clearing import Clearing
+from calque.transfer.collisions import Collisions
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.deletes import delete_listed, remove_emptied
 from calque.transfer.free_space import Decided, FreeSpace
@@ -75,6 +76,9 @@ class TreeJob:
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
         self.plan = Plan(trees, shared.options, self._remembered, self._tell)
+        collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
+        if collisions is not None:
+            self.plan = replace(self.plan, collides=collisions.objection)
         self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
         self._carrier = Carrier(
