@@ -27,6 +27,7 @@ from calque.transfer.remove import Removal
 from calque.transfer.report import Collector, Report, RowWriter
 from calque.transfer.request import Kind, TreeOptions
 from calque.transfer.run import Confirm, Run
+from calque.transfer.shared_paths import refuse_shared_paths
 from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
 from calque.transfer.verification import Verification
@@ -62,6 +63,7 @@ class PreparedRun:
                 # What is kept must be neither copied nor deleted by the same run.
                 refuse_overlap(each.source, each.backup, *filters, clears=clears)
                 refuse_overlap(each.target, each.backup, *filters, clears=clears)
+        refuse_shared_paths(self.trees)
         sources = tuple(_shown(each) for each in self.trees)
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
