@@ -146,6 +146,7 @@ def cp(
             chunk=parse_chunk(chunk),
             carry_class=carry_class,
             carry_tags=carry_tags,
+            verify=bool(verify),
         )
         refuse_single(if_match=if_match, source_version=source_version, stream=stream)
         trees = import_module("calque.cli.trees")  # not paid for by a copy of one object

@@ -23,6 +23,7 @@ from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.standard_streams import STANDARD
 from calque.cli.tree_flags import (
     Recursive,
+    Verify,
     is_of_trees,
     parse_chunk,
     sheet_of_filters,
@@ -52,6 +53,7 @@ def mv(
     if_not_exists: IfNotExists = False,
     concurrent: Concurrent = None,
     chunk: Chunk = None,
+    verify: Verify = False,
     stream: Stream = False,
     option: Options = None,
     source_option: SourceOptions = None,
@@ -83,6 +85,7 @@ def mv(
             if_not_exists=if_not_exists,
             concurrent=concurrent or 16,
             chunk=parse_chunk(chunk),
+            verify=verify,
         )
         trees = import_module("calque.cli.trees")  # not paid for by a copy of one object
         trees.TreeCommand(
@@ -96,6 +99,8 @@ def mv(
             json=json,
         ).run()
         return
+    if verify:
+        raise InvalidInput("--verify of a move is of a tree", hint="With -r it is taken for one.")
     source, target = source_and_target(locations)
     if STANDARD in (source, target):
         raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")

@@ -10,6 +10,7 @@ from calque.cli.cp import Chunk, IfNotExists, Quiet
 from calque.cli.locations import Options, SourceOptions, TargetOptions
 from calque.cli.output import JsonFlag
 from calque.cli.tree_flags import (
+    Verify,
     parse_chunk,
     sheet_of_deletes,
     sheet_of_filters,
@@ -37,6 +38,7 @@ def sync(
         int, typer.Option("--concurrent", "-c", help="Requests in flight, over the whole tree.")
     ] = 16,
     chunk: Chunk = None,
+    verify: Verify = False,
     option: Options = None,
     source_option: SourceOptions = None,
     target_option: TargetOptions = None,
@@ -66,6 +68,7 @@ def sync(
         if_not_exists=if_not_exists,
         concurrent=concurrent,
         chunk=parse_chunk(chunk),
+        verify=verify,
         **asked,
     )
     TreeCommand(

@@ -59,6 +59,10 @@ Recursive = Annotated[
     bool, typer.Option("--recursive", "-r", help="Folders with all that lies below them.")
 ]
 
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Look at every copied target of a tree again at the end.")
+]
+
 
 def sheet_of_filters(
     include: Include = None,
@@ -151,6 +155,18 @@ def sheet_of_tree(
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
     ] = None,
+    fold_case: Annotated[
+        bool,
+        typer.Option(
+            "--fold-case", help="Refuse names that differ in case only, wherever they go."
+        ),
+    ] = False,
+    space_check: Annotated[
+        bool,
+        typer.Option(
+            "--space-check/--no-space-check", help="Refuse what a local target has no room for."
+        ),
+    ] = True,
     backup_to: Annotated[
         str | None,
         typer.Option(
@@ -200,6 +216,8 @@ def sheet_of_tree(
         bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
         on_error=on_error,
         fsync=fsync,
+        fold_case=fold_case,
+        space_check=space_check,
         content_type=content_type,
         folders=folders,
         backup_to=backup_to,

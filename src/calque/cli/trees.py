@@ -156,6 +156,10 @@ def show_report(report: Report) -> None:
     say(f"{', '.join(parts)} in {totals.seconds:.1f} s" + (f"; {ways}" if ways else ""))
     for what, count in report.dropped.items():
         say(f"{what} of {count} objects could not be kept by the target")
+    if report.verified is not None:
+        say(f"{report.verified} of {totals.of('copied').objects} copies verified")
+    for line in report.refutations[:_SHOWN]:
+        say(f"not as it was copied: {line}")
     if report.no_deletes:
         say(f"nothing was deleted: {report.no_deletes}")
     if report.error:

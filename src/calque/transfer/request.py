@@ -57,7 +57,7 @@ class MaxDelete:
 
 _UNASKED = MaxDelete()
 _CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
-_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk")
+_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify", "space_check")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +85,12 @@ class TreeOptions:
     """Bytes a second that pass through the client, at most."""
     on_error: OnError = "continue"
     dry_run: bool = False
+    fold_case: bool = False
+    """Refuse paths that differ in case only, also where the target tells them apart."""
+    space_check: bool = True
+    """Refuse what a local target has no room for, before it is begun."""
+    verify: bool = False
+    """Look at every copied target once more at the end, in a fresh listing."""
     fsync: Fsync = "batch"
     content_type: str | None = None
     carry_tags: bool = True
@@ -161,6 +167,7 @@ class TreeOptions:
                 "carry_tags",
                 "carry_class",
                 "folders",
+                "fold_case",
                 "backup_to",
                 "links",
                 "modes",
