@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
     "init": ("calque.cli.init", "Write a calque.toml with every setting, its default, its words."),
     "config": ("calque.cli.config", "The settings in force, and where each came from."),
+    "completion": ("calque.cli.completion", "The script that completes calque in a shell."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
@@ -63,9 +65,23 @@ class LazyGroup(TyperGroup):
         module, summary = COMMANDS[cmd_name]
         if ctx.resilient_parsing or _only_listing():
             return TyperCommand(cmd_name, short_help=summary, help=summary)
-        command: Command = get_command(import_module(module).app)
-        command.name = cmd_name
-        return command
+        return _load(cmd_name, module)
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in COMMANDS and ctx.resilient_parsing:
+            # A shell completes what comes after the command: its flags are needed, so it is read.
+            with suppress(CalqueError, ImportError):  # without its extra there is nothing to offer
+                command = _load(name, COMMANDS[name][0])
+        return name, command, rest
+
+
+def _load(name: str, module: str) -> Command:
+    command: Command = get_command(import_module(module).app)
+    command.name = name
+    return command
 
 
 def _only_listing() -> bool:
@@ -75,7 +91,6 @@ def _only_listing() -> bool:
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
