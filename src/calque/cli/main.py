@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
+from calque.cli.logs import LogForm, set_up_logs
 from calque.cli.output import FAILED, USAGE, as_json, say
 from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
 
@@ -110,6 +111,10 @@ def main(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Say what happens underneath, with tracebacks.")
     ] = False,
+    log: Annotated[
+        LogForm | None,
+        typer.Option("--log", help="Log warnings, with times, as lines or as JSON."),
+    ] = None,
 ) -> None:
     """Copy objects to objects and files into tables: atomic, exactly once, resumable.
 
@@ -125,12 +130,7 @@ def main(
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
     """
-    # The debug lines of SDKs hold headers and signed URLs; ours do not.
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.ERROR,
-        format="%(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("calque").setLevel(logging.DEBUG if verbose else logging.NOTSET)
+    set_up_logs(verbose, log)
 
 
 def run() -> None:
@@ -167,7 +167,7 @@ def _report(error: CalqueError, arguments: list[str]) -> int:
         told = {} if report is None else {"report": report.to_json()}
         as_json({"error": _describe(error), **told})
     else:
-        say(f"error: {error}")
+        say(f"error: {error}", level=logging.ERROR)
     for note in getattr(error, "__notes__", ()):
         say(f"  note: {note}")
     if "-v" in arguments or "--verbose" in arguments:
@@ -178,7 +178,7 @@ def _report(error: CalqueError, arguments: list[str]) -> int:
 def _report_system(error: OSError, arguments: list[str]) -> int:
     """What no command expects: mostly a standard output that is full, or a pipe that was closed."""
     if error.errno != errno.EPIPE:
-        say(f"error: {error.strerror or error}")
+        say(f"error: {error.strerror or error}", level=logging.ERROR)
         if "-v" in arguments or "--verbose" in arguments:
             logging.getLogger("calque").debug("traceback", exc_info=error)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush there

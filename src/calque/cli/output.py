@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from calque.cli.logs import log_as_json
 from calque.values import size_text
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON for programs.")]
@@ -41,11 +43,15 @@ def console() -> Console:
     return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
 
 
-def say(line: str) -> None:
+def say(line: str, *, level: int = logging.INFO) -> None:
     """Lines for people; they go to standard error so that results stay clean.
+
+    Where the log is JSON (``--log json``) they are records of it, of this level.
 
     Names and words of servers stand in them: what could trick a terminal is escaped.
     """
+    if log_as_json(line, level):
+        return
     shown = "\n".join(printable(each) for each in line.split("\n"))
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text(shown))
 
