@@ -19,7 +19,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from calque.errors import ConditionNotMatch, InvalidInput, IsADirectory, Unsupported
+from calque.errors import ConditionNotMatch, InvalidInput, IsADirectory, IsSameFile, Unsupported
 from calque.operator import Operator
 from calque.store.filesystem import CalqueFileSystem
 from calque.store.open_project import open_project
@@ -208,6 +208,20 @@ def test_copies_and_moves_stay_inside(fs: CalqueFileSystem) -> None:
     assert fs.cat("photos/back/moved") == b"a/1"
     with pytest.raises(FileNotFoundError):
         fs.mv("photos/nothing", "photos/x")
+
+
+def test_nothing_is_moved_into_itself(fs: CalqueFileSystem) -> None:
+    """A folder into a folder of its own, there or not, or onto itself: refused, nothing is lost."""
+    for key in ("a/1", "a/b/2"):
+        fs.pipe(f"photos/{key}", b"x")
+    for target in ("photos/a/b", "calque://photos/a/b/", "photos/a/new", "photos/a"):
+        with pytest.raises(IsSameFile):
+            fs.mv("photos/a", target, recursive=True)
+    with pytest.raises(IsSameFile):
+        fs.mv("photos/a/*", "photos/a/b/", recursive=True)
+    with pytest.raises(IsSameFile):
+        fs.mv("photos/a/1", "photos/a/1")
+    assert fs.find("photos") == ["photos/a/1", "photos/a/b/2"]
 
 
 def test_removing(fs: CalqueFileSystem) -> None:

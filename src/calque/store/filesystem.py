@@ -24,6 +24,7 @@ from calque.errors import (
     CalqueError,
     InvalidInput,
     IsADirectory,
+    IsSameFile,
     NotFound,
     Unsupported,
 )
@@ -234,6 +235,7 @@ class CalqueFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
         Into a folder that is there, or several at once: copied, then deleted, as fsspec does it.
         """
+        self._refuse_inside_itself(path1, path2)
         alone = isinstance(path1, str) and isinstance(path2, str) and "*" not in path1
         if alone and not str(path2).endswith("/") and not self.isdir(path2):
             source, target = self._split(path1), self._object_of(path2)
@@ -244,6 +246,15 @@ class CalqueFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 self.project.move_prefix(source[0], f"{source[1]}/", target[0], f"{target[1]}/")
                 return
         super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **options)
+
+    def _refuse_inside_itself(self, sources: Any, targets: Any) -> None:
+        """A folder copied into itself and then deleted would take its copy along."""
+        below = [self._strip_protocol(targets)] if isinstance(targets, str) else targets
+        for each in self.expand_path(sources):
+            source = self._strip_protocol(each)
+            for target in map(self._strip_protocol, below):
+                if f"{target}/".startswith(f"{source}/"):
+                    raise IsSameFile(f"calque://{source} cannot be moved into itself ({target})")
 
     def _open(
         self,
