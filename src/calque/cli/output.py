@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calque.cli.logs import log_as_json
 from calque.values import size_text
 
 if TYPE_CHECKING:
@@ -36,11 +38,15 @@ def console() -> Console:
     return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
 
 
-def say(line: str) -> None:
+def say(line: str, *, level: int = logging.INFO) -> None:
     """Lines for people; they go to standard error so that results stay clean.
+
+    Where the log is JSON (``--log json``) they are records of it, of this level.
 
     Names and words of servers stand in them: what could trick a terminal is escaped.
     """
+    if log_as_json(line, level):
+        return
     from rich.console import Console
     from rich.text import Text
 
