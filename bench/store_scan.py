@@ -131,7 +131,8 @@ def _beside_copies(store: Store, count: int, scale: float) -> Row:
         for _ in range(each):
             store.copy("original", f"copy{next(numbers) % 90}")
 
-    quiet, busy = [], []
+    quiet: list[float] = []
+    busy: list[float] = []
     for turn in range(ROUNDS + 1):
         for taken in (quiet, busy)[:: 1 if turn % 2 else -1]:
             with _scanning(store.url) if taken is busy else nullcontext():

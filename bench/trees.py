@@ -228,7 +228,8 @@ def resume(count: int) -> Row:
     half = count // 2
     _s3.fill("half/", count - half, KIB)
     fault = {"CALQUE_FAULT": f"tree.copied@{half}:kill"}
-    again, alone = [], []
+    again: list[Taken] = []
+    alone: list[Taken] = []
     for turn in range(_ROUNDS):
         command = ours("cp", f"{_BUCKET}/small/", f"{_BUCKET}/killed-{turn}/")
         measure(command, environment=fault, killed=True)
