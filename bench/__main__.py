@@ -21,8 +21,8 @@ PAGE = HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
 Every figure is a ratio of one run on one machine: absolute times of shared machines mean little.
-Run them with `make bench`, some by name: `make bench ARGS="trees gateway"`; `--scale 0.01` makes each
-smaller (that it runs, not how fast), `--keep` writes this page. `BENCH_DIR` names the disk to use.
+Run them with `make bench`, some by name (`make bench ARGS="trees gateway"`); `--scale 0.01` makes
+each smaller (that it runs, not how fast), `--keep` writes this page. `BENCH_DIR` names a disk.
 """
 
 
