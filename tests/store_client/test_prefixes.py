@@ -15,6 +15,7 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
+from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.project import Project
 from calque.store.uplink import move_prefix
 from calque.store.uplink.access import Prefix
@@ -173,6 +174,34 @@ def test_what_is_written_meanwhile(
     assert below(project, OTHER, "new/") == contents
     if change == "metadata":
         assert dict(project.stat(OTHER, "new/ä/ö").metadata) == {"new": "one"}
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+def test_what_goes_between_reading_and_preparing(
+    filled: tuple[World, dict[str, bytes]], change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no fault of the caller's: the error says to begin again, which works."""
+    world, contents = filled
+    project = world.project
+    client = project.session.metainfo
+    stage = client.stage_prefix
+
+    def write_first(request: pb.PrefixStageRequest) -> pb.PrefixStageResponse:
+        if change == "deleted":
+            contents.pop("z", None)
+            project.delete_object(BUCKET, "old/z")
+        else:
+            contents["z"] = b"new"
+            project.upload(BUCKET, "old/z", b"new")
+        monkeypatch.undo()
+        return stage(request)
+
+    monkeypatch.setattr(client, "stage_prefix", write_first)
+    with pytest.raises(FailedPrecondition, match="below the prefix"):
+        project.move_prefix(BUCKET, "old/", OTHER, "new/")
+    assert below(project, BUCKET, "old/") == contents
+    assert project.move_prefix(BUCKET, "old/", OTHER, "new/").objects == len(contents)
+    assert below(project, OTHER, "new/") == contents
 
 
 def test_another_process_goes_on(filled: tuple[World, dict[str, bytes]]) -> None:

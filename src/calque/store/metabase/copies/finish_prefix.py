@@ -39,6 +39,7 @@ from calque.store.metabase.copies.stage_prefix import (
     COUNT_STAGED,
     PrefixOperation,
     nothing_there,
+    something_went,
 )
 from calque.store.metabase.copies.store_copy import COPY_SLICES
 from calque.store.metabase.engine.database import Database
@@ -368,10 +369,7 @@ def _require_unchanged(
     if not count:
         raise nothing_there(asked.source.bucket)
     if transaction.rows(GONE, values):
-        raise FailedPrecondition(
-            "something was deleted or replaced below the prefix since it was read",
-            hint="Begin again.",
-        )
+        raise something_went()
 
 
 def _found(

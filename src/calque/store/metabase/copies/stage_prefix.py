@@ -25,6 +25,7 @@ from calque.store.metabase.copies.operations import (
     operation_row,
 )
 from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.locks import HAS_OBJECT
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model import checks as verify
@@ -247,6 +248,7 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
         positions = transaction.batch(
             [(SOURCE_POSITIONS, {"source_stream": each.stream_id}) for each in staged]
         )
+        _require_still_there(transaction, staged)
         work: list[Step] = []
         for each, rows in zip(staged, positions, strict=True):
             each.keys.must_match([row[0] for row in rows])
@@ -265,6 +267,13 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
     return database.write(work)
 
 
+def _require_still_there(transaction: Transaction, staged: Sequence[StagedObject]) -> None:
+    """What went since it was read is no fault of the caller's, who is to begin again."""
+    found = transaction.batch([(HAS_OBJECT, {"stream_id": each.stream_id}) for each in staged])
+    if not all(found):
+        raise something_went()
+
+
 def _row(operation: Operation, each: StagedObject, now: int) -> dict[str, object]:
     return {
         "operation_id": operation.operation_id,
@@ -278,6 +287,14 @@ def _row(operation: Operation, each: StagedObject, now: int) -> dict[str, object
         "nonces": each.keys.nonces,
         "keys": each.keys.keys,
     }
+
+
+def something_went() -> FailedPrecondition:
+    """What to say where an object that was read is not there any more."""
+    return FailedPrecondition(
+        "something was deleted or replaced below the prefix since it was read",
+        hint="Begin again.",
+    )
 
 
 def nothing_there(bucket: str) -> NotFound:
