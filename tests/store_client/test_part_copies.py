@@ -252,6 +252,30 @@ def test_rights_on_both_sides(plain_world: World) -> None:
     blind_upload.abort()
 
 
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_ranges_of_an_expiring_object_with_an_inline_tail(
+    shared: World, order: tuple[int, int]
+) -> None:
+    """In one part or in several, whichever comes first: the copy has its bytes and its expiry."""
+    project, size = shared.project, SEGMENT + 7
+    content, soon = os.urandom(size), shared.clock.now().replace(microsecond=0) + timedelta(days=1)
+    project.upload(BUCKET, "k", content, expires=soon)
+    whole = project.begin_multipart(OTHER, "whole")
+    assert whole.copy_part(1, BUCKET, "k") == size
+    assert whole.commit().expires == soon
+    ranges = project.begin_multipart(OTHER, "ranges")
+    for number in order:
+        first, last = ((0, SEGMENT), (SEGMENT, size))[number - 1]
+        ranges.copy_part(number, BUCKET, "k", offset=first, length=last - first)
+    assert ranges.commit().expires == soon
+    tail = project.begin_multipart(OTHER, "tail")
+    tail.copy_part(1, BUCKET, "k", offset=SEGMENT, length=0)
+    tail.copy_part(2, BUCKET, "k", offset=SEGMENT)
+    assert tail.commit().expires == soon
+    for key, wanted in (("whole", content), ("ranges", content), ("tail", content[SEGMENT:])):
+        assert project.download(OTHER, key).read() == wanted
+
+
 def test_one_expiry_an_object(plain_world: World) -> None:
     """The first source gives its expiry to an upload that has none; another one is refused."""
     project = plain_world.project

@@ -176,20 +176,32 @@ def test_what_is_written_meanwhile(
         assert dict(project.stat(OTHER, "new/ä/ö").metadata) == {"new": "one"}
 
 
-def test_what_goes_while_it_is_prepared(plain_world: World) -> None:
-    """An object that was read and is gone before its keys come back: the operation begins again."""
-    project = plain_world.project
-    project.upload(BUCKET, "old/k", os.urandom(SEGMENT))
-    job = PrefixMove(project.session, BUCKET, "old/", OTHER, "new/", move=True)
-    rewrap = job._names.rewrap
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+def test_what_goes_between_reading_and_preparing(
+    filled: tuple[World, dict[str, bytes]], change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no fault of the caller's: the error says to begin again, which works."""
+    world, contents = filled
+    project = world.project
+    client = project.session.metainfo
+    stage = client.stage_prefix
 
-    def delete_first(entry: pb.PrefixEntry) -> pb.PrefixEntry:
-        project.delete_object(BUCKET, "old/k")
-        return rewrap(entry)
+    def write_first(request: pb.PrefixStageRequest) -> pb.PrefixStageResponse:
+        if change == "deleted":
+            contents.pop("z", None)
+            project.delete_object(BUCKET, "old/z")
+        else:
+            contents["z"] = b"new"
+            project.upload(BUCKET, "old/z", b"new")
+        monkeypatch.undo()
+        return stage(request)
 
-    job._names.rewrap = delete_first  # type: ignore[method-assign]
+    monkeypatch.setattr(client, "stage_prefix", write_first)
     with pytest.raises(FailedPrecondition, match="below the prefix"):
-        job.prepare()
+        project.move_prefix(BUCKET, "old/", OTHER, "new/")
+    assert below(project, BUCKET, "old/") == contents
+    assert project.move_prefix(BUCKET, "old/", OTHER, "new/").objects == len(contents)
+    assert below(project, OTHER, "new/") == contents
 
 
 def test_another_process_goes_on(filled: tuple[World, dict[str, bytes]]) -> None:

@@ -82,7 +82,8 @@ def _show(report: TallyReport) -> None:
         {
             name.removesuffix("_bytes"): size(getattr(report, name))
             for name in (
-                "logical_bytes", "physical_bytes", "saved_bytes", "pending_bytes", "node_bytes",
+                "logical_bytes", "physical_bytes", "saved_bytes", "pending_bytes", "outlived_bytes",
+                "node_bytes",
             )
         }
     )  # fmt: skip

@@ -16,7 +16,7 @@ from calque.operator.service import Directories
 from calque.transfer.join import join
 from calque.transfer.model import Entries, Pair, Row
 from calque.transfer.plan import Trees
-from calque.transfer.side import NO_FILTERS, Side, in_key_order
+from calque.transfer.side import Side, in_key_order
 from calque.transfer.sort_on_disk import sort_on_disk
 from calque.values import Metadata
 

@@ -62,6 +62,13 @@ def test_it_is_stopped_and_resumed(full: KeptStore) -> None:
     full.read_all()
 
 
+def test_what_a_node_keeps_after_it_left_is_no_orphan(full: KeptStore) -> None:
+    """Its disk still has the pieces that were moved; the store is whole without them."""
+    assert exit_node(full.store, full.node(0).id.hex()).is_done
+    assert held(full, 0) > 0
+    full.check()
+
+
 def test_pieces_that_cannot_be_read_are_built(full: KeptStore) -> None:
     """A node with a broken disk leaves all the same."""
     for file in full.disk(2).glob("pieces/*/*/*"):

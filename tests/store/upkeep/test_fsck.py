@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import delete, insert, select, update
 from typer.testing import CliRunner
 
 from calque.cli.main import app
 from calque.store.metabase.model.schema import (
     objects,
     operation_keys,
+    operation_objects,
     project_usage,
     segment_copies,
+    segment_slices,
 )
 from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.fsck import check_store, mend_store
@@ -22,6 +24,12 @@ from tests.store.upkeep.kept_store import BUCKET, KeptStore
 KEYS = {
     "operation_id": b"x" * 16, "first_position": 0, "last_position": 0, "key_count": 1,
     "positions": b"", "nonces": b"", "keys": b"",
+}  # fmt: skip
+
+STAGED = {
+    "operation_id": b"x" * 16, "stream_id": b"s" * 16, "new_stream_id": b"n" * 16,
+    "new_key": b"k", "seen_metadata_key": None, "metadata_nonce": None, "metadata_key": None,
+    "key_count": 0, "nonces": b"", "keys": b"",
 }  # fmt: skip
 
 
@@ -42,6 +50,28 @@ def test_what_is_safe_is_mended(kept: KeptStore) -> None:
     }  # fmt: skip
     mended = mend_store(kept.store, findings)
     assert {each.finding.kind for each in mended if not each.done} == {"dangling ancestor"}
+    kept.check()
+
+
+def test_what_prefixes_and_ranges_leave_is_mended(kept: KeptStore) -> None:
+    """Staged objects of no operation, and a reference of an object that is slices alone."""
+    kept.upload("a")
+    upload = kept.project.begin_multipart(BUCKET, "ranges")
+    upload.copy_part(1, BUCKET, "a", offset=100, length=500)
+    upload.commit()
+    kept.contents["ranges"] = kept.contents["a"][100:600]
+    with kept.store.endpoint.database.engine.begin() as connection:
+        holder, source = connection.execute(
+            select(segment_slices.c.stream_id, segment_slices.c.source_stream_id)
+        ).one()
+        idle = {"stream_id": holder, "ancestor_stream_id": source}
+        connection.execute(insert(segment_copies).values(idle))
+        connection.execute(insert(operation_objects).values(STAGED))
+    findings = check_store(kept.store, young=True)
+    assert {each.kind for each in findings} == {
+        "reference that borrows nothing", "objects without operation",
+    }  # fmt: skip
+    assert all(each.done for each in mend_store(kept.store, findings))
     kept.check()
 
 

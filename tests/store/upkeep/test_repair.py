@@ -11,11 +11,20 @@ import pytest
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.scan import open_snapshot
-from calque.store.metabase.upkeep.repair_queue import count_repairs, worst_repairs
+from calque.store.metabase.upkeep.repair_queue import (
+    InjuredSegment,
+    count_repairs,
+    put_off_repair,
+    queue_repairs,
+    worst_repairs,
+)
 from calque.store.metabase.upkeep.replace_pieces import Family, read_owned, replace_pieces
 from calque.store.nodes.erasure import Redundancy
+from calque.store.nodes.pieces import piece_id
 from calque.store.open_project import open_project
+from calque.store.upkeep.audit import audit_store
 from calque.store.upkeep.engines import ScanOptions
+from calque.store.upkeep.fsck import check_store
 from calque.store.upkeep.heal import Healed, Healer
 from calque.store.upkeep.repair import RepairOptions, RepairReport, check_segments, repair_store
 from tests.store.upkeep.kept_store import BUCKET, KeptStore
@@ -127,6 +136,38 @@ def first_segment(kept: KeptStore) -> Family:
     found = read_owned(database, bytes(row[0]), int(row[1]))
     assert found is not None
     return found
+
+
+def test_what_an_audit_found_is_not_forgotten_over_a_scan(kept: KeptStore) -> None:
+    """A piece is missing, and another node of the segment is given up: both pieces come back."""
+    database = kept.store.endpoint.database
+    kept.upload("a", 900)
+    segment = first_segment(kept).segment
+    (number, poor), (_, leaving), *_ = Nodes(database).unpack(segment.alias_pieces)
+    node = next(each for each in kept.store.nodes.direct() if each.id == poor.node_id)
+    node.discard(piece_id(segment.root_piece_id, node.id, number))
+    audit_store(kept.store, slots=100)
+    repaired = repair_store(kept.store, RepairOptions(gone=(leaving.node_id.hex(),)))
+    assert (repaired.queue, repaired.failed, repaired.no_room) == (0, 0, 0)
+    assert "missing piece" not in {each.kind for each in check_store(kept.store)}
+    kept.read_all()
+
+
+def test_news_of_a_segment_outlives_a_repair_that_failed(kept: KeptStore) -> None:
+    """A row that was queued anew is not put off; numbers of bad pieces are kept once each."""
+    database = kept.store.endpoint.database
+    injured = InjuredSegment(b"s" * 16, 0, b"r" * 32, 3, bytes([0, 2]))
+    queue_repairs(database, [injured])
+    (read,) = worst_repairs(database, 9)
+    kept.pass_days(0.001)
+    queue_repairs(database, [injured._replace(bad_pieces=bytes([2, 200]))])
+    put_off_repair(database, read, 3600 * 1_000_000)
+    (news,) = worst_repairs(database, 9)
+    assert news.bad_pieces == bytes([0, 2, 200])
+    put_off_repair(database, news, 3600 * 1_000_000)
+    assert (worst_repairs(database, 9), count_repairs(database)) == ([], 1)
+    queue_repairs(database, [injured._replace(root_piece_id=b"n" * 32, bad_pieces=b"")])
+    assert [each.bad_pieces for each in worst_repairs(database, 9)] == [b""]
 
 
 def test_a_promoted_copy_is_healed(kept: KeptStore) -> None:

@@ -99,6 +99,26 @@ def test_copies_count_in_full_and_are_saved(plain: KeptStore) -> None:
     assert pending.pending_bytes == pending.physical_bytes - one.physical_bytes > 2000
 
 
+def test_what_outlives_its_object_is_not_pending(kept: KeptStore) -> None:
+    """A segment that only ranges need is counted apart, until the last of them goes."""
+    kept.upload("a", 2500)
+    upload = kept.project.begin_multipart(BUCKET, "ranges")
+    upload.copy_part(1, BUCKET, "a", offset=100, length=500)
+    upload.commit()
+    kept.contents["ranges"] = kept.contents["a"][100:600]
+    whole = count_usage(kept.store.endpoint.database)
+    assert (whole.pending_bytes, whole.outlived_bytes) == (0, 0)
+    kept.delete("a")
+    left = count_usage(kept.store.endpoint.database)
+    assert (left.pending_bytes, left.outlived_bytes) == (0, left.physical_bytes)
+    assert left.physical_bytes > 1000
+    assert left.saved_bytes == left.logical_bytes
+    kept.check()
+    kept.delete("ranges")
+    empty = count_usage(kept.store.endpoint.database)
+    assert (empty.physical_bytes, empty.outlived_bytes, empty.pending_bytes) == (0, 0, 0)
+
+
 def test_usage_is_recorded_by_the_hour(kept: KeptStore) -> None:
     """Twice in an hour is one record; a dry run is none."""
     database = kept.store.endpoint.database

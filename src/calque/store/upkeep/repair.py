@@ -182,9 +182,9 @@ def repair_segment(database: Database, healer: Healer, injured: InjuredSegment) 
     if result in (Healed.FAILED, Healed.NO_ROOM):
         put_off_repair(database, injured, _RETRY_US)
         return result
-    if result is Healed.CHANGED:
-        _queue_heir(database, injured, find_heir(database, family))
+    heir = find_heir(database, family) if result is Healed.CHANGED else None
     forget_repair(database, injured)
+    _queue_heir(database, injured, heir)
     faults.point("repair.settled")
     return result
 

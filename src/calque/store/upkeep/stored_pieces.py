@@ -40,14 +40,20 @@ class PieceCheck:
 
     def run(self, snapshot: Snapshot) -> Iterator[Finding]:
         """Everything that is wrong. Of a node that does not answer that is all that is said."""
-        waiting = self._waiting()
+        waiting, gone = self._waiting(), self._gone()
         missing: dict[int, frozenset[int]] = {}
         nodes = {node.id: node for node in self.store.nodes.direct()}
         for alias, node_id in self.expected.nodes.items():
             wanted, node = self.expected.by_node[node_id], nodes.get(node_id)
             if node is not None:
                 try:
-                    yield from self._compare(node, wanted, waiting)
+                    found = self._compare(node, wanted, waiting)
+                    # What a node that is given up still has is nobody's, and nobody collects it.
+                    yield from (
+                        each
+                        for each in found
+                        if node_id not in gone or each.kind != "orphaned piece"
+                    )
                 except CalqueError as error:
                     yield Finding("node that does not answer", f"{node.name}: {error.message}")
                     continue
@@ -76,6 +82,9 @@ class PieceCheck:
         window = timedelta(0) if self.young else COMMIT_WINDOW
         is_young = stored.written is not None and now - stored.written < window
         return is_young or (node.id, stored.piece) in waiting
+
+    def _gone(self) -> set[bytes]:
+        return {each.node_id for each in Nodes(self.store.endpoint.database).at(0, {"gone"})}
 
     def _waiting(self) -> set[tuple[bytes, bytes]]:
         return {

@@ -1,9 +1,10 @@
 """How much is stored: logical, physical and saved bytes, by bucket and by node, hour by hour.
 
 Logical is what users have: every object, copies in full. Physical is what is kept of it: each
-segment once, whoever shares it. Saved is what copies borrow. Uploads that are not committed are
-kept but belong to no object yet, so ``logical + pending = physical + saved``. On nodes redundancy
-is added to the physical bytes: what a node has is counted as it lies on its disk.
+segment once, whoever shares it. Saved is what copies borrow. Uploads that are not committed belong
+to no object yet, and what outlived its object, because ranges of it are parts of others, belongs to
+none any more: so ``logical + pending + outlived = physical + saved``. On nodes redundancy is added
+to the physical bytes: what a node has is counted as it lies on its disk.
 """
 
 from __future__ import annotations
@@ -33,6 +34,14 @@ SERVICE = "tally"
 BUCKETS = (
     "SELECT project_id, bucket_name, count(*), sum(segment_count), sum(total_encrypted_size) "
     "FROM objects WHERE status = 3 GROUP BY project_id, bucket_name"
+)
+
+# Only what lends to slices can be without an object.
+OUTLIVED = (
+    "SELECT coalesce(sum(s.encrypted_size), 0) FROM (SELECT DISTINCT source_stream_id, "
+    "source_position FROM segment_slices) AS l JOIN segments s ON s.stream_id = l.source_stream_id "
+    "AND s.position = l.source_position WHERE NOT EXISTS (SELECT 1 FROM objects o "
+    "WHERE o.stream_id = s.stream_id)"
 )
 
 
@@ -130,6 +139,7 @@ class TallyReport:
     physical_bytes: int
     saved_bytes: int
     pending_bytes: int
+    outlived_bytes: int
     node_bytes: int
     buckets: tuple[BucketTally, ...]
     nodes: tuple[NodeTally, ...]
@@ -174,13 +184,16 @@ def count_usage(
             BucketTally(bytes(project).hex(), name, int(count), int(segments), int(size))
             for project, name, count, segments, size in snapshot.query(BUCKETS)
         ]
+        outlived = int(snapshot.query(OUTLIVED)[0][0])
     nodes = {each.alias: each.node_id for each in Nodes(database).all()}
-    return _report(observer, sorted(buckets, key=lambda b: (b.project, b.bucket)), nodes, report)
+    buckets.sort(key=lambda each: (each.project, each.bucket))
+    return _report(observer, buckets, outlived, nodes, report)
 
 
 def _report(
     observer: SegmentTally,
     buckets: list[BucketTally],
+    outlived: int,
     nodes: Mapping[int, bytes],
     scan: ScanReport,
 ) -> TallyReport:
@@ -191,7 +204,8 @@ def _report(
         logical_bytes=logical,
         physical_bytes=observer.physical,
         saved_bytes=observer.saved,
-        pending_bytes=observer.physical + observer.saved - logical,
+        pending_bytes=observer.physical + observer.saved - logical - outlived,
+        outlived_bytes=outlived,
         node_bytes=observer.bytes.total(),
         buckets=tuple(buckets),
         nodes=tuple(

@@ -51,21 +51,15 @@ def copy_range(
             f"{source} is encrypted with another cipher or block size than this upload",
             hint="Download the range and upload it as a part.",
         )
-    if not cuts:
-        write_inline(session, upload, Position(attempt.part, 0), b"", attempt.note, is_last=True)
-    slices: list[pb.PartSlice] = []
-    for index, cut in enumerate(cuts):
-        position, is_last = Position(attempt.part, index), index == len(cuts) - 1
-        if cut.segment.inline:
-            plain = b"".join(
-                read_segment(
-                    session, source, upload.parameters, cut.segment, {}, cut.skip, cut.length
-                )
-            )
-            write_inline(session, upload, position, plain, attempt.note, is_last=is_last)
-        else:
-            slices.append(_slice(upload, source, cut, position, attempt.note(is_last)))
-    for start in range(0, len(slices), _MOST_SLICES):
+    last = len(cuts) - 1
+    slices = [
+        _slice(upload, source, cut, Position(attempt.part, index), attempt.note(index == last))
+        for index, cut in enumerate(cuts)
+        if not cut.segment.inline
+    ]
+    # First, since an upload takes on the expiry of its first source only while it has no segment.
+    # So there is a call without slices too, where the source expires.
+    for start in range(0, len(slices) or found.HasField("expires_at"), _MOST_SLICES):
         session.metainfo.copy_part(
             pb.PartCopyRequest(
                 header=session.header,
@@ -76,6 +70,17 @@ def copy_range(
                 slices=slices[start : start + _MOST_SLICES],
             )
         )
+    for index, cut in enumerate(cuts):
+        if cut.segment.inline:
+            plain = b"".join(
+                read_segment(
+                    session, source, upload.parameters, cut.segment, {}, cut.skip, cut.length
+                )
+            )
+            position = Position(attempt.part, index)
+            write_inline(session, upload, position, plain, attempt.note, is_last=index == last)
+    if not cuts:
+        write_inline(session, upload, Position(attempt.part, 0), b"", attempt.note, is_last=True)
     return sum(cut.length for cut in cuts)
 
 

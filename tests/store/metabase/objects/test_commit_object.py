@@ -192,6 +192,15 @@ def test_expiry_in_the_past(world: World) -> None:
         world.begin(world.at("a"), expires_at=world.clock() - HOUR_US)
 
 
+def test_an_upload_that_expires_before_its_commit(world: World) -> None:
+    """It takes the place of nothing: what is at the key stays as it is."""
+    world.upload("a")
+    upload = world.begin(world.at("a"), expires_at=world.clock() + HOUR_US)
+    world.clock.advance(2 * HOUR_US)
+    with world.unchanged(NotFound, match="expired"):
+        commit_object(world.database, CommitObject(world.at("a"), upload.stream_id))
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -25,6 +25,7 @@ from calque.store.metabase.copies.operations import (
     operation_row,
 )
 from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.locks import HAS_OBJECT
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model import checks as verify
@@ -247,10 +248,9 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
         positions = transaction.batch(
             [(SOURCE_POSITIONS, {"source_stream": each.stream_id}) for each in staged]
         )
+        _require_still_there(transaction, staged)
         work: list[Step] = []
         for each, rows in zip(staged, positions, strict=True):
-            if len(each.keys) and not rows:
-                raise changed_below()
             each.keys.must_match([row[0] for row in rows])
             work.append((STAGE, _row(asked.operation, each, transaction.now)))
         transaction.run_batch(work)
@@ -265,6 +265,13 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
         return count
 
     return database.write(work)
+
+
+def _require_still_there(transaction: Transaction, staged: Sequence[StagedObject]) -> None:
+    """What went since it was read is no fault of the caller's, who is to begin again."""
+    found = transaction.batch([(HAS_OBJECT, {"stream_id": each.stream_id}) for each in staged])
+    if not all(found):
+        raise changed_below()
 
 
 def _row(operation: Operation, each: StagedObject, now: int) -> dict[str, object]:

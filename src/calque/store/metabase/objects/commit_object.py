@@ -126,6 +126,13 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
         raise NotFound("the upload is not there any more: it was aborted or replaced")
     if pending.object.status != PENDING:
         return Committed(pending.object, [], is_new=False)
+    if pending.object.is_expired(transaction.now):
+        # Nobody would ever see it, and what is at the key would be gone. A sweep that had come
+        # first would have left nothing to commit.
+        raise NotFound(
+            "the upload is not there any more: its contents have expired",
+            hint="What is copied in parts expires with its source.",
+        )
     visible = live(existing, transaction.now)
     request.conditions.check_target(
         visible.object if visible else None, may_overwrite=request.may_overwrite

@@ -87,7 +87,11 @@ class PartSlice(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyPart:
-    """Slices of the object at ``source``, which must be ``source_stream_id``, for an upload."""
+    """Slices of the object at ``source``, which must be ``source_stream_id``, for an upload.
+
+    Without any (the range is inline, and its bytes are sent) the upload takes on the source's
+    expiry all the same, where it has neither one nor segments.
+    """
 
     target: ObjectLocation
     stream_id: bytes
@@ -102,8 +106,6 @@ class CopyPart:
         verify.stream_id(self.source_stream_id, "source stream id")
         if self.source.project_id != self.target.project_id:
             raise InvalidInput("source and destination belong to different projects")
-        if not self.slices:
-            raise InvalidInput("no range is given")
         verify.key_count(len(self.slices))
         for each in self.slices:
             each.position.check()
@@ -133,6 +135,9 @@ def _copy(transaction: Transaction, request: CopyPart) -> None:
     placement = require_bucket(bucket, request.target.bucket)
     source = _require_source(transaction, request, object_in(found))
     lock_families(transaction, [(source.object.stream_id, source.ancestor)])
+    _adopt_expiry(transaction, request, source.object)
+    if not request.slices:
+        return
     expires_at = _share_upload(transaction, request, source.object)
     if _is_repeat(transaction, request):
         return
@@ -153,25 +158,29 @@ def _require_source(
     return source
 
 
+def _adopt_expiry(transaction: Transaction, request: CopyPart, source: ObjectRecord) -> None:
+    """Have an upload with neither segments nor an expiry end with the source."""
+    upload = {"stream_id": request.stream_id}
+    if source.expires_at is None:
+        return
+    row = transaction.row(LOOK_AT_UPLOAD, upload)
+    if row is not None and row[0] is None:
+        # Locked in a statement of its own, before the look at its segments: whoever adds one holds
+        # the row, and is seen by what comes after.
+        transaction.rows(LOCK_UPLOAD, upload)
+        transaction.run(
+            ADOPT_EXPIRY, {"of_stream": request.stream_id, "new_expires_at": source.expires_at}
+        )
+
+
 def _share_upload(transaction: Transaction, request: CopyPart, source: ObjectRecord) -> int | None:
     """Hold the upload's row; its expiry, which is that of the source."""
-    upload = {"stream_id": request.stream_id}
-    if source.expires_at is not None:
-        row = transaction.row(LOOK_AT_UPLOAD, upload)
-        if row is not None and row[0] is None:
-            # Locked in a statement of its own, before the look at its segments: whoever adds one
-            # holds the row, and is seen by what comes after.
-            transaction.rows(LOCK_UPLOAD, upload)
-            transaction.run(
-                ADOPT_EXPIRY, {"of_stream": request.stream_id, "new_expires_at": source.expires_at}
-            )
-    row = transaction.row(SHARE_UPLOAD, upload)
+    row = transaction.row(SHARE_UPLOAD, {"stream_id": request.stream_id})
     if row is None:
         raise NotFound("the upload is not there any more: it was committed or aborted")
     if row[0] != source.expires_at:
-        part = request.slices[0].position.part
         raise FailedPrecondition(
-            f"the source of part {part} expires at another time than this upload",
+            "the source expires at another time than this upload",
             hint="An object has one expiry: take sources of the same, or upload the bytes.",
         )
     if row[1] != source.encryption:

@@ -20,9 +20,11 @@ from calque.store.metabase.fsck import Finding
 from calque.store.metabase.model.schema import (
     objects,
     operation_keys,
+    operation_objects,
     operations,
     project_usage,
     segment_copies,
+    segment_slices,
     segments,
 )
 
@@ -33,6 +35,13 @@ _borrows = (
         segments.c.remote_alias_pieces.is_(None),
         segments.c.inline_data.is_(None),
         segments.c.encrypted_size > 0,
+        # What is borrowed by a slice needs no reference.
+        ~select(segment_slices.c.position)
+        .where(
+            segment_slices.c.stream_id == segments.c.stream_id,
+            segment_slices.c.position == segments.c.position,
+        )
+        .exists(),
     )
     .exists()
 )
@@ -40,16 +49,24 @@ FORGET_IDLE_REFERENCE = Statement(
     "forget a reference that borrows nothing",
     delete(segment_copies).where(segment_copies.c.stream_id == bindparam("of_stream"), ~_borrows),
 )
+_is_over = (
+    ~select(operations.c.state)
+    .where(
+        operations.c.operation_id == bindparam("of_operation"),
+        operations.c.state == literal_column("1"),
+    )
+    .exists()
+)
 FORGET_KEYS = Statement(
     "forget keys without operation",
     delete(operation_keys).where(
-        operation_keys.c.operation_id == bindparam("of_operation"),
-        ~select(operations.c.state)
-        .where(
-            operations.c.operation_id == bindparam("of_operation"),
-            operations.c.state == literal_column("1"),
-        )
-        .exists(),
+        operation_keys.c.operation_id == bindparam("of_operation"), _is_over
+    ),
+)
+FORGET_STAGED = Statement(
+    "forget objects without operation",
+    delete(operation_objects).where(
+        operation_objects.c.operation_id == bindparam("of_operation"), _is_over
     ),
 )
 COUNT_OBJECTS = Statement(
@@ -102,6 +119,10 @@ def _forget_keys(transaction: Transaction, operation_id: bytes) -> bool:
     return transaction.run(FORGET_KEYS, {"of_operation": operation_id}) > 0
 
 
+def _forget_staged(transaction: Transaction, operation_id: bytes) -> bool:
+    return transaction.run(FORGET_STAGED, {"of_operation": operation_id}) > 0
+
+
 def _correct_usage(transaction: Transaction, project_id: bytes) -> bool:
     # Every commit charges a shard in its own transaction: with all shards locked, the objects that
     # are seen are those that are charged.
@@ -118,5 +139,6 @@ _MENDERS: dict[str, Callable[[Transaction, bytes], bool]] = {
     "orphaned reference": _forget_reference,
     "reference that borrows nothing": _forget_reference,
     "keys without operation": _forget_keys,
+    "objects without operation": _forget_staged,
     "quota drift": _correct_usage,
 }

@@ -7,9 +7,9 @@ worker reads the segment again, and what was deleted, moved or healed meanwhile 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, select, update
 
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
@@ -21,6 +21,22 @@ _AT_ONCE = 500
 _queue = repair_queue.c
 
 QUEUE_REPAIR = upsert_statement("queue a repair", repair_queue)
+KNOWN_BAD = Statement(
+    "what is known of a segment in the queue of repairs",
+    select(_queue.root_piece_id, _queue.bad_pieces)
+    .where(_queue.stream_id == bindparam("of_stream"), _queue.position == bindparam("at_position"))
+    .with_for_update(),
+)
+PUT_OFF = Statement(
+    "put a repair off",
+    update(repair_queue)
+    .where(
+        _queue.stream_id == bindparam("of_stream"),
+        _queue.position == bindparam("at_position"),
+        _queue.queued_at == bindparam("of_time"),
+    )
+    .values(not_before=bindparam("later")),
+)
 WORST_FIRST = Statement(
     "the worst of the queue of repairs",
     select(repair_queue)
@@ -61,15 +77,25 @@ class InjuredSegment(NamedTuple):
 
 
 def queue_repairs(database: Database, injured: Iterable[InjuredSegment]) -> int:
-    """Put segments into the queue, each once; how many. What is known of bad pieces is replaced."""
+    """Put segments into the queue, each once; how many. What is known of bad pieces is added to.
+
+    A scan sees which nodes there are and not what is on them: what an audit has found must not be
+    forgotten over it.
+    """
     waiting, done = list(injured), 0
     while waiting:
         some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
 
         def work(transaction: Transaction, some: list[InjuredSegment] = some) -> int:
-            rows = [each._replace(queued_at=transaction.now)._asdict() for each in some]
             # In one order, so that two processes cannot wait for each other.
-            rows.sort(key=lambda row: (row["stream_id"], row["position"]))
+            found = sorted(some)
+            known = transaction.batch([(KNOWN_BAD, _place(each)) for each in found])
+            rows = [
+                each._replace(
+                    queued_at=transaction.now, bad_pieces=_join_bad(each, there)
+                )._asdict()
+                for each, there in zip(found, known, strict=True)
+            ]
             return len(transaction.run_batch([(QUEUE_REPAIR, row) for row in rows]))
 
         done += database.write(work)
@@ -87,18 +113,30 @@ def worst_repairs(database: Database, page: int) -> list[InjuredSegment]:
 
 def forget_repair(database: Database, done: InjuredSegment) -> None:
     """Take a row off the queue, unless it was queued anew since it was read."""
-    where = {
-        "of_stream": done.stream_id, "at_position": done.position, "of_time": done.queued_at,
-    }  # fmt: skip
+    where = {**_place(done), "of_time": done.queued_at}
     database.write(lambda transaction: transaction.run(FORGET_REPAIR, where))
 
 
 def put_off_repair(database: Database, failed: InjuredSegment, microseconds: int) -> None:
-    """Leave a row in the queue, but not to be tried before that time."""
-    later = failed._replace(not_before=database.clock() + microseconds)
-    database.write(lambda transaction: transaction.run(QUEUE_REPAIR, later._asdict()))
+    """Leave a row in the queue, but not to be tried before that time.
+
+    One that was queued anew since it was read is left as it is: there is news of it.
+    """
+    where = {**_place(failed), "of_time": failed.queued_at}
+    later = {**where, "later": database.clock() + microseconds}
+    database.write(lambda transaction: transaction.run(PUT_OFF, later))
 
 
 def count_repairs(database: Database) -> int:
     """How many segments wait."""
     return int(database.read_rows(COUNT_REPAIRS, {"least": 0})[0][0])
+
+
+def _place(injured: InjuredSegment) -> dict[str, object]:
+    return {"of_stream": injured.stream_id, "at_position": injured.position}
+
+
+def _join_bad(found: InjuredSegment, known: list[Any]) -> bytes:
+    """The bad pieces of a segment by the newest finding and those before it."""
+    before = [bad for root, bad in known if root == found.root_piece_id]
+    return bytes(sorted({*found.bad_pieces, *b"".join(before)}))
