@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 from calque.errors import InvalidInput
 from calque.operator.layers.chain import Layer
 from calque.transfer.overlap import refuse_overlap
-from calque.transfer.places import Origin, as_folder, as_object, below, missing, open_source
+from calque.transfer.places import Origin, as_folder, as_object, below, missing, open_source, refuse_link
 from calque.transfer.plan import Trees
 from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
@@ -19,6 +19,9 @@ def pair_up(
     request: TreeRequest, target: Side, layers: tuple[Layer, ...], backup: Side | None = None
 ) -> list[Trees]:
     """The trees of a request, each source with its place at the target."""
+    if request.kind == "mv":
+        for each in request.sources:
+            refuse_link(each)
     origins = [
         open_source(each, request.source_options, layers, globs=request.options.globs)
         for each in request.sources
