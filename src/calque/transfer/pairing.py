@@ -9,7 +9,15 @@ from itertools import combinations, permutations
 from calque.errors import InvalidInput
 from calque.operator.layers.chain import Layer
 from calque.transfer.overlap import refuse_overlap
-from calque.transfer.places import Origin, as_folder, as_object, below, missing, open_source, refuse_link
+from calque.transfer.places import (
+    Origin,
+    as_folder,
+    as_object,
+    below,
+    missing,
+    open_source,
+    refuse_link,
+)
 from calque.transfer.plan import Trees
 from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest

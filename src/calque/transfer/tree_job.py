@@ -88,8 +88,12 @@ class TreeJob:
             renames=shared.moves,
             backup=None if trees.backup is None else Backup(trees.target, trees.backup),
         )
+        left = self._unfinished
+        self._named = frozenset(
+            path for tree, path in (left.copies if left is not None else ()) if tree == number
+        )
+        """Large copies that an earlier process had under way; their ranges may hold them too."""
         if ranges is None:
-            left = self._unfinished
             ranges = [EVERYTHING] if left is None else left.spans_of(number)
         self._elsewhere = list(ranges) if elsewhere else None
         self._most_pages = pages
@@ -197,17 +201,15 @@ class TreeJob:
 
     def _list_named(self) -> None:
         """Begin with the large copies that an earlier process had under way."""
-        if self._unfinished is None:
+        if not self._named:
             return
-        paths = tuple(path for tree, path in self._unfinished.copies if tree == self._number)
-        if not paths:
-            return
+        paths = tuple(self._named)
         sides = (replace(side, only=paths) for side in (self._trees.source, self._trees.target))
         source, target = sides
         plan = replace(self.plan, trees=replace(self._trees, source=source, target=target))
         decide, frontier = plan.decider(), Frontier(NoRange(), self._journal)
         for pair in plan.pairs():
-            self._decide(decide, pair, frontier)
+            self._decide(decide(pair), pair, frontier)
 
     def _list(self) -> None:
         with self._lock:
@@ -236,7 +238,9 @@ class TreeJob:
             faults.point("tree.listed")
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
-                self._decide(decide, pair, frontier)
+                decision = decide(pair)
+                if pair.path not in self._named:
+                    self._decide(decision, pair, frontier)
             self._call_help(page)
             if mine < len(page) or self._shared.stopping.is_set():
                 break
@@ -266,10 +270,7 @@ class TreeJob:
             self._ranges.forbid_splits()
         return kept
 
-    def _decide(
-        self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
-    ) -> None:
-        decision = decide(pair)
+    def _decide(self, decision: Decision | None, pair: Pair, frontier: Frontier) -> None:
         if (self._number, pair.path) in self._shared.known:
             return
         if self._shared.moves and decision is not None:
