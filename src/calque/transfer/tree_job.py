@@ -16,12 +16,9 @@ from calque.errors import (
     CalqueError,
     InvalidInput,
     IsSameFile,
-    NotFound,
     ResourceExhausted,
 )
-from calque.operator.options import WriteOptions
 from calque.operator.paths import collapse
-from calque.operator.service import Directories
 from calque.transfer.backup import Backup
 from calque.transfer.carry import RENAMED, Carrier
 from calque.transfer.clearing import Clearing
@@ -30,6 +27,7 @@ from calque.transfer.deletes import delete_listed, remove_emptied
 from calque.transfer.frontier import Frontier, NoRange
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
+from calque.transfer.other_entries import OtherEntries
 from calque.transfer.plan import Plan, Trees
 from calque.transfer.ranges import OpenRange, RangePool
 from calque.transfer.remembered import Remembered
@@ -45,8 +43,6 @@ _PAGES_ALONE = 16
 """Pages that one thread lists before others help: small trees cost no request more than pages."""
 _LISTERS = 8
 _FULL = ResourceExhausted.__name__
-_PROVEN = ("checksum", "identity")
-"""Rules by which a target is known to hold what its source does."""
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
 
@@ -73,7 +69,8 @@ class TreeJob:
         self._unfinished = shared.journal.unfinished if shared.journal else None
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
-        self.plan = Plan(trees, shared.options, self._remembered, self._tell)
+        self.plan = Plan(trees, shared.options, self._remembered)
+        self._others = OtherEntries(shared, trees, number, self._add)
         self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
         self._carrier = Carrier(
@@ -206,7 +203,8 @@ class TreeJob:
         paths = tuple(self._named)
         sides = (replace(side, only=paths) for side in (self._trees.source, self._trees.target))
         source, target = sides
-        plan = replace(self.plan, trees=replace(self._trees, source=source, target=target))
+        trees = replace(self._trees, source=source, target=target)
+        plan = replace(self.plan, trees=trees, tell=self._others.tell)
         decide, frontier = plan.decider(), Frontier(NoRange(), self._journal)
         for pair in plan.pairs():
             self._decide(decide(pair), pair, frontier)
@@ -233,14 +231,18 @@ class TreeJob:
 
     def _list_range(self, span: OpenRange) -> None:
         frontier = Frontier(span, self._journal)
-        decide = self.plan.decider()
-        for page in _pages(self.plan.pairs(span.span)):
+        others = self._others.wait()
+        plan = replace(self.plan, tell=others.add)
+        decide = plan.decider()
+        for page in _pages(plan.pairs(span.span)):
             faults.point("tree.listed")
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 decision = decide(pair)
                 if pair.path not in self._named:
                     self._decide(decision, pair, frontier)
+            if mine == len(page):
+                others.tell_up_to(page[-1].path)
             self._call_help(page)
             if mine < len(page) or self._shared.stopping.is_set():
                 break
@@ -249,8 +251,7 @@ class TreeJob:
                 return
         if self._shared.stopping.is_set():
             return
-        # Listed to its end: nobody need cut it while its copies are under way.
-        span.up_to = span.after or span.up_to
+        others.tell_up_to(span.seal())
         frontier.close()
 
     def _call_help(self, page: Sequence[Pair]) -> None:
@@ -278,7 +279,7 @@ class TreeJob:
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)
-            self.clearing.note_taken()
+            self.clearing.note_taken(pair.source)
         if decision is None:
             return
         if decision.step == "delete":
@@ -402,32 +403,6 @@ class TreeJob:
         theirs = checksums(self._trees.target.service.capability, made)
         return any(theirs.get(name) == value for name, value in ours.items())
 
-    # What is no object
-
-    def _tell(self, path: str, kind: str) -> None:
-        if (self._number, path) in self._shared.known:
-            return  # an earlier process has told it
-        pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)
-        if kind == "missing":
-            error = NotFound(f"{self._trees.source.location(path)} does not exist")
-            self._add(failed_row(Decision(pair, "refuse", "kind"), error, 0.0))
-        elif kind == "empty folder":
-            self._keep_folder(path)
-        else:
-            self._add(Row(path=path, outcome="skipped", rule="kind", why=kind))
-
-    def _keep_folder(self, path: str) -> None:
-        into = self._trees.target.service
-        key = self._trees.target.key(path)
-        if self._options.dry_run or self._shared.moves:
-            return
-        if isinstance(into, Directories):
-            into.create_dir(key)
-        elif self._options.folders:
-            into.write(key, (), WriteOptions(size_hint=0))
-        else:
-            self._add(Row(path=path, outcome="skipped", rule="kind", why="empty folder"))
-
     def _add(self, row: Row) -> Row:
         label = self._trees.label
         told = replace(row, path=label + row.path) if label else row
@@ -457,8 +432,11 @@ def _pages(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
 
 def _prove(decision: Decision) -> Decision:
     """A move deletes its source, so a target that only seems to be equal is made anew."""
-    if decision.step != "keep" or decision.rule in _PROVEN:
+    if decision.step != "keep" or decision.rule == "checksum":
         return decision
+    target = decision.pair.target
+    if decision.rule == "identity" and target is not None and target.etag is not None:
+        return decision  # of a file only size and time are remembered, which others can set
     if decision.rule == "never":
         return replace(decision, step="skip", why="the target is there, and was not compared")
     return replace(decision, step="copy")
