@@ -94,7 +94,8 @@ def test_overlaps_in_a_bucket_are_refused(s3: Operator, tree_bucket: S3Server) -
     root = s3.location("")
     options = s3_options(tree_bucket)
     elsewhere = {**options, "endpoint_url": tree_bucket.endpoint.replace("127.0.0.1", "localhost")}
-    for source, target in (("x/", "x/"), ("x/", "x/dir/"), ("x/dir/", "x/")):
+    pairs = (("x/", "x/"), ("x/", "x/dir/"), ("x/dir/", "x/"), ("x/", "x/not-yet/"))
+    for source, target in pairs:
         for other in (options, elsewhere):
             with pytest.raises(IsSameFile):
                 sync_tree(
