@@ -156,3 +156,17 @@ def test_what_a_pipe_cannot_do(
     assert done.stderr.startswith(b"error: ")
     assert os.listdir(folder) == ["x"]
     assert (folder / "x").read_text() == "text"
+
+
+def test_trees_of_two_servers_are_not_deleted_as_of_one(
+    calque: Calque, folder: Path, named: tuple[S3Server, S3Server]
+) -> None:
+    """The second is not looked for on the server of the first, where the same name lies too."""
+    (folder / "a").write_text("text")
+    for place in ("one:shared/deep/t/a", "one:shared/u/a", "two:t/a"):
+        assert calque("cp", "a", place).returncode == 0
+    refused = calque("rm", "-r", "one:shared/u/", "two:t/")
+    assert refused.returncode == 1
+    assert "one at a time" in refused.stderr
+    for place in ("one:shared/deep/t/a", "one:shared/u/a", "two:t/a"):
+        assert calque("stat", place).returncode == 0

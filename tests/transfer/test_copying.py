@@ -388,3 +388,31 @@ def test_a_condition_of_the_target_is_no_change_of_the_source() -> None:
     assert [(row.outcome, row.error) for row in report.problems] == [
         ("failed", "ConditionNotMatch")
     ]
+
+
+def test_a_file_that_only_looks_like_our_copy_proves_nothing(make_tree: MakeTree) -> None:
+    """Rewritten with the same size and time: a move makes it anew before the source goes."""
+    memory = Operator.from_uri("memory://looks-like-ours")
+    memory.write("f", b"good")
+    target = make_tree("target", {})
+    assert copy_tree(memory, target).ok
+    made = os.stat(target / "f").st_mtime_ns
+    (target / "f").write_bytes(b"evil")
+    os.utime(target / "f", ns=(made, made))
+    assert move_tree(memory, target).ok
+    assert files_of(target) == {"f": b"good"}
+    assert list(memory.list()) == []
+
+
+def test_a_target_that_others_changed_is_made_anew(make_tree: MakeTree) -> None:
+    """Rewritten with the same size and a newer time, or deleted; other targets stay as they are."""
+    source = make_tree("source", {"f": b"1", "g": b"1"})
+    one, two = (Operator.from_uri(f"memory://changed-{name}") for name in ("one", "two"))
+    for target in (one, two):
+        assert copy_tree(f"{source}/", target).totals.of("copied").objects == 2
+    one.write("f", b"2")
+    one.delete("g")
+    assert copy_tree(f"{source}/", one).totals.of("copied").objects == 2
+    assert objects_of(one) == {"f": b"1", "g": b"1"}
+    for target in (one, two):
+        assert copy_tree(f"{source}/", target).totals.of("up to date").objects == 2

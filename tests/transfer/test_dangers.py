@@ -94,7 +94,8 @@ def test_overlaps_in_a_bucket_are_refused(s3: Operator, tree_bucket: S3Server) -
     root = s3.location("")
     options = s3_options(tree_bucket)
     elsewhere = {**options, "endpoint_url": tree_bucket.endpoint.replace("127.0.0.1", "localhost")}
-    for source, target in (("x/", "x/"), ("x/", "x/dir/"), ("x/dir/", "x/")):
+    pairs = (("x/", "x/"), ("x/", "x/dir/"), ("x/dir/", "x/"), ("x/", "x/not-yet/"))
+    for source, target in pairs:
         for other in (options, elsewhere):
             with pytest.raises(IsSameFile):
                 sync_tree(
@@ -316,3 +317,24 @@ def test_a_whole_bucket_is_not_emptied_by_a_name(s3: Operator, tree_bucket: S3Se
     report = remove_tree(f"{s3.location('')}x", options=s3_options(tree_bucket))
     assert report.totals.of("deleted").objects == 2
     assert sorted(objects_of(s3)) == ["xy"]
+
+
+def test_all_that_a_machine_has_is_not_deleted() -> None:
+    """``rm -r /``, by a variable that was empty, say, is refused before anything is listed."""
+    with pytest.raises(InvalidInput, match="whole file system"):
+        remove_tree("/", dry_run=True)
+
+
+def test_what_a_link_leads_to_is_not_deleted_by_its_name(
+    make_tree: MakeTree, tmp_path: Path
+) -> None:
+    """``link`` is no folder to delete or to move; ``link/`` says that what it holds is meant."""
+    real = make_tree("real", {"f": b"1"})
+    (tmp_path / "link").symlink_to(real)
+    with pytest.raises(InvalidInput, match="link to a folder"):
+        remove_tree(f"{tmp_path}/link")
+    with pytest.raises(InvalidInput, match="link to a folder"):
+        move_tree(f"file://{tmp_path}/link", tmp_path / "target")
+    assert files_of(real) == {"f": b"1"}
+    assert remove_tree(f"{tmp_path}/link/").ok
+    assert files_of(real) == {}

@@ -13,11 +13,18 @@ from calque.ledger import open_ledger
 from calque.ledger.jobs import end_job, list_jobs
 from calque.operator import Operator
 from calque.operator.services.fs.marker import is_temporary
+from calque.transfer.api import copy_tree
+from calque.transfer.jobs import configured_ledger, open_job
 from calque.transfer.journal import Journal
+from calque.transfer.model import Row, new_job_id
+from calque.transfer.pairing import pair_up
+from calque.transfer.places import open_target
+from calque.transfer.report import Report
 from calque.transfer.report_file import read_report
+from calque.transfer.tree_request import TreeRequest
 from tests.servers.proxy import Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
-from tests.transfer.conftest import s3_options
+from tests.transfer.conftest import MakeTree, s3_options
 from tests.transfer.killed_run import Child
 
 COUNT = 300
@@ -212,3 +219,42 @@ def test_two_that_resume_at_once(tmp_path: Path) -> None:
         end_job(ledger, first.job, "STOPPED")
     assert child.finish()["job"] == left.job_id
     assert tree_of(target) == wanted
+
+
+def test_another_pattern_is_another_job(make_tree: MakeTree, tmp_path: Path) -> None:
+    """What is left of ``*.a`` says nothing of ``*.b``, of which nothing was copied yet."""
+    source = make_tree(
+        "source", {f"{number:03}.{kind}": b"1" for number in range(40) for kind in "ab"}
+    )
+    seen: list[Row] = []
+
+    def stumble(row: Row) -> None:
+        seen.append(row)
+        if len(seen) == 30:
+            raise RuntimeError("a listener that fails")
+
+    with pytest.raises(RuntimeError):
+        copy_tree(f"{source}/*.a", tmp_path / "target", on_event=stumble)
+    report = copy_tree(f"{source}/*.b", tmp_path / "target")
+    assert not report.resumed
+    assert report.totals.of("copied").objects == 40
+    assert copy_tree(f"{source}/*.a", tmp_path / "target").resumed
+    assert tree_of(tmp_path / "target") == tree_of(source)
+
+
+def test_a_large_copy_under_way_is_made_once(make_tree: MakeTree, tmp_path: Path) -> None:
+    """It is noted by itself, and its range may hold it too, where a small one before it had not
+    ended: whoever resumes copies it once, and tells it once."""
+    source = make_tree("source", {"a": b"small", "big": bytes(9 * MIB)})
+    request = TreeRequest(kind="cp", sources=[f"{source}/"], target=str(tmp_path / "target"))
+    trees = pair_up(request, open_target(request.target, {}, ()), ())
+    begun = open_job(request, trees, Report(new_job_id(), "cp", (), ""), configured_ledger)
+    assert begun.journal is not None
+    begun.journal.keep_copy(0, "big")
+    begun.journal.let_go()
+    begun.close()
+    rows: list[Row] = []
+    report = copy_tree(f"{source}/", tmp_path / "target", on_event=rows.append)
+    assert report.resumed
+    assert sorted((row.path, row.outcome) for row in rows) == [("a", "copied"), ("big", "copied")]
+    assert report.totals.of("copied").objects == 2

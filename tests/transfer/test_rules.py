@@ -98,7 +98,10 @@ def test_the_first_rule_that_can_tell_decides(
 
 
 def test_what_we_copied_is_known_again(sides: tuple[Side, Side]) -> None:
-    """Although ETags differ and the clock of the target is behind; a changed source is found."""
+    """Although ETags differ and the clock of the target is behind; a change of either is found.
+
+    Of two that both have changed nothing is known, and the times decide.
+    """
     remembered = Remembered.of(*sides)
     assert remembered is not None
     source, made = object_of(ONE, seconds=99), object_of(TWO)
@@ -113,7 +116,8 @@ def test_what_we_copied_is_known_again(sides: tuple[Side, Side]) -> None:
 
     assert said(source, made) == ("keep", "identity")
     assert said(object_of(PARTS), made) == ("copy", "identity")
-    assert said(source, object_of(OTHER_PARTS, seconds=100)) == ("keep", "time")
+    assert said(source, object_of(OTHER_PARTS, seconds=100)) == ("copy", "identity")
+    assert said(object_of(PARTS), object_of(OTHER_PARTS, seconds=100)) == ("keep", "time")
 
 
 def test_times_are_compared_at_the_coarser_step(

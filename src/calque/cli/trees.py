@@ -53,16 +53,14 @@ class TreeCommand:
         if len(locations) < 2:
             raise InvalidInput("a source and a target are needed", hint="calque COMMAND SRC... DST")
         *sources, target = locations
-        settled = [settle(each, of_source) for each in sources]
+        uris, source_options = _settle_alike(sources, of_source)
         goal, goal_options = settle(target, of_target)
-        if len({str(sorted(given.items())) for _, given in settled}) > 1:
-            raise InvalidInput("the sources are of services with different options: one at a time")
         self._request = TreeRequest(
             kind=kind,
-            sources=[uri for uri, _ in settled],
+            sources=uris,
             target=goal,
             options=options,
-            source_options=settled[0][1],
+            source_options=source_options,
             target_options=goal_options,
             report=report,
         )
@@ -73,6 +71,19 @@ class TreeCommand:
     def run(self) -> None:
         """Run it, show it, and leave with its exit code."""
         run_and_show(self._request, yes=self._yes, quiet=self._quiet, json=self._json)
+
+
+def _settle_alike(
+    locations: Sequence[str], options: Sequence[str]
+) -> tuple[list[str], dict[str, object]]:
+    """Locations as services know them, and the options that all of them get.
+
+    Options of one must not be another's: the same name may lie on two servers.
+    """
+    settled = [settle(each, options) for each in locations]
+    if len({str(sorted(given.items())) for _, given in settled}) > 1:
+        raise InvalidInput("the sources are of services with different options: one at a time")
+    return [uri for uri, _ in settled], settled[0][1]
 
 
 def run_and_show(
@@ -118,11 +129,11 @@ def remove_and_show(
     from calque.transfer.api import remove_trees
     from calque.transfer.report_file import ReportFile
 
-    settled = [settle(each, given) for each in locations]
+    uris, service_options = _settle_alike(locations, given)
     with terminable():
         done = remove_trees(
-            [uri for uri, _ in settled],
-            settled[0][1],
+            uris,
+            service_options,
             options,
             on_event=_show_row if options.dry_run and not json else None,
             writer=ReportFile(report) if report else None,

@@ -21,7 +21,7 @@ from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.overlap import refuse_overlap
 from calque.transfer.pairing import pair_up, settle_name
-from calque.transfer.places import Given, open_source, open_target
+from calque.transfer.places import Given, open_source, open_target, refuse_link
 from calque.transfer.plan import Trees
 from calque.transfer.remove import Removal
 from calque.transfer.report import Collector, Report, RowWriter
@@ -220,6 +220,8 @@ def remove_trees(
     confirm: Confirm | None = None,
 ) -> Report:
     """:func:`remove_tree`, with options that were made before."""
+    for each in given:
+        refuse_link(each)
     layers = default_layers(limit=ConcurrencyLimit(chosen.concurrent))
     opened = [open_source(each, options, layers, globs=chosen.globs) for each in given]
     origins = [settle_name(each) for each in opened]

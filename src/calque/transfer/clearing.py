@@ -12,6 +12,8 @@ from calque.transfer.model import Decision, Row
 from calque.transfer.plan import Plan
 from calque.transfer.rows import predicted_row
 from calque.transfer.shared import Shared
+from calque.transfer.side import is_marker
+from calque.values import Metadata
 
 
 class Clearing:
@@ -25,9 +27,9 @@ class Clearing:
         self.spool = Spool()
         self._taken = 0
 
-    def note_taken(self) -> None:
-        """The source has one more object that filters take."""
-        self._taken += 1
+    def note_taken(self, source: Metadata) -> None:
+        """The source has one more object that filters take. Folders alone are nothing to copy."""
+        self._taken += not is_marker(source)
 
     def note(self, decision: Decision) -> None:
         """An object is to be deleted."""
@@ -54,7 +56,8 @@ class Clearing:
         decide = plan.decider()
         for pair in plan.pairs():
             decision = decide(pair)
-            self._taken += pair.source is not None and decision is not None
+            if pair.source is not None and decision is not None:
+                self.note_taken(pair.source)
             if decision is not None and decision.step == "delete":
                 self.spool.add(decision)
         self.refuse_empty()

@@ -112,12 +112,13 @@ def _journal(
 
 
 def pair_of(trees: Sequence[Trees]) -> str:
-    """Which trees, however they are spelled."""
+    """Which trees, however they are spelled; what a pattern leaves of one is a tree of its own."""
     names = [
         side.service.identity(side.prefix).name + "\0".join(("", *(side.only or ())))
         for each in trees
         for side in (each.source, each.target)
     ]
+    names += [str(each.chosen.to_json()) for each in trees if each.chosen is not None]
     return hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()[:40]
 
 

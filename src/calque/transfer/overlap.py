@@ -91,19 +91,25 @@ def _below_same(outer: str, path: str) -> str | None:
 
 
 def _show_alike(source: Side, target: Side) -> bool:
-    """Whether two endpoints show one bucket: the same objects, made in the same moments."""
-    inner = max(source.prefix, target.prefix, key=len)
+    """Whether two endpoints show one bucket: the same objects, made in the same moments.
+
+    An inner tree that is still empty shows nothing: the outer one is looked at then.
+    """
     try:
-        ours, theirs = (
-            [
-                (entry.path, entry.size, entry.etag, entry.last_modified)
-                for entry in islice(side.service.list(inner), _COMPARED)
-            ]
-            for side in (source, target)
-        )
+        for prefix in sorted({source.prefix, target.prefix}, key=len, reverse=True):
+            ours, theirs = _first_objects(source, prefix), _first_objects(target, prefix)
+            if ours or theirs:
+                return ours == theirs
     except CalqueError:
-        return False  # what cannot be read will be told by the listing itself
-    return bool(ours) and ours == theirs
+        pass  # what cannot be read will be told by the listing itself
+    return False
+
+
+def _first_objects(side: Side, prefix: str) -> list[tuple[object, ...]]:
+    return [
+        (entry.path, entry.size, entry.etag, entry.last_modified)
+        for entry in islice(side.service.list(prefix), _COMPARED)
+    ]
 
 
 def _path(side: Side) -> str:

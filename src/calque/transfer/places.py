@@ -67,6 +67,24 @@ def open_source(
     return Origin(_open(folder or "./", options, layers), single=name)
 
 
+def refuse_link(given: Given) -> None:
+    """Raise where a name without a slash is a link to a folder, which is to be deleted or moved.
+
+    Elsewhere that is the link alone; here it would be what the folder holds, which may be in use
+    under its own name.
+    """
+    if isinstance(given, HasService):
+        return
+    text = text_of(given)
+    if text.endswith("/") or scheme_of(text) not in ("fs", "file"):
+        return
+    if os.path.islink(_local(text)) and os.path.isdir(_local(text)):
+        raise InvalidInput(
+            f"{text} is a link to a folder, {os.path.realpath(_local(text))}",
+            hint=f"Nothing was done. Name the folder, or say {text}/ for what lies in it.",
+        )
+
+
 def as_folder(origin: Origin) -> Origin:
     """A source that may be a folder or an object, taken for a folder."""
     side = replace(origin.side, prefix=f"{origin.side.prefix}{origin.single}/")

@@ -14,7 +14,7 @@ from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair
 from calque.transfer.remembered import Remembered
 from calque.transfer.request import TreeOptions
 from calque.transfer.rules import Comparison
-from calque.transfer.side import Side, Tell, in_key_order
+from calque.transfer.side import Side, Tell, in_key_order, is_marker
 from calque.values import Metadata
 
 
@@ -122,6 +122,8 @@ class Plan:
             if source is None:
                 if not options.delete or target is None or not limits(target):
                     return None
+                if is_marker(target) and trees.source.has_folder(pair.path):
+                    return None  # it stands for a folder that is there
                 return Decision(pair, "delete", "only at the target")
             if not limits(source):
                 self.seen.filtered += 1

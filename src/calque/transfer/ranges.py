@@ -74,6 +74,11 @@ class OpenRange:
         """Everything up to this path was acted on."""
         self._pool.mark_done(self, path)
 
+    def seal(self) -> str | None:
+        """It was listed to its end, which is returned: nobody cuts it while its copies are under
+        way."""
+        return self._pool.seal(self)
+
     def finish(self) -> None:
         """There is nothing left of it."""
         self._pool.finish(self)
@@ -163,6 +168,12 @@ class RangePool:
             if self._idle:
                 self._changed.notify_all()
             return count
+
+    def seal(self, mine: OpenRange) -> str | None:
+        """See :meth:`OpenRange.seal`."""
+        with self._changed:
+            end, mine.up_to = mine.up_to, mine.after or mine.up_to
+            return end
 
     def mark_done(self, mine: OpenRange, path: str) -> None:
         """See :meth:`OpenRange.mark_done`."""

@@ -17,7 +17,7 @@ from calque.ledger.copied_objects import CopiedObjects
 from calque.transfer.side import Side
 from calque.values import Metadata
 
-Verdict = Literal["same", "source changed", "unknown"]
+Verdict = Literal["same", "source changed", "target changed", "unknown"]
 _TOGETHER = 500
 """Copies that are written down at a time."""
 
@@ -40,11 +40,17 @@ class Remembered:
         return None if copied is None else cls(copied)
 
     def verdict(self, path: str, source: Metadata, target: Metadata) -> Verdict:
-        """What is known of a target that is there: made by us, of this source or of another."""
+        """What is known of a target that is there: made by us of this source, or of another one;
+        or of this source, and rewritten since by somebody else."""
         found = self._copied.find(_hash(path))
-        if found is None or found[1] != trait(target):
+        if found is None:
             return "unknown"
-        return "same" if found[0] == trait(source) else "source changed"
+        same = found[0] == trait(source), found[1] == trait(target)
+        if not any(same):
+            return "unknown"  # others have been at both: nothing is known of these two
+        if all(same):
+            return "same"
+        return "source changed" if same[1] else "target changed"
 
     def keep(self, path: str, source: Metadata, made: Metadata) -> None:
         """Remember a copy that was made."""

@@ -15,6 +15,7 @@ from calque.transfer.report import Collector
 from calque.transfer.request import TreeOptions
 from calque.transfer.rows import predicted_row
 from calque.transfer.run import Confirm
+from calque.transfer.side import Side
 
 
 class Removal:
@@ -54,9 +55,9 @@ class Removal:
 
     def _decisions(self) -> Iterator[Decision]:
         side, filters = self._origin.side, self._options.filters
-        if not side.prefix and not side.is_local and self._everything:
+        if self._everything and (whole := _whole(side)):
             raise InvalidInput(
-                f"{side.location()} is a whole bucket, which rm -r does not empty",
+                f"{side.location()} is a whole {whole}, which rm -r does not empty",
                 hint="Name a folder in it, or say what: 's3://bucket/*'.",
             )
         seen = False
@@ -85,3 +86,10 @@ class Removal:
         except KeyboardInterrupt:
             self.stopping.set()
             self._collector.report.stopped = True
+
+
+def _whole(side: Side) -> str:
+    """What a side is all of: a bucket, or everything that the machine has; else nothing."""
+    if side.is_local:
+        return "file system" if side.service.location("").rstrip("/") == "file:" else ""
+    return "" if side.prefix else "bucket"

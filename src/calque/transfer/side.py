@@ -103,7 +103,7 @@ class Side:
                 self.key(start),
                 start_after=after,
                 skip=lambda folder: filters.prunes(folder[cut:]),
-                tell=lambda key, kind: _tell_taken(filters, key[cut:], kind, tell),
+                tell=lambda key, kind: _tell_taken(filters, span, key[cut:], kind, tell),
                 links=self.links,
             )
         else:
@@ -137,15 +137,24 @@ class Side:
 
         return keeps_borders(page, first_after)
 
+    def has_folder(self, path: str) -> bool:
+        """Whether a file system has a folder (``name/``); listings show its files alone."""
+        return self.is_local and os.path.isdir(self._root + "/" + path)
+
+    @property
+    def _root(self) -> str:
+        return self.service.location("").removeprefix("file://")
+
     def exists(self) -> bool:
         """Whether there is a folder, which may be empty, or anything below the prefix."""
         if self.is_local:
-            return os.path.isdir(self.service.location("").removeprefix("file://"))
+            return os.path.isdir(self._root)
         return next(iter(self.service.list(self.prefix)), None) is not None
 
 
-def _tell_taken(filters: Filters, path: str, kind: str, tell: Tell) -> None:
-    if filters.takes_path(path):
+def _tell_taken(filters: Filters, span: KeyRange, path: str, kind: str, tell: Tell) -> None:
+    """A walk looks at whole folders, of which other ranges may hold a part: they tell that."""
+    if span.holds(path) and filters.takes_path(path):
         tell(path, kind)
 
 

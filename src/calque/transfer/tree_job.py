@@ -16,12 +16,9 @@ from calque.errors import (
     CalqueError,
     InvalidInput,
     IsSameFile,
-    NotFound,
     ResourceExhausted,
 )
-from calque.operator.options import WriteOptions
 from calque.operator.paths import collapse
-from calque.operator.service import Directories
 from calque.transfer.backup import Backup
 from calque.transfer.carry import RENAMED, Carrier
 from calque.transfer.clearing import Clearing
@@ -32,6 +29,7 @@ from calque.transfer.free_space import Decided, FreeSpace
 from calque.transfer.frontier import Frontier, NoRange
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
+from calque.transfer.other_entries import OtherEntries
 from calque.transfer.plan import Plan, Trees
 from calque.transfer.ranges import OpenRange, RangePool
 from calque.transfer.remembered import Remembered
@@ -47,8 +45,6 @@ _PAGES_ALONE = 16
 """Pages that one thread lists before others help: small trees cost no request more than pages."""
 _LISTERS = 8
 _FULL = ResourceExhausted.__name__
-_PROVEN = ("checksum", "identity")
-"""Rules by which a target is known to hold what its source does."""
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
 
@@ -75,10 +71,11 @@ class TreeJob:
         self._unfinished = shared.journal.unfinished if shared.journal else None
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
-        self.plan = Plan(trees, shared.options, self._remembered, self._tell)
+        self.plan = Plan(trees, shared.options, self._remembered)
         collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
         if collisions is not None:
             self.plan = replace(self.plan, collides=collisions.objection)
+        self._others = OtherEntries(shared, trees, number, self._add)
         self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
         self._carrier = Carrier(
@@ -93,8 +90,12 @@ class TreeJob:
             renames=shared.moves,
             backup=None if trees.backup is None else Backup(trees.target, trees.backup),
         )
+        left = self._unfinished
+        self._named = frozenset(
+            path for tree, path in (left.copies if left is not None else ()) if tree == number
+        )
+        """Large copies that an earlier process had under way; their ranges may hold them too."""
         if ranges is None:
-            left = self._unfinished
             ranges = [EVERYTHING] if left is None else left.spans_of(number)
         self._space = FreeSpace.of(trees, shared.options)
         self._elsewhere = list(ranges) if elsewhere else None
@@ -203,14 +204,13 @@ class TreeJob:
 
     def _list_named(self) -> None:
         """Begin with the large copies that an earlier process had under way."""
-        if self._unfinished is None:
+        if not self._named:
             return
-        paths = tuple(path for tree, path in self._unfinished.copies if tree == self._number)
-        if not paths:
-            return
+        paths = tuple(self._named)
         sides = (replace(side, only=paths) for side in (self._trees.source, self._trees.target))
         source, target = sides
-        plan = replace(self.plan, trees=replace(self._trees, source=source, target=target))
+        trees = replace(self._trees, source=source, target=target)
+        plan = replace(self.plan, trees=trees, tell=self._others.tell)
         decide, frontier = plan.decider(), Frontier(NoRange(), self._journal)
         for pair in plan.pairs():  # a part of each is on the disk already
             self._act(pair, decide(pair), frontier)
@@ -237,11 +237,15 @@ class TreeJob:
 
     def _list_range(self, span: OpenRange) -> None:
         frontier = Frontier(span, self._journal)
-        decide = self.plan.decider()
-        for page in _pages(self.plan.pairs(span.span)):
+        others = self._others.wait()
+        plan = replace(self.plan, tell=others.add)
+        decide = plan.decider()
+        for page in _pages(plan.pairs(span.span)):
             faults.point("tree.listed")
             mine = span.claim([pair.path for pair in page])
             self._act_on(decide, page[:mine], frontier)
+            if mine == len(page):
+                others.tell_up_to(page[-1].path)
             self._call_help(page)
             if mine < len(page) or self._shared.stopping.is_set():
                 break
@@ -250,8 +254,7 @@ class TreeJob:
                 return
         if self._shared.stopping.is_set():
             return
-        # Listed to its end: nobody need cut it while its copies are under way.
-        span.up_to = span.after or span.up_to
+        others.tell_up_to(span.seal())
         frontier.close()
 
     def _call_help(self, page: Sequence[Pair]) -> None:
@@ -277,7 +280,11 @@ class TreeJob:
         pairs: Iterable[Pair],
         frontier: Frontier,
     ) -> None:
-        decided: Iterator[Decided] = ((pair, decide(pair)) for pair in pairs)
+        # Also those that an earlier process had under way are decided: a plan counts what it sees.
+        all_decided = ((pair, decide(pair)) for pair in pairs)
+        decided: Iterator[Decided] = (
+            each for each in all_decided if each[0].path not in self._named
+        )
         if self._space is not None:
             decided = self._space.reserve(decided)
         for pair, decision in decided:
@@ -291,7 +298,7 @@ class TreeJob:
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)
-            self.clearing.note_taken()
+            self.clearing.note_taken(pair.source)
         if decision is None:
             return
         if decision.step == "delete":
@@ -415,32 +422,6 @@ class TreeJob:
         theirs = checksums(self._trees.target.service.capability, made)
         return any(theirs.get(name) == value for name, value in ours.items())
 
-    # What is no object
-
-    def _tell(self, path: str, kind: str) -> None:
-        if (self._number, path) in self._shared.known:
-            return  # an earlier process has told it
-        pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)
-        if kind == "missing":
-            error = NotFound(f"{self._trees.source.location(path)} does not exist")
-            self._add(failed_row(Decision(pair, "refuse", "kind"), error, 0.0))
-        elif kind == "empty folder":
-            self._keep_folder(path)
-        else:
-            self._add(Row(path=path, outcome="skipped", rule="kind", why=kind))
-
-    def _keep_folder(self, path: str) -> None:
-        into = self._trees.target.service
-        key = self._trees.target.key(path)
-        if self._options.dry_run or self._shared.moves:
-            return
-        if isinstance(into, Directories):
-            into.create_dir(key)
-        elif self._options.folders:
-            into.write(key, (), WriteOptions(size_hint=0))
-        else:
-            self._add(Row(path=path, outcome="skipped", rule="kind", why="empty folder"))
-
     def _add(self, row: Row) -> Row:
         label = self._trees.label
         told = replace(row, path=label + row.path) if label else row
@@ -470,8 +451,11 @@ def _pages(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
 
 def _prove(decision: Decision) -> Decision:
     """A move deletes its source, so a target that only seems to be equal is made anew."""
-    if decision.step != "keep" or decision.rule in _PROVEN:
+    if decision.step != "keep" or decision.rule == "checksum":
         return decision
+    target = decision.pair.target
+    if decision.rule == "identity" and target is not None and target.etag is not None:
+        return decision  # of a file only size and time are remembered, which others can set
     if decision.rule == "never":
         return replace(decision, step="skip", why="the target is there, and was not compared")
     return replace(decision, step="copy")

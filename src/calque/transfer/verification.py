@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from calque.errors import NotFound
 from calque.operator.service import Directories
+from calque.transfer.filters import NO_FILTERS
 from calque.transfer.join import join
 from calque.transfer.model import Entries, Pair, Row
 from calque.transfer.plan import Trees
