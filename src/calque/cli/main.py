@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
     "store": ("calque.cli.store", "Make a store in a folder, show its access, check it."),
     "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
+    "console": ("calque.cli.console", "Loads, errors and trees in a browser."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
