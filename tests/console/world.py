@@ -16,7 +16,10 @@ import calque
 from calque.console.ledger_pages.section import ledger_section
 from calque.console.server import ServedConsole, serve_console
 from calque.console.site import Site
+from calque.console.store_pages.object import S3Door
 from calque.console.store_pages.section import store_section
+from calque.gateway.gateway import Gateway
+from calque.gateway.server import serve_gateway
 from calque.ledger import Ledger, open_ledger
 from calque.ledger.job_record import Job, Span
 from calque.ledger.jobs import begin_job
@@ -95,10 +98,16 @@ def console_world(folder: Path) -> Iterator[World]:
     ledger_place = folder / "ledger.db"
     fill_store(project)
     fill_ledger(folder, ledger_place)
-    site = Site([store_section(store), ledger_section(lambda: open_ledger(ledger_place))])
     try:
-        with open_ledger(ledger_place) as ledger, serve_console(site) as served:
-            yield World(store, project, ledger, folder, served)
+        with open_ledger(ledger_place) as ledger, serve_gateway(Gateway(store)) as endpoint:
+            site = Site(
+                [
+                    store_section(store, grant, S3Door(endpoint)),
+                    ledger_section(lambda: open_ledger(ledger_place)),
+                ]
+            )
+            with serve_console(site) as served:
+                yield World(store, project, ledger, folder, served)
     finally:
         project.close()
 

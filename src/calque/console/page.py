@@ -112,7 +112,7 @@ class Pages:
             return _Json({**page.data, "command": page.command}, page.status)
         session = request.state.session
         html = self._templates.get_template(page.template).render(
-            **page.data, page=page, path=request.url.path, csrf=session.csrf if session else ""
+            **page.data, page=page, here=request.url.path, csrf=session.csrf if session else ""
         )
         return HTMLResponse(html, page.status)
 

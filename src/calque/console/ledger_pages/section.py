@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from calque.console.ledger_pages.jobs import JobPages, describe_job
+from calque.console.ledger_pages.jobs import JOBS_SHOWN, JobPages, describe_job
 from calque.console.ledger_pages.loads import LoadPages, charts_of, describe_load
 from calque.console.site import Section
 from calque.ledger import Ledger
@@ -61,14 +61,13 @@ def _overview(ledger: Ledger | None) -> dict[str, Any]:
     if ledger is None:
         return {"where": None}
     now = ledger.shared_now()
-    running = count_under_way(ledger)
     troubled = recent_loads(ledger, with_trouble=True, since=now - _DAY_US, limit=20)
-    found = [describe_job(job, now) for job in list_jobs(ledger)[:200]]
+    found = [describe_job(job, now) for job in list_jobs(ledger)[:JOBS_SHOWN]]
     return {
         "where": ledger.where,
         "tables": len(list_loaded_tables(ledger)),
-        "loads_running": running.loads,
-        "jobs_running": running.jobs,
+        "loads_running": count_under_way(ledger).loads,
+        "jobs_running": sum(each["state"] == "RUNNING" for each in found),
         "last_loads": [describe_load(each) for each in recent_loads(ledger, limit=5)],
         "charts": charts_of(loads_by_day(ledger, DAYS)),
         "troubled_loads": [describe_load(each) for each in troubled],
@@ -80,12 +79,13 @@ def _figures(ledger: Ledger | None) -> dict[str, object]:
     if ledger is None:
         return {}
     running = count_under_way(ledger)
-    figures: dict[str, object] = {"loads running": running.loads, "jobs running": running.jobs}
+    figures: dict[str, object] = {"loads running": running.loads, "jobs running": 0}
     if running.jobs:
         now = ledger.shared_now()
-        for job in list_jobs(ledger)[:200]:
-            if job.state == "RUNNING":
-                told = describe_job(job, now)
-                figures[f"job {job.job_id} copied"] = told["copied"]
-                figures[f"job {job.job_id} state"] = told["state"]
+        told = [describe_job(job, now) for job in list_jobs(ledger)[:JOBS_SHOWN]]
+        alive = [each for each in told if each["state"] == "RUNNING"]
+        figures["jobs running"] = len(alive)
+        for each in told:
+            figures[f"job {each['job']} copied"] = each["copied"]
+            figures[f"job {each['job']} state"] = each["state"]
     return figures

@@ -1,0 +1,169 @@
+"""The console in a real browser: every page, by mouse and keyboard, and what it must never do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
+
+from calque.ledger.job_record import Job
+from calque.ledger.jobs import begin_job, end_job
+from tests.console.world import SCRIPT, World
+from tests.servers.chromium import axe
+
+PICTURES = os.environ.get("CALQUE_CONSOLE_PICTURES")
+"""A folder for pictures of the pages, for whoever changes them."""
+
+expect.set_options(timeout=30_000)
+
+
+class Watched:
+    """A tab, and all that went wrong in it."""
+
+    def __init__(self, page: Page, world: World) -> None:
+        self.page, self._world = page, world
+        self.errors: list[str] = []
+        self.hosts: set[str] = set()
+        page.on("console", self._note_message)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", self._note_request)
+
+    def go(self, path: str = "") -> Page:
+        self.page.goto(self._world.url + path)
+        return self.page
+
+    def check(self) -> None:
+        """Nothing went wrong, and nobody else was asked."""
+        assert self.errors == []
+        assert self.hosts == {urlsplit(self._world.url).netloc}
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    def _note_request(self, request: Request) -> None:
+        self.hosts.add(urlsplit(request.url).netloc)
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser, world: World) -> Iterator[BrowserContext]:
+    """A signed-in browser: by the address that the command prints, as people do it."""
+    made = browser.new_context(reduced_motion="reduce")
+    made.set_default_timeout(30_000)
+    page = made.new_page()
+    page.goto(world.served.sign_in_url())
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(world.url)
+    page.close()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tab(context: BrowserContext, world: World) -> Iterator[Watched]:
+    """A new tab; at the end of the test nothing has gone wrong in it."""
+    page = context.new_page()
+    watched = Watched(page, world)
+    yield watched
+    page.close()
+    watched.check()
+
+
+def pages_of(tab: Watched) -> list[str]:
+    """The addresses of the navigation."""
+    links = tab.go().get_by_role("navigation", name="Sections").get_by_role("link").all()
+    return [str(link.get_attribute("href")).removeprefix("/console") for link in links]
+
+
+def test_every_page_of_the_navigation(tab: Watched) -> None:
+    """Each opens without an error, says its command, and fits into 400 pixels, dark and light."""
+    script = axe()
+    for path in pages_of(tab):
+        check_page(tab, path, script)
+
+
+def check_page(tab: Watched, path: str, script: str) -> None:
+    page = tab.go(path)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.get_by_text("The same on the command line")).to_be_visible()
+    for scheme, width in (("light", 1280), ("dark", 400)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.set_viewport_size({"width": width, "height": 900})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{path} is {wide} pixels wide in {width}"
+        if PICTURES:
+            name = path.strip("/").partition("?")[0].replace("/", "-") or "overview"
+            Path(PICTURES).mkdir(exist_ok=True)
+            page.screenshot(path=f"{PICTURES}/{name}-{scheme}-{width}.png", full_page=True)
+        # The policy of the page forbids foreign scripts; the tool comes in beside it.
+        page.evaluate(script)
+        found = page.evaluate("axe.run().then(r => r.violations)")
+        serious = [
+            (each["id"], [node["html"] for node in each["nodes"]][:3])
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], path
+    page.emulate_media(color_scheme=None)
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_load_from_the_overview_to_its_first_error(tab: Watched) -> None:
+    """Clicked through: the load, its rejected row with line and column, the command; names that
+    are scripts are shown and never run."""
+    page = tab.go()
+    page.get_by_role("heading", name="Errors of the last day").wait_for()
+    page.locator(".troubles a").first.click()
+    row = page.get_by_role("region", name="Rejected rows").locator("tbody tr").first
+    expect(row.locator("td").nth(1)).to_have_text("3")
+    expect(row.locator("td").nth(2)).to_have_text("amount")
+    expect(row.locator("td").nth(4)).to_have_text("<b>no</b>")
+    expect(page.get_by_text("calque sql").first).to_be_visible()
+    assert page.title().endswith("· calque")
+    page.get_by_role("link", name="All loads of").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("sales")
+
+
+def test_by_keyboard(tab: Watched) -> None:
+    """The first key leads past the navigation; the sections are reached and opened by keys."""
+    page = tab.go()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.get_by_role("link", name="Loads", exact=True).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/loads")
+
+
+def test_figures_change_while_one_looks(tab: Watched, world: World) -> None:
+    """A tree that begins is counted on a page that is open, and one that ends as well."""
+    page = tab.go()
+    shown = page.locator("[data-live='jobs running']")
+    before = int(shown.inner_text())
+    job = Job("20260102T000000-now", "sync", "a", "b", "now", {}, owner="somewhere/else/1")
+    begun = begin_job(world.ledger, job, [], 600.0)
+    expect(shown).to_have_text(str(before + 1))
+    end_job(world.ledger, begun, "DONE")
+    expect(shown).to_have_text(str(before))
+
+
+def test_without_scripts_all_but_live_figures_works(browser: Browser, world: World) -> None:
+    """Sign in, look, change something, sign out: forms and links are enough."""
+    context = browser.new_context(java_script_enabled=False)
+    try:
+        tab = Watched(context.new_page(), world)
+        page = tab.page
+        page.goto(world.served.sign_in_url())
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="Copies and trees").click()
+        expect(page.get_by_text(SCRIPT).first).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("One-time token")).to_be_visible()
+        tab.check()
+    finally:
+        context.close()
