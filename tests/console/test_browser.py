@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import begin_job, end_job
-from tests.console.world import SCRIPT, World
+from tests.console.world import IMAGE, SCRIPT, World
 from tests.servers.chromium import axe
+from tests.servers.cutting import CuttingProxy
 
 PICTURES = os.environ.get("CALQUE_CONSOLE_PICTURES")
 """A folder for pictures of the pages, for whoever changes them."""
@@ -126,6 +127,100 @@ def test_a_load_from_the_overview_to_its_first_error(tab: Watched) -> None:
     assert page.title().endswith("· calque")
     page.get_by_role("link", name="All loads of").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("sales")
+
+
+def test_objects_from_the_bucket_to_the_copy_graph(tab: Watched) -> None:
+    """Folders are opened, a path is typed, an object shows its family; names never run."""
+    page = tab.go("/objects")
+    page.get_by_role("link", name="photos", exact=True).click()
+    page.get_by_role("link", name="2026/", exact=True).click()
+    expect(page.get_by_role("link", name=IMAGE, exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="<script>document.title='run'</", exact=True)).to_be_visible()
+    page.get_by_label("Path: a folder").fill("photos/copies/fi")
+    page.get_by_role("button", name="Go").click()
+    page.get_by_role("link", name="first.bin", exact=True).click()
+    expect(page.get_by_text("This is a copy")).to_contain_text("Its deletion would free 0 B")
+    page.get_by_role("link", name="photos/2026/big.bin").click()
+    expect(page.get_by_text("This is the original")).to_contain_text("photos/copies/first.bin")
+    tab.go(f"/object?path={quote(f'photos/2026/{SCRIPT}', safe='')}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"photos/2026/{SCRIPT}")
+    assert page.title() == f"photos/2026/{SCRIPT} · calque"
+
+
+def test_a_file_is_uploaded_downloaded_and_deleted(tab: Watched, tmp_path: Path) -> None:
+    """By the form of the folder; the download is a file; the deletion says how many and asks."""
+    page = tab.go("/objects?path=photos%2Fuploads%2F")
+    sent = {"name": "page.html", "mimeType": "text/html", "buffer": b"<script>1</script>"}
+    page.get_by_label("Upload into this folder").set_input_files(sent)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.get_by_role("link", name="page.html", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename == "page.html"
+    assert Path(download.value.path()).read_bytes() == b"<script>1</script>"
+    page.get_by_role("link", name="Delete…").click()
+    expect(page.get_by_role("alert")).to_contain_text("1 object, 18 B")
+    page.get_by_role("button", name="Delete 1 object").click()
+    expect(page.get_by_role("status")).to_have_text("1 deleted.")
+    expect(page.get_by_text("Nothing here.")).to_be_visible()
+
+
+def test_every_other_page(tab: Watched) -> None:
+    """An object, a question before a deletion, a load, a job: as the pages of the navigation."""
+    script = axe()
+    load = tab.go("/loads").locator("a[href*='load?id=']").first.get_attribute("href")
+    for path in (
+        "/object?path=photos%2F2026%2Fbig.bin",
+        "/objects?path=photos%2F2026%2F",
+        "/delete?path=photos%2F2026%2F&whole=yes",
+        str(load).removeprefix("/console"),
+        "/job?id=20260101T000000-left",
+    ):
+        check_page(tab, path, script)
+
+
+def test_a_key_is_shown_once(tab: Watched) -> None:
+    """Made by the form, listed without its secret, revoked by its button."""
+    page = tab.go("/keys")
+    page.get_by_label("What it is for").fill(SCRIPT)
+    page.get_by_label("delete", exact=True).uncheck()
+    page.get_by_role("button", name="Make it").click()
+    secret = page.locator(".secret").nth(1).inner_text()
+    page.get_by_role("link", name="All keys").click()
+    row = page.locator("tr", has_text=SCRIPT)
+    expect(row).to_contain_text("read,write,list")
+    assert secret not in page.content()
+    row.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text(SCRIPT)).to_have_count(0)
+
+
+def test_a_service_is_run_now(tab: Watched) -> None:
+    """Its report is there when the page is loaded again."""
+    page = tab.go("/upkeep")
+    page.get_by_role("button", name="Run fsck now").click()
+    page.wait_for_url("**/upkeep#fsck")
+    spot = page.locator("[data-live='upkeep fsck']")
+    expect(spot).to_have_text("")
+    page.reload()
+    page.locator("section[aria-labelledby='fsck'] summary").click()
+    expect(page.get_by_role("region", name="Reports of fsck")).to_contain_text("findings: 0")
+
+
+def test_a_connection_that_broke_comes_back(context: BrowserContext, world: World) -> None:
+    """Without a click: figures change again once the server is reached again."""
+    with CuttingProxy(urlsplit(world.url).netloc) as proxy:
+        page = context.new_page()
+        page.goto(f"http://{proxy.address}/console")
+        shown = page.locator("[data-live='jobs running']")
+        before = int(shown.inner_text())
+        for number in range(2):
+            job = Job(f"20260103T00000{number}-again", "sync", "a", "b", "again", {}, owner="x/1/1")
+            begun = begin_job(world.ledger, job, [], 600.0)
+            expect(shown).to_have_text(str(before + 1))
+            end_job(world.ledger, begun, "DONE")
+            expect(shown).to_have_text(str(before))
+            proxy.cut()
+        page.close()
 
 
 def test_by_keyboard(tab: Watched) -> None:

@@ -31,6 +31,8 @@ from calque.transfer.api import sync_tree
 
 SCRIPT = "<script>document.title='run'</script>"
 """A name that would be seen if it ever were a script."""
+IMAGE = "<img src=x onerror=document.title='run'>"
+"""The same without a slash."""
 
 
 @dataclass
@@ -115,7 +117,7 @@ def console_world(folder: Path) -> Iterator[World]:
 def fill_store(project: Project) -> None:
     """Names that are harmless and names that are not; a copy of each kind."""
     project.create_bucket("photos")
-    for key in ("2026/a.txt", "2026/b.txt", f"2026/{SCRIPT}", "ü/späße 100%.txt"):
+    for key in ("2026/a.txt", "2026/b.txt", f"2026/{SCRIPT}", f"2026/{IMAGE}", "ü/späße 100%.txt"):
         project.upload("photos", key, key.encode() * 100)
     project.upload("photos", "2026/big.bin", b"x" * 200_000)
     project.copy_object("photos", "2026/big.bin", "photos", "copies/first.bin")

@@ -78,8 +78,9 @@ def test_a_store_is_served_with_one_command(tmp_path: Path) -> None:
     with serving(folder) as again:
         assert "secret_access_key" not in again["s3"], "a key is shown once"
         assert client_of(again, told["s3"]).get_object(Bucket="photos", Key="in/a")
-    with serving(folder, "--no-s3") as without:
+    with serving(folder, "--no-s3", "--no-console") as without:
         assert without["s3"] is None
+        assert without["console"] is None
 
 
 def wait_until_refused(client: Any) -> None:

@@ -27,8 +27,9 @@ def console(
         str, typer.Option(help="The address to listen on; the default is this machine alone.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = 7780,
+        int | None,
+        typer.Option(min=0, max=65535, help="The port: 7780, or a free one where that is taken."),
+    ] = None,
     ledger: LedgerUrl = None,
     config: Config = None,
     json: JsonFlag = False,
@@ -44,12 +45,13 @@ def console(
     """
     require_console_extra()
     from calque.console.ledger_pages.section import ledger_section
-    from calque.console.server import serve_console
+    from calque.console.server import PORT, is_free, serve_console
     from calque.console.site import Site
 
     settings = load_settings(config, flags={"ledger.url": ledger})
     site = Site([ledger_section(lambda: existing_ledger_of(settings))], announce=_tell_token)
-    with serve_console(site, host, port) as served:
+    chosen = port if port is not None else (PORT if is_free(host, PORT) else 0)
+    with serve_console(site, host, chosen) as served:
         stopped: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _frame: stopped.append(number))

@@ -127,13 +127,18 @@ class _Json(JSONResponse):
 def error_page(error: CalqueError) -> Page:
     """What went wrong, and what to do about it."""
     status = next((code for kind, code in STATUS if isinstance(error, kind)), 500)
-    told = {
+    told = describe_error(error)
+    return Page("error.html", "That did not work", {"error": told}, status=status)
+
+
+def describe_error(error: CalqueError) -> dict[str, Any]:
+    """An error in the words that the command line has for programs."""
+    return {
         "kind": type(error).__name__,
         "message": error.message,
         "hint": error.hint,
         "retryable": error.retryable,
     }
-    return Page("error.html", "That did not work", {"error": told}, status=status)
 
 
 def _is_same(brought: str, token: str) -> bool:

@@ -78,6 +78,15 @@ def serve_console(
         listening.close()
 
 
+def is_free(host: str, port: int) -> bool:
+    """Whether one could listen there now."""
+    try:
+        _listen(host, port).close()
+    except ConfigInvalid:
+        return False
+    return True
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

@@ -18,10 +18,10 @@ from starlette.types import ASGIApp
 from calque._version import __version__
 from calque.console.guard import BASE, SIGN_IN, Guard, cookie_name, session_of
 from calque.console.live import Live
-from calque.console.page import Change, Page, Pages, View, error_page
+from calque.console.page import Change, Page, Pages, View, describe_error, error_page
 from calque.console.sessions import LIFE, Sessions
 from calque.console.text import make_templates
-from calque.errors import NotFound
+from calque.errors import CalqueError, NotFound, Unexpected
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,11 @@ class Site:
                 routes.append(Route(f"{BASE}/{path}", pages.show(view), methods=["GET"]))
             for path, change in section.changes.items():
                 routes.append(Route(f"{BASE}/{path}", pages.change(change), methods=["POST"]))
-        return Starlette(routes=routes, exception_handlers={HTTPException: self._missing})
+        handlers: dict[Any, Any] = {HTTPException: self._missing, Exception: self._fail}
+        return Starlette(routes=routes, exception_handlers=handlers)
 
     def _overview(self, request: Request) -> Page:
-        data = {each.name: each.overview() for each in self._sections}
+        data = {each.name: _overview_of(each) for each in self._sections}
         return Page("overview.html", "Overview", {"sections": data}, self._command)
 
     def _show_sign_in(self, request: Request) -> Page:
@@ -128,12 +129,25 @@ class Site:
         events = self.live.events(lambda: self.sessions.is_open(session))
         return StreamingResponse(events, media_type="text/event-stream")
 
+    def _fail(self, request: Request, error: Exception) -> Response:
+        """A mistake of ours; uvicorn logs it. What it says may quote what users wrote."""
+        page = error_page(Unexpected("the console made a mistake", hint="Its log says more."))
+        return self._pages.answer(request, page)
+
     def _missing(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         page = error_page(NotFound("there is no such page", hint=f"Begin at {BASE}."))
         answer = self._pages.answer(request, page)
         answer.status_code = error.status_code
         return answer
+
+
+def _overview_of(section: Section) -> Mapping[str, Any]:
+    """What a section tells, or why it cannot: a database that is away hides no other section."""
+    try:
+        return section.overview()
+    except CalqueError as error:
+        return {"problem": describe_error(error)}
 
 
 async def _go_to_overview(request: Request) -> Response:

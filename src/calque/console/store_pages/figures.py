@@ -18,7 +18,7 @@ from calque.store.metabase.upkeep.repair_queue import count_repairs
 from calque.store.metabase.upkeep.usage_history import HOUR_US, UsageRow, read_usage
 from calque.store.upkeep.status import StoreStatus, status_of
 from calque.store.upkeep.tally import count_usage
-from calque.store.upkeep.timers import TIMERS, Timer
+from calque.store.upkeep.timers import TIMERS, Timer, timer_key
 from calque.values import size_text
 
 BELIEVED = 10.0
@@ -69,7 +69,7 @@ class StoreFigures:
 
 def describe_service(database: Database, timer: Timer) -> dict[str, Any]:
     """When a service ran last, by its timer or a command, and when it is due."""
-    runs = [last_run(database, name) for name in (timer.service, f"timer {timer.service}")]
+    runs = [last_run(database, name) for name in (timer.service, timer_key(timer))]
     last = max((each.finished_at for each in runs if each is not None), default=None)
     by_timer = runs[1]
     due = None if by_timer is None else by_timer.finished_at + int(timer.every * 1_000_000)

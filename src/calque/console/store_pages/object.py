@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from calque.console.page import Page
+from calque.console.store_pages.commands import command_on
 from calque.console.store_pages.objects import address_of, text_of
 from calque.console.store_pages.places import Place, object_place, parse_place
 from calque.console.text import moment
@@ -75,7 +75,7 @@ class ObjectPage:
             "may_link": self._door is not None,
             "longest_link": LONGEST_LINK_HOURS,
         }
-        command = shlex.join(["calque", "stat", f"calque://{place.path}"])
+        command = command_on(str(self._store.folder), "stat", place)
         return Page("object.html", place.path, data, command)
 
     def download(self, request: Request) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
@@ -14,6 +13,7 @@ from starlette.requests import Request
 
 from calque.console.guard import BASE
 from calque.console.page import Page
+from calque.console.store_pages.commands import command_on, store_command
 from calque.console.store_pages.places import Place, place_of
 from calque.errors import InvalidInput, NotFound
 from calque.store.project import Project
@@ -45,7 +45,7 @@ class ObjectPages:
         }
         if not place.bucket:
             buckets = [asdict(each) for each in self._project.list_buckets()]
-            command = shlex.join(["calque", "store", "buckets", self._folder])
+            command = store_command("buckets", "--project", self._folder)
             data = {**shared, "buckets": buckets, "entries": None, "more": None, "after": ""}
             return Page("objects.html", "Objects", data, command)
         after = request.query_params.get("after", "")
@@ -66,7 +66,7 @@ class ObjectPages:
             "more": more,
             "after": after,
         }
-        command = shlex.join(["calque", "ls", f"calque://{place.path}"])
+        command = command_on(self._folder, "ls", place)
         return Page("objects.html", f"Objects in {place.path}", data, command)
 
     def create_bucket(self, request: Request, form: FormData) -> str:
@@ -110,12 +110,11 @@ class ObjectPages:
             "objects": objects,
             "bytes": size,
         }
-        command = ["calque", "rm", f"calque://{place.path}"]
+        command = command_on(self._folder, "rm -r" if whole else "rm", place)
         if not place.key:
-            command = ["calque", "store", "rmbucket", self._folder, place.bucket]
-        elif whole:
-            command.insert(2, "-r")
-        return Page("delete.html", f"Delete {place.path}", data, shlex.join(command))
+            words = ("--with-objects", "--project", self._folder)
+            command = store_command("rmbucket", place.bucket, *words)
+        return Page("delete.html", f"Delete {place.path}", data, command)
 
     def delete(self, request: Request, form: FormData) -> str:
         """Delete an object, or all that lies below a folder or in a bucket, as it is now."""

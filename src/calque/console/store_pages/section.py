@@ -5,8 +5,10 @@ from __future__ import annotations
 from calque.console.page import Change, View
 from calque.console.site import Section
 from calque.console.store_pages.figures import StoreFigures
+from calque.console.store_pages.keys import KeyPages
 from calque.console.store_pages.object import ObjectPage, S3Door
 from calque.console.store_pages.objects import ObjectPages
+from calque.console.store_pages.upkeep import UpkeepPages
 from calque.store.embedded import EmbeddedStore
 from calque.store.project import Project
 from calque.store.uplink.grant import AccessGrant
@@ -21,21 +23,25 @@ def store_section(
     Without a ``grant`` of the whole store (one with a passphrase that was not given) its objects
     and keys stay closed, and are not linked. ``door`` is where the store answers S3.
     """
-    figures = StoreFigures(store)
-    links: list[tuple[str, str]] = []
-    views: dict[str, View] = {}
-    changes: dict[str, Change] = {}
+    figures, upkeep = StoreFigures(store), UpkeepPages(store)
+    links = [("Upkeep", "upkeep")]
+    views: dict[str, View] = {"upkeep": upkeep.show_upkeep}
+    changes: dict[str, Change] = {"upkeep/run": upkeep.run_now}
     if grant is not None:
         project = _open_project(store, grant)
         objects, one = ObjectPages(project, str(store.folder)), ObjectPage(store, project, door)
-        links.append(("Objects", "objects"))
+        keys = KeyPages(store, grant)
+        links = [("Objects", "objects"), *links, ("Keys", "keys")]
         views |= {
+            "keys": keys.show_keys,
             "objects": objects.show_objects,
             "object": one.show_object,
             "download": one.download,
             "delete": objects.ask_delete,
         }
         changes |= {
+            "keys/make": keys.make,
+            "keys/revoke": keys.revoke,
             "bucket/create": objects.create_bucket,
             "upload": objects.upload,
             "delete": objects.delete,
@@ -49,7 +55,8 @@ def store_section(
         views=views,
         changes=changes,
         overview=figures.overview,
-        figures=figures.figures,
+        figures=lambda: {**figures.figures(), **upkeep.figures()},
+        close=upkeep.close,
     )
 
 

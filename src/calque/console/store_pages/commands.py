@@ -1,0 +1,18 @@
+"""The commands that do what a page of the store does, ready to be copied into a shell."""
+
+from __future__ import annotations
+
+import shlex
+
+from calque.console.store_pages.places import Place
+
+
+def command_on(folder: str, verb: str, place: Place) -> str:
+    """A command on an object or folder: ``calque://`` needs to be told the store."""
+    uri = shlex.quote(f"calque://{place.path}")
+    return f"CALQUE_PROJECT={shlex.quote(folder)} calque {verb} {uri}"
+
+
+def store_command(*words: str) -> str:
+    """A command of ``calque store``."""
+    return shlex.join(["calque", "store", *words])
