@@ -135,7 +135,9 @@ def test_objects_from_the_bucket_to_the_copy_graph(tab: Watched) -> None:
     page.get_by_role("link", name="photos", exact=True).click()
     page.get_by_role("link", name="2026/", exact=True).click()
     expect(page.get_by_role("link", name=IMAGE, exact=True)).to_be_visible()
-    expect(page.get_by_role("link", name="<script>document.title='run'</", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("link", name="<script>document.title='run'</", exact=True)
+    ).to_be_visible()
     page.get_by_label("Path: a folder").fill("photos/copies/fi")
     page.get_by_role("button", name="Go").click()
     page.get_by_role("link", name="first.bin", exact=True).click()

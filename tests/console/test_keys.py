@@ -32,7 +32,12 @@ def test_a_key_is_made_shown_once_and_revoked(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{}, {**ALL, "until": "soon"}, {**ALL, "prefixes": "photos/no-slash"}, {**ALL, "prefixes": "/"}],
+    [
+        {},
+        {**ALL, "until": "soon"},
+        {**ALL, "prefixes": "photos/no-slash"},
+        {**ALL, "prefixes": "/"},
+    ],
 )
 def test_limits_that_make_no_sense_are_refused(visitor: Visitor, wrong: dict[str, str]) -> None:
     """And no key is made."""

@@ -1,4 +1,4 @@
-"""Pages of the ledger, over HTTP: loads, their files and errors, jobs; and a ledger not yet made."""
+"""Pages of the ledger, over HTTP: loads, files, errors, jobs; and a ledger not yet made."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import requests
 from tests.console.world import SCRIPT, Visitor, World
 from tests.store_client.test_store_commands import calque
 
-NAMES = ["plain.txt", "ü späße 100%?#&.txt", SCRIPT, "a\nb", "../up", "x//y", '"quoted\'']
+NAMES = ["plain.txt", "ü späße 100%?#&.txt", SCRIPT, "a\nb", "../up", "x//y", "\"quoted'"]
 
 
 @pytest.fixture
@@ -70,9 +70,7 @@ def test_folders_page_by_page_and_by_prefix(world: World, visitor: Visitor, buck
     assert visitor.get(at("objects", "no-such-bucket/")).status_code == 404
 
 
-def test_uploads_replace_nothing_unless_asked(
-    world: World, visitor: Visitor, bucket: str
-) -> None:
+def test_uploads_replace_nothing_unless_asked(world: World, visitor: Visitor, bucket: str) -> None:
     """Two files at once; the content type is kept; the same name again needs a word."""
     files = [("file", ("a.txt", b"one", "text/plain")), ("file", (SCRIPT, b"two", "text/html"))]
     assert visitor.post(at("upload", f"{bucket}/up/"), files=files).status_code == 200

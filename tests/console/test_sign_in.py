@@ -78,9 +78,7 @@ def test_a_session_ends(world: World) -> None:
 
 
 @pytest.mark.parametrize("csrf", ["", "wrong", "ü" * 10])
-def test_a_change_needs_the_token_of_the_session(
-    world: World, visitor: Visitor, csrf: str
-) -> None:
+def test_a_change_needs_the_token_of_the_session(world: World, visitor: Visitor, csrf: str) -> None:
     """A form without it, with another, or of another site changes nothing."""
     job = visitor.json("/jobs")["jobs"][-1]["job"]
     assert visitor.post(f"/job/forget?id={job}", csrf=csrf).status_code == 403

@@ -1,4 +1,4 @@
-"""A console over a real store and a real ledger, and browsers of two kinds: plain HTTP, Chromium."""
+"""A console over a real store and a real ledger, and a visitor who speaks plain HTTP."""
 
 from __future__ import annotations
 
@@ -85,9 +85,7 @@ class Visitor:
         return found[1]
 
     def sign_in(self, token: str) -> requests.Response:
-        return self.session.post(
-            f"{self._served.url}/sign-in", data={"token": token}, timeout=60
-        )
+        return self.session.post(f"{self._served.url}/sign-in", data={"token": token}, timeout=60)
 
 
 @contextmanager

@@ -74,7 +74,8 @@ def _unpack(folder: Path) -> None:
     # Without this, text has no size and clicks find nothing.
     (home / "fonts/fonts.conf").write_text(
         '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
-        '<dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir></fontconfig>'
+        '<dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir>'
+        "</fontconfig>"
     )
     (packed / "chromium.br").unlink()
 

@@ -49,12 +49,15 @@ class Live:
         yield f"retry: {RETRY_MS}\n\n"
         try:
             while not self._is_closed and may_go_on():
-                async with self._changed:
-                    await self._changed.wait_for(lambda seen=seen: self._number != seen)
-                    seen, figures = self._number, self._figures
+                seen, figures = await self._next(seen)
                 yield f"id: {seen}\nevent: figures\ndata: {json.dumps(figures)}\n\n"
         finally:
             self._watchers -= 1
+
+    async def _next(self, seen: int) -> tuple[int, Mapping[str, object]]:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._number != seen)
+            return self._number, self._figures
 
     async def _ask_on(self) -> None:
         while self._watchers:

@@ -15,7 +15,7 @@ from calque.values import size_text
 
 
 def make_templates() -> Environment:
-    """The templates of the console: everything is escaped, and a name that is missing is an error."""
+    """The templates: everything is escaped, and a name that is missing is an error."""
     environment = Environment(
         loader=PackageLoader("calque.console"),
         autoescape=True,

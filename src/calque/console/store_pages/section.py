@@ -62,7 +62,5 @@ def store_section(
 
 def _open_project(store: EmbeddedStore, grant: AccessGrant) -> Project:
     """It is not closed: satellite and nodes are those of the store, which others use."""
-    session = Session(
-        store.endpoint, bytes(grant.api_key), grant.encryption, nodes=store.nodes
-    )
+    session = Session(store.endpoint, bytes(grant.api_key), grant.encryption, nodes=store.nodes)
     return Project(session, grant)

@@ -47,7 +47,9 @@ def note_run(database: Database, service: str, report: Mapping[str, Any]) -> Non
             rows = transaction.rows(LAST_RUN, {"of_service": _past(service)})
             earlier = json.loads(rows[0][1]) if rows else []
             past = [[transaction.now, json.loads(text)], *earlier][:KEPT_RUNS]
-            transaction.run(NOTE_RUN, {**row, "service": _past(service), "report": json.dumps(past)})
+            transaction.run(
+                NOTE_RUN, {**row, "service": _past(service), "report": json.dumps(past)}
+            )
 
     database.write(work)
 
