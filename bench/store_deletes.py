@@ -1,9 +1,9 @@
 """Deleting many objects against the bare deletes, and what a second process notices of it.
 
 A bucket and a sweep of 100,000 expired objects; the peer deletes the same rows, and queues the same
-pieces, with the database's driver alone, as many in a commit. Meanwhile another process writes to
-the same metabase: the longest that it waited must not be felt. ``python -m bench.store_deletes
-[scale]``.
+pieces, with the database's driver alone, as many in a commit. Both take turns, and medians count.
+Meanwhile another process writes to the same metabase: the longest that it waited must not be felt.
+``python -m bench.store_deletes [scale]``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from statistics import median
 
 import psycopg
 from sqlalchemy import insert
@@ -32,6 +33,7 @@ from calque.store.metabase.objects.delete_batch import (
 )
 
 FELT_MS = 1000
+TURNS = 3
 
 
 def fill(store: Store, bucket: str, count: int, *, expired: bool) -> None:
@@ -125,16 +127,15 @@ def measure(store: Store, what: str, count: int, *, expired: bool) -> list[Row]:
         return lambda: list(delete_bucket(store.database, request))
 
     tag = os.urandom(3).hex()
-    for part in ("bare", "ours", "beside"):
-        if part == "bare":
-            fill(store, f"{tag}-bare", count, expired=False)
-            peer = delete_bare(store, f"{tag}-bare")
-            continue
-        fill(store, f"{tag}-{part}", count, expired=expired)
-        if part == "ours":
-            alone = seconds(ours(f"{tag}-{part}"))
-        else:
-            _, waited = beside_another(store, ours(f"{tag}-{part}"))
+    bare, own = [], []
+    for turn in range(TURNS):
+        fill(store, f"{tag}-bare-{turn}", count, expired=False)
+        bare.append(delete_bare(store, f"{tag}-bare-{turn}"))
+        fill(store, f"{tag}-ours-{turn}", count, expired=expired)
+        own.append(seconds(ours(f"{tag}-ours-{turn}")))
+    peer, alone = median(bare), median(own)
+    fill(store, f"{tag}-beside", count, expired=expired)
+    _, waited = beside_another(store, ours(f"{tag}-beside"))
     name = f"{what} of {count:,} objects, {store.database.dialect}"
     return [
         Row(

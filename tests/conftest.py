@@ -8,6 +8,7 @@ import signal
 import threading
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from calque.errors import Unavailable
 from tests.servers.azurite import Azurite
@@ -25,6 +26,12 @@ from tests.servers.shared import (
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# How fast a machine draws examples says nothing about what is tried with them.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")

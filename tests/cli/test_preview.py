@@ -105,6 +105,8 @@ def test_python_raises_what_is_wrong(tmp_path: Path) -> None:
         package.preview(tmp_path / "a.bin")
     with pytest.raises(TypeError, match="formt"):
         package.preview(tmp_path, formt="csv")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="purge"):
+        package.preview(tmp_path, purge=True)
 
 
 def test_a_hostile_name_cannot_trick_the_terminal(calque_here: Calque, folder: Path) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from calque.ledger import open_ledger
 from calque.ledger.schema import claims, loads
+from tests.servers.postgres import running_postgres
 
 PATIENCE = 90.0
 
@@ -53,9 +54,17 @@ class Running:
 
 
 @contextmanager
-def watching(folder: Path, *flags: str, fault: str = "", watch: bool = True) -> Iterator[Running]:
+def watching(
+    folder: Path,
+    *flags: str,
+    fault: str = "",
+    watch: bool = True,
+    ledger: str | None = None,
+    make_stage: bool = True,
+) -> Iterator[Running]:
     """A watch over ``in/`` into ``t``, looking ten times a second; or a single load."""
-    (folder / "in").mkdir(exist_ok=True)
+    if make_stage:
+        (folder / "in").mkdir(exist_ok=True)
     command = ["load", "in/", "--into", "./t", *flags]
     command += ["--watch", "--every", "0.1s"] if watch else []
     with (folder / "said").open("wb") as said:
@@ -64,7 +73,7 @@ def watching(folder: Path, *flags: str, fault: str = "", watch: bool = True) -> 
             cwd=folder,
             env={
                 **os.environ,
-                "CALQUE_LEDGER_URL": str(folder / "ledger.db"),
+                "CALQUE_LEDGER_URL": ledger or str(folder / "ledger.db"),
                 "CALQUE_FAULT": fault,
             },
             stdout=said,
@@ -176,3 +185,40 @@ def held(folder: Path) -> list[object]:
         return []
     with open_ledger(str(folder / "ledger.db")) as ledger, ledger.read() as connection:
         return list(connection.execute(select(claims)).all())
+
+
+def test_the_ledgers_database_goes_away_and_comes_back(tmp_path: Path) -> None:
+    """PostgreSQL ends as in a crash and starts again: the watch waits; each file counts once."""
+    write(tmp_path, "a.csv", "id,name\n1,x\n")
+    with running_postgres() as server:
+        with watching(tmp_path, ledger=server.database()) as watch:
+            watch.until(lambda: watch.rows() == 1)
+            server.go_away()
+            write(tmp_path, "b.csv", "id,name\n2,y\n")
+            watch.until(lambda: "trying again" in watch.said)
+            server.come_back()
+            watch.until(lambda: watch.rows() == 2)
+            write(tmp_path, "c.csv", "id,name\n3,z\n")
+            watch.until(lambda: watch.rows() == 3)
+            watch.stop()
+        assert "Traceback" not in watch.said
+
+
+def test_a_stage_that_was_loaded_before_may_be_away_at_first(tmp_path: Path) -> None:
+    """A watch that is started anew while its stage is away waits for it.
+
+    One that never was there is wrong usage, and ends it.
+    """
+    write(tmp_path, "a.csv", "id,name\n1,x\n")
+    with watching(tmp_path, watch=False) as load:
+        assert load.process.wait(PATIENCE) == 0
+    shutil.move(tmp_path / "in", tmp_path / "away")
+    with watching(tmp_path, make_stage=False) as watch:
+        watch.until(lambda: "is not there" in watch.said)
+        shutil.move(tmp_path / "away", tmp_path / "in")
+        write(tmp_path, "b.csv", "id,name\n2,x\n")
+        watch.until(lambda: watch.rows() == 2)
+        watch.stop()
+    (tmp_path / "elsewhere").mkdir()
+    with watching(tmp_path / "elsewhere", make_stage=False) as watch:
+        assert watch.process.wait(PATIENCE) == 1

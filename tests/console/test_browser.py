@@ -167,6 +167,20 @@ def test_a_file_is_uploaded_downloaded_and_deleted(tab: Watched, tmp_path: Path)
     expect(page.get_by_text("Nothing here.")).to_be_visible()
 
 
+def test_a_folder_is_renamed(tab: Watched, world: World) -> None:
+    """From the list of its parent: the count is seen before the button is pressed."""
+    world.project.upload("photos", "trips/rome/a.txt", b"1")
+    world.project.upload("photos", "trips/rome/b.txt", b"2")
+    page = tab.go("/objects?path=photos%2Ftrips%2F")
+    page.get_by_role("link", name="Copy, rename rome").click()
+    expect(page.get_by_text("2 objects, 2 B.")).to_be_visible()
+    page.get_by_label("New name of the folder").fill("photos/trips/roma/")
+    page.get_by_role("button", name="Rename 2 objects").click()
+    expect(page.get_by_role("link", name="b.txt", exact=True)).to_be_visible()
+    found = [each.key for each in world.project.list_objects("photos", "trips/")]
+    assert found == ["trips/roma/a.txt", "trips/roma/b.txt"]
+
+
 def test_every_other_page(tab: Watched) -> None:
     """An object, a question before a deletion, a load, a job: as the pages of the navigation."""
     script = axe()
@@ -175,6 +189,7 @@ def test_every_other_page(tab: Watched) -> None:
         "/object?path=photos%2F2026%2Fbig.bin",
         "/objects?path=photos%2F2026%2F",
         "/delete?path=photos%2F2026%2F&whole=yes",
+        "/folder?path=photos%2F2026%2F",
         str(load).removeprefix("/console"),
         "/job?id=20260101T000000-left",
     ):

@@ -143,6 +143,26 @@ def test_the_family_of_an_object(world: World, visitor: Visitor, bucket: str) ->
     assert [each["path"] for each in promoted["copies"]] == [f"{bucket}/b/second"]
 
 
+def test_a_folder_is_copied_and_renamed_as_a_whole(
+    world: World, visitor: Visitor, bucket: str
+) -> None:
+    """The count comes first; all or nothing; what has a new name already is left alone."""
+    for key in ("old/1", "old/deep/2", "older"):
+        world.project.upload(bucket, key, b"12345")
+    told = visitor.json(at("folder", f"{bucket}/old/"))
+    assert (told["objects"], told["bytes"]) == (2, 10)
+    copied = visitor.post(at("folder/copy", f"{bucket}/old/"), data={"to": f"{bucket}/copy/"})
+    assert copied.status_code == 200
+    rename = at("folder/rename", f"{bucket}/old/")
+    assert visitor.post(rename, data={"to": f"{bucket}/copy/"}).status_code == 409
+    assert visitor.post(rename, data={"to": f"{bucket}/new"}).status_code == 400
+    assert visitor.post(rename, data={"to": f"{bucket}/old/deep/"}).status_code == 400
+    assert visitor.post(rename, data={"to": f"{bucket}/new/"}).status_code == 200
+    found = [each.key for each in world.project.list_objects(bucket)]
+    assert found == ["copy/1", "copy/deep/2", "new/1", "new/deep/2", "older"]
+    assert visitor.get(at("folder", f"{bucket}/none")).status_code == 400
+
+
 def test_an_object_is_renamed(world: World, visitor: Visitor, bucket: str) -> None:
     """What has the new name already is left alone; a name that is none is refused."""
     world.project.upload(bucket, "old", b"1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,8 +16,16 @@ from typing import Any
 
 import boto3
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from calque.cli.store import app as store_app
+from calque.errors import InvalidInput, NotFound, PermissionDenied
+from calque.gateway.gateway import Gateway
+from calque.gateway.keys import AccessKeys
+from calque.store.embedded import EmbeddedStore, StoreOptions
 from tests.gateway.test_gateway import refused
+from tests.gateway.world import World
 from tests.store_client.test_store_commands import calque
 
 
@@ -39,6 +48,11 @@ def serving(folder: Path, *options: str, **environment: str) -> Iterator[dict[st
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     assert process.returncode == 0
+
+
+def store(*arguments: object) -> Result:
+    """`calque store …` in this process."""
+    return CliRunner().invoke(store_app, [*map(str, arguments)])
 
 
 def client_of(told: dict[str, Any], key: dict[str, Any] | None = None) -> Any:
@@ -69,57 +83,62 @@ def test_a_store_is_served_with_one_command(tmp_path: Path) -> None:
         reader = client_of(told, made)
         assert reader.get_object(Bucket="photos", Key="in/a")["Body"].read() == b"x"
         refused("AccessDenied", reader.put_object, Bucket="photos", Key="in/b", Body=b"")
-        listed = json.loads(calque("store", "s3-key", "list", folder, "--json").stdout)
+        listed = json.loads(store("s3-key", "list", folder, "--json").stdout)
         assert [each["fingerprint"] for each in listed][1] == made["fingerprint"]
         assert listed[1]["prefixes"] == ["photos/in/"]
         assert made["secret_access_key"] not in json.dumps(listed)
-        assert calque("store", "s3-key", "revoke", folder, made["fingerprint"]).returncode == 0
+        assert store("s3-key", "revoke", folder, made["fingerprint"]).exit_code == 0
         wait_until_refused(reader)
-    with serving(folder) as again:
+    with serving(folder, "--no-console") as again:
+        assert again["console"] is None
         assert "secret_access_key" not in again["s3"], "a key is shown once"
         assert client_of(again, told["s3"]).get_object(Bucket="photos", Key="in/a")
-    with serving(folder, "--no-s3", "--no-console") as without:
-        assert without["s3"] is None
-        assert without["console"] is None
 
 
 def wait_until_refused(client: Any) -> None:
     """A revoked key is refused within a second; a loaded machine may take longer to ask."""
     end = time.monotonic() + 30
-    with pytest.raises(client.exceptions.ClientError) as caught:
+
+    def ask_on() -> None:
         while time.monotonic() < end:
             client.get_object(Bucket="photos", Key="in/a")
+
+    with pytest.raises(client.exceptions.ClientError) as caught:
+        ask_on()
     assert caught.value.response["Error"]["Code"] == "InvalidAccessKeyId"
 
 
 def test_a_store_with_a_passphrase(tmp_path: Path) -> None:
-    """The key holds the grant: the next start needs no passphrase, and S3 works all the same."""
+    """The key holds the grant: a later start needs no passphrase, and S3 works all the same."""
     folder = tmp_path / "data"
-    with serving(folder, CALQUE_PASSPHRASE="open sesame") as told:
-        client_of(told).create_bucket(Bucket="box")
-    with serving(folder, CALQUE_PASSPHRASE="") as again:
-        client = client_of(again, told["s3"])
-        client.put_object(Bucket="box", Key="k", Body=b"x")
-        assert client.get_object(Bucket="box", Key="k")["Body"].read() == b"x"
-    refusal = calque("store", "s3-key", folder, CALQUE_PASSPHRASE="")
-    assert refusal.returncode == 1
-    assert b"passphrase" in refusal.stderr
+    made = EmbeddedStore.create(folder, StoreOptions(passphrase="open sesame"))
+    key = AccessKeys(made.endpoint.database).make(made.grant("open sesame"))
+    made.close()
+    opened = EmbeddedStore.open(folder)
+    try:
+        world = World(opened, Gateway(opened), key)
+        assert world.ask("PUT", "/box").status == 200
+        assert world.ask("PUT", "/box/k", body=b"x").status == 200
+        assert world.ask("GET", "/box/k").body == b"x"
+    finally:
+        opened.close()
+    refusal = store("s3-key", folder)
+    assert isinstance(refusal.exception, PermissionDenied)
 
 
 def test_people_are_told_what_to_do(tmp_path: Path) -> None:
     """Help teaches; a key that is not there is said so; a port that is taken, too."""
-    shown = calque("store", "s3-key", "--help").stdout.decode()
+    shown = store("s3-key", "--help").stdout
     assert "make" in shown
     assert "revoke" in shown
-    assert calque("store", "init", tmp_path / "data").returncode == 0
-    missing = calque("store", "s3-key", "revoke", tmp_path / "data", "0123456789")
-    assert missing.returncode == 1
-    assert b"s3-key list" in missing.stderr
-    wrong = calque("store", "s3-key", tmp_path / "data", "--prefix", "box/no-slash")
-    assert wrong.returncode == 1
-    assert b"must be empty or end in '/'" in wrong.stderr
-    with serving(tmp_path / "data") as told:
-        port = told["s3"]["endpoint"].rpartition(":")[2]
-        taken = calque("serve", tmp_path / "data", "--port", 0, "--s3-port", port)
-        assert taken.returncode == 2
-        assert b"cannot listen" in taken.stderr
+    EmbeddedStore.create(tmp_path / "data").close()
+    missing = store("s3-key", "revoke", tmp_path / "data", "0123456789").exception
+    assert isinstance(missing, NotFound)
+    assert "s3-key list" in str(missing)
+    wrong = store("s3-key", tmp_path / "data", "--prefix", "box/no-slash").exception
+    assert isinstance(wrong, InvalidInput)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused_start = calque("serve", tmp_path / "data", "--port", 0, "--s3-port", port)
+    assert refused_start.returncode == 2
+    assert b"cannot listen" in refused_start.stderr

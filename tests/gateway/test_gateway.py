@@ -82,6 +82,14 @@ def test_what_is_missing_is_named(client: Any, bucket: str) -> None:
     )
 
 
+def test_names_that_are_too_long(client: Any, bucket: str) -> None:
+    """1,024 bytes are a key, one more is not; another's bucket is not taken for ours."""
+    client.put_object(Bucket=bucket, Key="k" * 1024, Body=b"x")
+    refused("KeyTooLongError", client.put_object, Bucket=bucket, Key="k" * 1025, Body=b"x")
+    owner = {"Bucket": bucket, "ExpectedBucketOwner": "123456789012"}
+    refused("AccessDenied", client.list_objects_v2, **owner)
+
+
 def test_other_doors_show_the_same(world: World, client: Any, bucket: str) -> None:
     """What S3 stored the store's own client reads, with its metadata, and the other way round."""
     client.put_object(

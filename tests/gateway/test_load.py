@@ -8,32 +8,38 @@ import pytest
 from deltalake import DeltaTable
 
 import calque
-from tests.gateway.world import World
+from tests.gateway.test_commands import client_of, serving
 
 
 def test_files_of_the_gateway_into_a_table_on_it(
-    world: World, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every file once, in a Delta table whose log is kept by conditions of the store."""
-    for name, value in {**world.environment, "AWS_ALLOW_HTTP": "true"}.items():
-        monkeypatch.setenv(name, value)
-    client = world.client()
-    for day in range(3):
-        rows = "".join(f"{day},{number}\n" for number in range(100))
-        client.put_object(Bucket=bucket, Key=f"in/{day}.csv", Body=f"day,number\n{rows}".encode())
+    # A process of its own: some calls of deltalake let no other thread of Python run.
+    with serving(tmp_path / "data") as told:
+        environment = {
+            "AWS_ACCESS_KEY_ID": told["s3"]["access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": told["s3"]["secret_access_key"],
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": told["s3"]["endpoint"],
+            "AWS_ALLOW_HTTP": "true",
+            "CALQUE_LEDGER_URL": str(tmp_path / "ledger.db"),
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        client = client_of(told)
+        client.create_bucket(Bucket="box")
+        for day in range(3):
+            rows = "".join(f"{day},{number}\n" for number in range(100))
+            body = f"day,number\n{rows}".encode()
+            client.put_object(Bucket="box", Key=f"in/{day}.csv", Body=body)
+        assert load() == 300
+        assert load() == 0, "what was loaded is not loaded again"
+        client.put_object(Bucket="box", Key="in/3.csv", Body=b"day,number\n3,1\n")
+        assert load() == 1
+        table = DeltaTable("s3://box/lake/days")
+        assert table.to_pyarrow_table().num_rows == 301
 
-    def load() -> int:
-        report = calque.load(
-            f"s3://{bucket}/in/",
-            into=f"s3://{bucket}/lake/days",
-            ledger=str(tmp_path / "ledger.db"),
-        )
-        return report.rows_loaded
 
-    assert load() == 300
-    assert load() == 0, "what was loaded is not loaded again"
-    client.put_object(Bucket=bucket, Key="in/3.csv", Body=b"day,number\n3,1\n")
-    assert load() == 1
-    options = {"AWS_ENDPOINT_URL": world.url, "AWS_ALLOW_HTTP": "true"}
-    table = DeltaTable(f"s3://{bucket}/lake/days", storage_options=options)
-    assert table.to_pyarrow_table().num_rows == 301
+def load() -> int:
+    return calque.load("s3://box/in/", into="s3://box/lake/days").rows_loaded

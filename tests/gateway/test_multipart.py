@@ -49,6 +49,14 @@ def test_an_upload_in_parts(client: Any, bucket: str, kind: str) -> None:
     listed = client.list_parts(**upload)
     assert [each["Size"] for each in listed["Parts"]] == [len(each) for each in pieces]
     assert listed["ChecksumType"] == kind
+    refused(
+        "BadDigest",
+        complete,
+        client=client,
+        upload=upload,
+        parts=[parts[1], parts[2], parts[3]],
+        ChecksumCRC32="AAAAAA==",
+    )
     done = complete(client, upload, [parts[1], parts[2], parts[3]])
     digests = b"".join(hashlib.md5(each).digest() for each in pieces)
     assert done["ETag"] == f'"{hashlib.md5(digests).hexdigest()}-3"'
@@ -57,13 +65,23 @@ def test_an_upload_in_parts(client: Any, bucket: str, kind: str) -> None:
         assert done["ChecksumCRC32"] == base64.b64encode(whole).decode()
     else:
         assert done["ChecksumCRC32"].endswith("-3")
-    again = complete(client, upload, [parts[1], parts[2], parts[3]])
+    again = complete(
+        client,
+        upload,
+        [parts[1], parts[2], parts[3]],
+        ChecksumCRC32=done["ChecksumCRC32"],
+    )
     assert again["ETag"] == done["ETag"]
     got = client.get_object(Bucket=bucket, Key="k")
     assert got["Body"].read() == BYTES
     assert got["Metadata"] == {"a": "b"}
     second = client.get_object(Bucket=bucket, Key="k", PartNumber=2)
     assert (second["Body"].read(), second["PartsCount"]) == (pieces[1], 3)
+    assert second["ChecksumCRC32"] == parts[2]["ChecksumCRC32"], "the part's own"
+    asked = {"ObjectAttributes": ["ObjectParts"], "MaxParts": 2}
+    found = client.get_object_attributes(Bucket=bucket, Key="k", **asked)["ObjectParts"]
+    assert (found["TotalPartsCount"], found["IsTruncated"]) == (3, True)
+    assert [each["Size"] for each in found["Parts"]] == [PART, PART]
     refused("NoSuchUpload", client.list_parts, **upload)
 
 

@@ -188,6 +188,38 @@ def test_copies(client: Any, bucket: str) -> None:
     assert client.get_object(Bucket=bucket, Key="copy")["Body"].read() == DATA
 
 
+def test_more_copies_than_an_original_may_have(client: Any, bucket: str) -> None:
+    """The store counts references, S3 does not: what is too many is stored once more."""
+    client.put_object(Bucket=bucket, Key="k", Body=DATA, Metadata={"a": "1"})
+    for number in range(103):
+        client.copy_object(Bucket=bucket, Key=f"copy/{number}", CopySource=f"{bucket}/k")
+    last = client.get_object(Bucket=bucket, Key="copy/102")
+    assert (last["Body"].read(), last["Metadata"]) == (DATA, {"a": "1"})
+
+
+def test_a_folder_moves_in_one_transaction(world: World, client: Any, bucket: str) -> None:
+    """Our extension: everything below a prefix, all or nothing."""
+    for number in range(5):
+        client.put_object(Bucket=bucket, Key=f"old/{number}", Body=b"%d" % number)
+
+    def ask(verb: str, **content: str) -> Any:
+        body = "".join(f"<{name}>{value}</{name}>" for name, value in content.items())
+        document = f"<PrefixTransfer>{body}</PrefixTransfer>".encode()
+        return world.ask("POST", f"/{bucket}", f"calque-{verb}-prefix", body=document)
+
+    copied = ask("copy", Prefix="old/", TargetPrefix="copy/")
+    assert (copied.status, b"<Objects>5</Objects>" in copied.body) == (200, True)
+    again = ask("copy", Prefix="old/", TargetPrefix="copy/")
+    assert again.code == "PreconditionFailed"
+    assert ask("move", Prefix="old/", TargetPrefix="copy/", Overwrite="true").status == 200
+    assert [each["Key"] for each in client.list_objects_v2(Bucket=bucket)["Contents"]] == [
+        f"copy/{number}" for number in range(5)
+    ]
+    assert client.get_object(Bucket=bucket, Key="copy/3")["Body"].read() == b"3"
+    assert ask("move", Prefix="none/", TargetPrefix="x/").status == 404
+    assert ask("move", Prefix="half", TargetPrefix="x/").code == "MalformedXML"
+
+
 def test_tags(client: Any, world: World, bucket: str) -> None:
     """Tags are set, read and removed without a change to the object; eleven are too many."""
     etag = client.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="a=1&b=%20")["ETag"]
@@ -251,7 +283,6 @@ def test_many_deletes(client: Any, bucket: str) -> None:
         ("GET", "bucket", "acl", {}),
         ("GET", "bucket", "policy", {}),
         ("PUT", "bucket", "versioning", {}),
-        ("GET", "bucket", "versions", {}),
         ("GET", "bucket", "website", {}),
         ("GET", "bucket", "never-heard-of", {}),
         ("PUT", "object", "acl", {}),
@@ -276,8 +307,76 @@ def test_what_is_not_offered_says_so(
     assert world.ask("GET", f"/{bucket}/k").body == b"kept"
 
 
+def test_an_object_is_its_one_version(client: Any, bucket: str) -> None:
+    """As in any bucket of S3 that never had versions: its id is null."""
+    for name in "abc":
+        client.put_object(Bucket=bucket, Key=name, Body=name.encode())
+    pages = client.get_paginator("list_object_versions").paginate(
+        Bucket=bucket, PaginationConfig={"PageSize": 2}
+    )
+    found = [(each["Key"], each["VersionId"]) for page in pages for each in page["Versions"]]
+    assert found == [("a", "null"), ("b", "null"), ("c", "null")]
+    assert client.get_object(Bucket=bucket, Key="a", VersionId="null")["Body"].read() == b"a"
+    client.delete_object(Bucket=bucket, Key="a", VersionId="null")
+    refused("NoSuchKey", client.get_object, Bucket=bucket, Key="a")
+    refused("NotImplemented", client.delete_object, Bucket=bucket, Key="b", VersionId="x")
+
+
 def test_what_is_offered_as_true(client: Any, bucket: str) -> None:
     """Everything is encrypted with AES-256 and private: to ask for that is no error."""
     client.put_object(
         Bucket=bucket, Key="k", Body=b"x", ACL="private", ServerSideEncryption="AES256"
     )
+
+
+RULE = {
+    "ID": "tidy",
+    "Status": "Enabled",
+    "Filter": {"Prefix": "tmp/"},
+    "Expiration": {"Days": 7},
+    "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+}
+
+
+def test_rules_of_expiry(world: World, client: Any, bucket: str) -> None:
+    """What is written below the prefix expires by the store's own expiry; the rest does not."""
+    args = {"Bucket": bucket}
+    refused("NoSuchLifecycleConfiguration", client.get_bucket_lifecycle_configuration, **args)
+    rules = {"Rules": [RULE]}
+    client.put_bucket_lifecycle_configuration(**args, LifecycleConfiguration=rules)
+    assert client.get_bucket_lifecycle_configuration(**args)["Rules"] == [RULE]
+    client.put_object(**args, Key="tmp/a", Body=b"x")
+    client.put_object(**args, Key="kept", Body=b"x")
+    upload = client.create_multipart_upload(**args, Key="tmp/b")["UploadId"]
+    of = {**args, "Key": "tmp/b", "UploadId": upload}
+    etag = client.upload_part(**of, PartNumber=1, Body=b"x")["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
+    client.complete_multipart_upload(**of, MultipartUpload=parts)
+    for key in ("tmp/a", "tmp/b"):
+        info = world.project.stat(bucket, key)
+        assert info.expires is not None
+        assert abs(info.expires - info.created - timedelta(days=7)) < timedelta(minutes=5)
+        assert "expiry-date" in client.head_object(**args, Key=key)["Expiration"]
+    assert world.project.stat(bucket, "kept").expires is None
+    client.delete_bucket_lifecycle(**args)
+    client.put_object(**args, Key="tmp/a", Body=b"x")
+    assert world.project.stat(bucket, "tmp/a").expires is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ({**RULE, "Transitions": [{"Days": 1, "StorageClass": "GLACIER"}]}, "NotImplemented"),
+        ({**RULE, "Filter": {"ObjectSizeGreaterThan": 5}}, "NotImplemented"),
+        ({**RULE, "Expiration": {"ExpiredObjectDeleteMarker": True}}, "NotImplemented"),
+        ({**RULE, "Expiration": {"Days": 0}}, "InvalidArgument"),
+        ({"ID": "x", "Status": "Enabled", "Filter": {}}, "InvalidRequest"),
+    ],
+)
+def test_rules_that_cannot_be_kept(client: Any, bucket: str, rule: Any, code: str) -> None:
+    """501 by name, and nothing is changed."""
+    rules = {"Rules": [rule]}
+    put = client.put_bucket_lifecycle_configuration
+    refused(code, put, Bucket=bucket, LifecycleConfiguration=rules)
+    get = client.get_bucket_lifecycle_configuration
+    refused("NoSuchLifecycleConfiguration", get, Bucket=bucket)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import os
@@ -187,6 +188,37 @@ def test_many_connections(world: World, bucket: str) -> None:
     finally:
         for line in idle:
             line.close()
+
+
+def test_a_silent_client_does_not_hold_the_server(world: World, bucket: str) -> None:
+    """A server that is told to stop stops, though a client never sends the rest of its body."""
+    with serve_gateway(world.gateway) as url:
+        other = World(world.store, world.gateway, world.key, url)
+        line = connect(other)
+        line.sendall(head_of(other, "PUT", f"/{bucket}/k", {"content-length": "9000000"}) + b"x")
+        reader = connect(other)
+        reader.sendall(head_of(other, "GET", f"/{bucket}/none", {}))
+        assert read_answer(reader).status == 404
+    line.close()
+    reader.close()
+    wait_until(lambda: not list(world.project.list_pending(bucket)))
+    assert world.ask("GET", f"/{bucket}/k").status == 404
+
+
+def test_heads_have_an_end(world: World, bucket: str) -> None:
+    """A head that goes on and on is refused; a long one that ends is not."""
+    with connect(world) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nhost: x\r\na: ")
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            for _ in range(64):
+                line.sendall(b"x" * 65536)
+        with contextlib.suppress(ConnectionError):
+            answer = line.recv(1000)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+    with connect(world) as line:
+        line.sendall(head_of(world, "GET", f"/{bucket}", {"x-amz-meta-a": "b" * 30_000}))
+        assert read_answer(line).status == 200
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ places = st.lists(st.text(min_size=1, max_size=6).filter(storable), unique=True,
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(names=places, prefix=st.text(max_size=2).filter(storable))
 def test_scan_is_in_code_point_order(

@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 import calque
-from calque.config import Settings
-from calque.errors import ConditionNotMatch
+from calque.config import Settings, TableSettings
+from calque.errors import ConditionNotMatch, Unsupported
 from calque.loader.commit.tables import open_table
 from calque.loader.commit.tables.base import Change, Mark
 from calque.operator import Operator
@@ -193,3 +193,24 @@ def test_a_long_log(project: Path, tmp_path: Path) -> None:
     fresh = open_table(TABLE, Settings()).open()
     assert fresh.marker("n0", 0) is not None
     assert ids(tmp_path / "copy") == Counter([1])
+
+
+def test_iceberg_in_the_store_is_refused_clearly(project: Path, tmp_path: Path) -> None:
+    """Its library cannot reach the store: the error says so and what to do; nothing is made."""
+    put("calque://stage/in/1.csv", b"id,name\n1,x\n")
+    catalogs = {
+        "local": {"type": "sql", "uri": f"sqlite:///{tmp_path}/a.db", "warehouse": "file:///x"},
+        "own": {"type": "sql", "uri": f"sqlite:///{tmp_path}/b.db", "warehouse": "calque://lake/"},
+    }
+    tables = {
+        "by.location": TableSettings("calque://lake/i", "iceberg", "local"),
+        "by.warehouse": TableSettings(None, "iceberg", "own"),
+        "embedded": TableSettings("calque://lake/i", "iceberg"),
+    }
+    settings = Settings(catalogs=catalogs, tables=tables)
+    for name in (*tables, "iceberg:calque://lake/i"):
+        with pytest.raises(Unsupported, match="cannot live at calque://") as caught:
+            calque.load("calque://stage/in/", into=name, settings=settings)
+        assert "Delta" in (caught.value.hint or "")
+    assert names("calque://lake/") == []
+    assert not (tmp_path / "a.db").exists()

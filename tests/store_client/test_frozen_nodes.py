@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from calque.errors import TimedOut, Unavailable
+from calque.errors import InvalidInput, TimedOut, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes import liveness, node, upload
@@ -145,6 +145,38 @@ def test_a_node_and_its_substitute(make_world: Callable[..., World]) -> None:
         for number in range(4):
             world.through(world.store.grant(), settings).upload(BUCKET, f"k{number}", content)
     assert world.piece_count() == 4
+
+
+def test_a_spare_node_holds_one_piece(make_world: Callable[..., World]) -> None:
+    """A client that names it for two of them is refused: both would go with one disk."""
+    world = make_world(FOUR_OF_SIX, nodes=8)
+    session = world.project.session
+    multipart = world.project.begin_multipart(BUCKET, "k")
+    begun = session.metainfo.begin_segment(
+        pb.SegmentBeginRequest(
+            header=session.header,
+            upload_id=multipart.id,
+            position=pb.SegmentPosition(part_number=1, index=0),
+        )
+    )
+    assert len(begun.spares) == 2 * len(begun.pieces)
+    spare = begun.spares[0].node.id
+    own = [pb.Piece(number=each.number, node_id=each.node.id) for each in begun.pieces]
+    foreign = pb.Piece(number=0, node_id=own[1].node_id)
+    doubled = [pb.Piece(number=number, node_id=spare) for number in (0, 1)]
+    for pieces, why in (([*doubled, *own[2:]], "twice"), ([foreign, *own[2:]], "not offered")):
+        request = pb.SegmentCommitRequest(
+            header=session.header,
+            segment_id=begun.segment_id,
+            encrypted_key_nonce=os.urandom(12),
+            encrypted_key=os.urandom(48),
+            encrypted_size=116,
+            plain_size=100,
+            pieces=pieces,
+        )
+        with pytest.raises(InvalidInput, match=why):
+            session.metainfo.commit_segment(request)
+    multipart.abort()
 
 
 @contextmanager

@@ -76,7 +76,9 @@ def test_prefixes_are_plain_strings(listed: World, prefix: str) -> None:
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.sampled_from([*KEYS, "a.", "b/11", "deep/", "deep/er/z"]), st.booleans())
 def test_start_after(listed: World, after: str, recursive: bool) -> None:

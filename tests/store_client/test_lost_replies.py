@@ -133,6 +133,22 @@ def test_a_lost_reply_to_a_small_upload(line: Line, content: bytes) -> None:
     assert line.world.project.download(BUCKET, "k").read() == content
 
 
+def test_lost_replies_to_ranges_and_prefixes(line: Line) -> None:
+    """Each answer is lost once: parts are there once, and all below the prefix has moved once."""
+    content = os.urandom(3 * SEGMENT)
+    line.project.upload(BUCKET, "old/k", content)
+    names = ("CopyPart", "BeginPrefix", "StagePrefix", "FinishPrefix")
+    line.satellite.turns = dict.fromkeys(names, 1)
+    upload = line.project.begin_multipart(BUCKET, "old/ranges")
+    upload.copy_part(1, BUCKET, "old/k", offset=100, length=2500)
+    assert [(part.number, part.size, part.copied) for part in upload.parts()] == [(1, 2500, True)]
+    upload.commit()
+    assert line.project.move_prefix(BUCKET, "old/", OTHER, "new/").objects == 2
+    assert set(line.satellite.turns.values()) == {0}
+    assert line.world.keys(OTHER) == ["new/k", "new/ranges"]
+    assert line.project.download(OTHER, "new/ranges").read() == content[100:2600]
+
+
 def test_a_lost_reply_to_many_deletes(line: Line) -> None:
     """What was deleted is told as deleted, and what came since stays."""
     for key in ("a", "b"):

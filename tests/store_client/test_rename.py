@@ -122,3 +122,56 @@ def test_calque_mv(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == CONTENT
     with open_project(folder) as project:
         assert list(project.list_objects("archive")) == []
+
+
+def test_a_prefix_at_once(folder: Path) -> None:
+    """The Operator moves and copies all below a prefix in one step, between roots and buckets."""
+    with (
+        Operator.from_uri("calque://photos/2025", project=str(folder)) as here,
+        Operator.from_uri("calque://archive/old", project=str(folder)) as there,
+    ):
+        for name in ("in/a", "in/b/c", "in-between"):
+            here.write(name, CONTENT, content_type="image/png")
+        told: list[tuple[int, int]] = []
+        assert here.copy_prefix("in/", "x/", into=there, progress=lambda *n: told.append(n)) == 2
+        assert told == [(2, 2 * len(CONTENT))]
+        with pytest.raises(ConditionNotMatch, match=r"archive/old/x/(a|b/c) exists"):
+            here.move_prefix("in/", "x/", into=there)
+        assert here.move_prefix("in/", "x/", into=there, overwrite=True) == 2
+        assert [entry.path for entry in here.list("")] == ["in-between"]
+        assert [entry.path for entry in there.list("")] == ["x/a", "x/b/c"]
+        assert there.stat("x/b/c").content_type == "image/png"
+        assert here.move_prefix("", "y/", into=there) == 1
+        with pytest.raises(NotFound, match="nothing below"):
+            here.move_prefix("in/", "x/", into=there)
+    with (
+        Operator.from_uri("memory://") as memory,
+        pytest.raises(Unsupported, match="in one step"),
+    ):
+        memory.move_prefix("a/", "b/")
+
+
+def test_a_prefix_by_command(folder: Path) -> None:
+    """Progress and the end are told beside the output; what stands in the way is named."""
+    with open_project(folder) as project:
+        for name in ("a", "b/c"):
+            project.upload("photos", f"2025/{name}", CONTENT)
+    where = ("--project", folder)
+    done = calque("store", "copy-prefix", "photos/2025/", "archive/p/", *where)
+    assert done.returncode == 0, done.stderr
+    told = done.stderr.decode().splitlines()
+    assert told == [
+        "prepared 2 objects, 136.7 KiB",
+        "copied 2 objects from photos/2025/ to archive/p/",
+    ]
+    refused = calque("store", "move-prefix", "photos/2025/", "archive/p/", *where)
+    assert refused.returncode != 0
+    assert b"exists already" in refused.stderr
+    moved = calque(
+        "store", "move-prefix", "calque://photos/2025/", "archive/p/", "--overwrite", "--json",
+        *where,
+    )  # fmt: skip
+    assert json.loads(moved.stdout)["objects"] == 2
+    half = calque("store", "move-prefix", "photos/2025", "archive/", *where)
+    assert half.returncode != 0
+    assert b"ends in" in half.stderr

@@ -20,13 +20,14 @@ from calque.store.embedded.description import write_json
 from calque.store.embedded.store import STORE_FILE
 from calque.store.nodes import liveness, node, upload
 from calque.store.nodes.erasure import Redundancy
-from calque.store.nodes.pieces import EXPIRIES, PIECES
+from calque.store.nodes.pieces import EXPIRIES, PIECES, piece_id
 from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.serve import serve_store
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
+from calque.store.upkeep.gc import GcOptions, collect_store, restore_garbage
 from tests.servers.proxy import Exchange, Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
 from tests.store_client.conftest import ONE, TWO_OF_FOUR
@@ -101,6 +102,26 @@ def make(tmp_path: Path, nodes: Buckets) -> Iterator[Make]:
             world.check()
         finally:
             world.close()
+
+
+def test_garbage_in_a_bucket(make: Make) -> None:
+    """Goes to the trash beside the pieces, comes back, and goes for good after a week."""
+    world = make(TWO_OF_FOUR)
+    world.project.upload(BUCKET, "k", bytes(2 * SEGMENT))
+    for each in world.store.nodes.direct():
+        each.write(piece_id(os.urandom(32), each.id, 0), [b"left behind"], None)
+    certain = GcOptions(false_positives=1e-9)
+    assert collect_store(world.store, certain).trashed == 0
+    world.clock.ahead += timedelta(days=4)
+    assert collect_store(world.store, certain).trashed == 4
+    assert sum(each.restored for each in restore_garbage(world.store)) == 4
+    assert world.piece_count() == 12
+    # A copy in a bucket is as young as its copying.
+    world.clock.ahead += timedelta(days=4)
+    assert collect_store(world.store, certain).trashed == 4
+    world.clock.ahead += timedelta(days=9)
+    assert sum(each.emptied for each in collect_store(world.store, certain).nodes) == 4
+    assert world.piece_count() == 8
 
 
 @pytest.mark.parametrize("redundancy", [ONE, TWO_OF_FOUR], ids=["1/1", "2/4"])

@@ -45,7 +45,9 @@ def test_bytes_come_back(world: World, size: int) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.integers(0, 3500), st.one_of(st.none(), st.integers(0, 3500)))
 def test_any_range_is_a_slice(world: World, offset: int, length: int | None) -> None:

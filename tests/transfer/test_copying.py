@@ -252,6 +252,15 @@ def test_a_move_never_trusts_a_time(make_tree: MakeTree, tmp_path: Path) -> None
     assert files_of(source) == {}
 
 
+def test_a_move_between_names_that_a_server_may_take_for_one_deletes_nothing() -> None:
+    """``A/x`` to ``a/x``: copied, but the source stays, and the row says why."""
+    memory = Operator.from_uri("memory://aliases")
+    memory.write("A/x", b"1")
+    report = move_tree("memory://aliases/A/", "memory://aliases/a/")
+    assert [row.error for row in report.problems] == ["IsSameFile"]
+    assert objects_of(memory) == {"A/x": b"1", "a/x": b"1"}
+
+
 def test_what_becomes_what(make_tree: MakeTree, tmp_path: Path) -> None:
     """A slash at the end means what is inside; without it the folder, or object, keeps its name."""
     source = make_tree("source", {"a": b"1", "f/b": b"2"})

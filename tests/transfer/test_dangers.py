@@ -65,6 +65,29 @@ def test_names_that_only_look_alike_do_not_overlap(make_tree: MakeTree, tmp_path
     assert report.totals.of("copied").objects == 1
 
 
+@pytest.mark.parametrize("verb", [copy_tree, move_tree])
+def test_an_object_is_never_moved_onto_itself(
+    make_tree: MakeTree, s3: Operator, tree_bucket: S3Server, verb: object
+) -> None:
+    """Named by itself, by a file of names, by a pattern: refused, and it is still there."""
+    root, options = make_tree("x", {"a": b"1", "old/b": b"2"}), s3_options(tree_bucket)
+    s3.write("a", b"1")
+    for base, given in ((f"{root}/", {}), (s3.location(""), options)):
+        more = {"source_options": given, "target_options": given}
+        for source, target, chosen in (
+            (f"{base}a", base, {}),
+            (base, base, {"files_from": ["a"]}),
+            (f"{base}*", base, {}),
+        ):
+            with pytest.raises(IsSameFile):
+                verb(source, target, compare="always", **chosen, **more)  # type: ignore[operator]
+    assert files_of(root) == {"a": b"1", "old/b": b"2"}
+    assert objects_of(s3) == {"a": b"1"}
+    report = verb(f"{root}/a*", f"{root}/old/")  # type: ignore[operator]
+    assert report.ok
+    assert (root / "old" / "a").read_bytes() == b"1"
+
+
 def test_overlaps_in_a_bucket_are_refused(s3: Operator, tree_bucket: S3Server) -> None:
     """By other prefixes, and by another name of the same server."""
     s3.write("x/dir/a", b"1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
@@ -62,26 +63,39 @@ def test_borders_lie_within(keys: list[str], data: st.DataObject) -> None:
     assert all(letter in known for letter in border.key if "\ud800" <= letter <= "\udfff")
 
 
-def _spaces(count: int) -> dict[str, list[str]]:
+def _hex(count: int) -> list[str]:
     chance = Random(7)
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return {
-        "hex": sorted({f"{chance.getrandbits(128):032x}" for _ in range(count)}),
-        "digits": [f"{number:08d}" for number in range(count)],
-        "dates": sorted(
-            f"dt=2026-{month:02d}-{day:02d}/hour={hour:02d}/part-{part:05d}"
-            for month in range(1, 13)
-            for day in range(1, 29)
-            for hour in range(24)
-            for part in range(-(-count // (12 * 28 * 24)))
-        )[:count],
-        "one long prefix": [
-            *(f"a/{number:04d}" for number in range(count // 200)),
-            *(f"some/long/prefix/of/this/bucket/data-{n:08d}" for n in range(count * 99 // 100)),
-            *(f"z/{number:04d}" for number in range(count // 200)),
-        ],
-        "words": sorted({"".join(chance.choices(letters, k=8)) for _ in range(count)}),
-    }
+    return sorted({f"{chance.getrandbits(128):032x}" for _ in range(count)})
+
+
+def _digits(count: int) -> list[str]:
+    return [f"{number:08d}" for number in range(count)]
+
+
+def _dates(count: int) -> list[str]:
+    parts = -(-count // (12 * 28 * 24))
+    return [
+        f"dt=2026-{month:02d}-{day:02d}/hour={hour:02d}/part-{part:05d}"
+        for month in range(1, 13)
+        for day in range(1, 29)
+        for hour in range(24)
+        for part in range(parts)
+    ][:count]
+
+
+def _one_long_prefix(count: int) -> list[str]:
+    return [
+        *(f"a/{number:04d}" for number in range(count // 200)),
+        *(f"some/long/prefix/of/this/bucket/data-{n:08d}" for n in range(count * 99 // 100)),
+        *(f"z/{number:04d}" for number in range(count // 200)),
+    ]
+
+
+def _words(count: int) -> list[str]:
+    chance = Random(7)
+    return sorted(
+        {"".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=8)) for _ in range(count)}
+    )
 
 
 class _Listing:
@@ -126,10 +140,10 @@ class _Listing:
             self.open.append(mine)
 
 
-@pytest.mark.parametrize("space", ["hex", "digits", "dates", "one long prefix", "words"])
-def test_splitting_unknown_spaces(space: str) -> None:
+@pytest.mark.parametrize("space", [_hex, _digits, _dates, _one_long_prefix, _words])
+def test_splitting_unknown_spaces(space: Callable[[int], list[str]]) -> None:
     """16 workers need a fifth of the rounds of one, and at most half as many requests more."""
-    keys = _spaces(100_000)[space]
+    keys = space(100_000)
     listing = _Listing(keys, workers=16, page=1000)
     listing.run()
     pages = -(-len(keys) // 1000)
@@ -140,7 +154,7 @@ def test_splitting_unknown_spaces(space: str) -> None:
 
 def test_one_worker_asks_for_no_more_than_the_pages() -> None:
     """One after the other no request is spent on looking."""
-    keys = _spaces(5_000)["hex"]
+    keys = _hex(5_000)
     listing = _Listing(keys, workers=1, page=500)
     listing.run()
     assert listing.found == keys
@@ -149,7 +163,7 @@ def test_one_worker_asks_for_no_more_than_the_pages() -> None:
 
 def test_threads_share_ranges() -> None:
     """Threads that cut one another's ranges find each key once, and all end."""
-    keys = _spaces(20_000)["dates"]
+    keys = _dates(20_000)
     pool, found, lock = RangePool(), [], threading.Lock()
 
     def work() -> None:
@@ -176,7 +190,7 @@ def test_threads_share_ranges() -> None:
 
 def test_unfinished_ranges_resume() -> None:
     """What is left at any moment, and what was done, are all keys, each once."""
-    keys = _spaces(5_000)["digits"]
+    keys = _digits(5_000)
     pool = RangePool()
     first = pool.take()
     assert first is not None
@@ -209,9 +223,11 @@ def test_border_check() -> None:
     def right(after: str) -> str | None:
         return next((key for key in page if key > after), None)
 
-    assert keeps_borders(page, right, last=True)
-    assert not keeps_borders(page, lambda after: "a", last=True)
-    assert not keeps_borders(page, lambda after: right(after) or "a", last=True)
+    assert keeps_borders(page, right)
+    assert not keeps_borders(page, lambda after: "a")
+    assert not keeps_borders(page, lambda after: None)
+    assert not keeps_borders(page, lambda after: "d")
+    assert keeps_borders(page, lambda after: f"{after}-left-out")
     # Folder by folder ``dir-2/x`` comes after ``dir/x``, although ``-`` sorts before ``/``.
-    assert not keeps_borders(["dir/x", "dir-2/x"], right, last=False)
-    assert keeps_borders([], right, last=True)
+    assert not keeps_borders(["dir/x", "dir-2/x"], right)
+    assert keeps_borders([], right)

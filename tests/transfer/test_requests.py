@@ -181,3 +181,32 @@ def test_page_borders(proxy: FaultProxy, options: dict[str, object], root: str) 
             source_options=options,
         )
         assert left.totals.of("copied").objects == max(0, wanted - PAGE)
+
+
+def test_deletes_go_in_batches_and_a_refused_key_fails_alone(
+    source: Path, proxy: FaultProxy, options: dict[str, object], root: str
+) -> None:
+    """One request for all; an object that was rewritten meanwhile survives and is told."""
+    batched = {**options, "delete_many": True}
+    copy_tree(f"{source}/", f"{root}/", target_options=options)
+    for file in source.glob("[123]/*"):
+        file.unlink()
+    operator = Operator.from_uri(root, **options)
+    proxy.reset()
+    proxy.add(
+        Fault(
+            method="POST",
+            contains="delete",
+            hook=lambda exchange: operator.write("1/001", b"rewritten meanwhile"),
+        )
+    )
+    report = sync_tree(
+        f"{source}/", f"{root}/", delete=True, max_delete="100%", target_options=batched
+    )
+    assert proxy.count("POST", "delete") == 1
+    assert proxy.count("DELETE") == 0
+    assert [(row.path, row.error) for row in report.problems] == [("1/001", "ConditionNotMatch")]
+    assert report.totals.of("deleted").objects == OBJECTS * 3 // 4 - 1
+    assert report.exit_code == 3
+    left = {entry.path for entry in operator.list()}
+    assert left == {str(each.relative_to(source)) for each in source.glob("0/*")} | {"1/001"}

@@ -80,7 +80,6 @@ def kill_and_resume(tmp_path: Path, steps: list[str], kind: str) -> None:
 @pytest.mark.parametrize(
     ("steps", "kind"),
     [
-        (["tree.listed@1"], "jsonl"),
         (["tree.copied@1"], "csv"),
         (["tree.told@150", "journal.note@3"], "jsonl"),
         (["tree.listed@9", "tree.copied@40", "tree.told@60"], "parquet"),
@@ -126,7 +125,8 @@ def test_killed_while_deleting(tmp_path: Path) -> None:
 
 
 def test_other_options_are_refused(tmp_path: Path) -> None:
-    """An unfinished job is not gone on with by another request: it is named, with what differs."""
+    """An unfinished job is not gone on with by another request: it is named, with what differs.
+    It may be begun anew; and how fast it runs is nothing that makes it another."""
     source, target = tmp_path / "source", tmp_path / "target"
     wanted = fill(source, 60)
     child = Child(tmp_path / "state", f"{source}/", f"{target}/")
@@ -135,18 +135,11 @@ def test_other_options_are_refused(tmp_path: Path) -> None:
     assert other.returncode == 1
     assert "was left unfinished, with other options: compare" in other.stderr
     assert "--restart" in other.stderr
-    anew = child.run(compare="size", restart=True)
-    assert anew.returncode == 0, anew.stderr
+    anew = child.run("tree.listed@1:kill", compare="size", restart=True)
+    assert anew.returncode == -signal.SIGKILL
+    paced = child.run(compare="size", concurrent=3)
+    assert paced.returncode == 0, paced.stderr
     assert tree_of(target) == wanted
-
-
-def test_another_pace_is_no_other_request(tmp_path: Path) -> None:
-    """How fast it runs may be chosen anew."""
-    source, target = tmp_path / "source", tmp_path / "target"
-    fill(source, 60)
-    child = Child(tmp_path / "state", f"{source}/", f"{target}/")
-    assert child.run("tree.told@10:kill").returncode == -signal.SIGKILL
-    assert child.run(concurrent=3).returncode == 0
 
 
 MIB = 1024 * 1024

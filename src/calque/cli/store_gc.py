@@ -18,7 +18,7 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
-from calque.store.nodes.check import COMMIT_WINDOW
+from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.trash import KEPT
 from calque.store.upkeep.gc import GcOptions, GcReport, NodeRestored, collect_store, restore_garbage
 
@@ -34,7 +34,11 @@ def gc(
     ] = False,
     window: Annotated[
         float,
-        typer.Option(min=0, help="Hours that a piece must be older than the snapshot of the rows."),
+        typer.Option(
+            min=0,
+            help="Hours that a piece must be older than the snapshot of the rows. With fewer than "
+            "24 an upload that is under way may lose its pieces to the trash.",
+        ),
     ] = COMMIT_WINDOW / timedelta(hours=1),
     empty_after: Annotated[
         float, typer.Option(min=0, help="Days that a piece stays in the trash.")

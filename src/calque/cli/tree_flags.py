@@ -19,7 +19,7 @@ from calque.transfer.filters import Filters, Rule
 from calque.transfer.names_file import read_names
 from calque.transfer.places import has_glob
 from calque.transfer.report_file import parse_outcomes, read_paths
-from calque.transfer.request import Compare, Fsync, MaxDelete, OnError, TreeOptions
+from calque.transfer.request import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
 
 Include = Annotated[
     list[str] | None,
@@ -151,14 +151,30 @@ def sheet_of_tree(
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
     ] = None,
+    backup_to: Annotated[
+        str | None,
+        typer.Option(
+            "--backup-to", metavar="FOLDER", help="Keep there what is overwritten or deleted."
+        ),
+    ] = None,
     folders: Annotated[
         bool, typer.Option("--folders", help="Keep empty folders as markers in object services.")
     ] = False,
+    links: Annotated[
+        Links, typer.Option("--links", help="Follow links, or keep them; unsafe: those out too.")
+    ] = "follow",
     modes: Annotated[
         bool, typer.Option("--modes", help="Give files the modes that their objects keep.")
     ] = False,
     owner: Annotated[
         bool, typer.Option("--owner", help="Keep owners of files, and give them back.")
+    ] = False,
+    spark: Annotated[
+        str | None,
+        typer.Option("--spark", metavar="URL", help="Copy on this cluster: spark://host:7077."),
+    ] = None,
+    shared_fs: Annotated[
+        bool, typer.Option("--shared-fs", help="Every executor sees the local folders named.")
     ] = False,
     restart: Annotated[
         bool,
@@ -186,8 +202,12 @@ def sheet_of_tree(
         fsync=fsync,
         content_type=content_type,
         folders=folders,
+        backup_to=backup_to,
+        links=links,
         modes=modes,
         owner=owner,
+        spark=spark,
+        shared_fs=shared_fs,
         restart=restart,
         journal=journal,
         globs=not no_glob,

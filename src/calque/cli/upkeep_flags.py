@@ -23,8 +23,8 @@ DryRun = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        help="Where rows are read: **local** (this process), **spark**, or **auto**: Spark from a "
-        "million segments on."
+        help="Where rows are read: **local** (this process), **process** (one beside it), "
+        "**spark**, or **auto**: by the number of segments, Spark from a million on."
     ),
 ]
 Master = Annotated[

@@ -88,7 +88,7 @@ class Watch:
     def _after_trouble(self, error: Exception) -> None:
         """Tell it once, wait longer each time, and start afresh whatever engine was at work."""
         ours = isinstance(error, CalqueError)
-        if not self._began and (isinstance(error, WRONG_USAGE) or not ours):
+        if not self._began and (self._is_wrong_usage(error) or not ours):
             raise error
         told = str(error) if ours else f"{type(error).__name__}: {error}"
         if told != self._told:
@@ -96,6 +96,12 @@ class Watch:
         self._told = told
         self._troubles += 1
         self._loader.let_go_of_engines()
+
+    def _is_wrong_usage(self, error: Exception) -> bool:
+        """A stage that is not there may be away for a while, if the table has files of it."""
+        if isinstance(error, NotFound) and self._loader.knows_stage(self._request):
+            return False
+        return isinstance(error, WRONG_USAGE)
 
     def _show(self, report: Report) -> None:
         """What happened, not what was skipped; the same troubles not again and again."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +20,7 @@ from calque.gateway.cors import answer_preflight, find_rule, parse_rules
 from calque.gateway.documents import BucketDocuments
 from calque.gateway.errors import ClientGone, S3Error, to_s3_error
 from calque.gateway.keys import AccessKeys, S3Key, fingerprint
+from calque.gateway.metrics import NO_VERB, metrics_of
 from calque.gateway.request import Request, Response
 from calque.gateway.route import BUCKET, OBJECT, SERVICE, find_verb
 from calque.gateway.signature.authenticate import Identity, KeyFinder, authenticate
@@ -26,6 +29,7 @@ from calque.gateway.signature.presigned_v2 import move_headers
 from calque.gateway.target import Target, find_target
 from calque.gateway.verbs.call import Call, missing_of
 from calque.gateway.verbs.objects.post_object import form_key, post_object
+from calque.gateway.verbs.owner import owner_of
 from calque.gateway.xml import write_document
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.api_keys import api_key_secret
@@ -44,6 +48,13 @@ class GatewayOptions:
 
     region: str = "us-east-1"
     domains: Sequence[str] = ("localhost",)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What a request turned out to ask for, also where it was refused then."""
+
+    verb: str = NO_VERB
 
 
 class Gateway:
@@ -65,36 +76,43 @@ class Gateway:
         self._documents = BucketDocuments(store.endpoint.database)
         self._lock = threading.Lock()
         self._projects: dict[bytes, Project] = {}
+        self._metrics = metrics_of(store.endpoint.metrics.registry)
 
     def handle(self, request: Request) -> Response:
         """Answer a request; every error becomes S3's own document."""
         request_id = secrets.token_hex(8).upper()
+        started, asked = time.perf_counter(), _Asked()
         try:
-            response = self._answer(request)
+            response = self._answer(request, asked)
         except ClientGone:
             raise
         except CalqueError as error:
             response = _refuse(request, to_s3_error(error), request_id, error)
         except Exception as error:
-            # Its type alone: what it says may quote a request, and requests hold secrets.
-            _log.exception("a request failed: %s", type(error).__name__)
+            # Where, and its type, but not what it says: that may quote a request, and its secrets.
+            where = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("a request failed by %s:\n%s", type(error).__name__, where)
             response = _refuse(request, S3Error("InternalError"), request_id, error)
         response.headers |= self._cors_headers(request)
         response.headers.setdefault("x-amz-request-id", request_id)
         response.headers.setdefault("Date", format_datetime(self._clock(), usegmt=True))
         response.headers.setdefault("Server", "calque")
+        self._metrics.count(asked.verb, response.status, time.perf_counter() - started)
         return response
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request, asked: _Asked) -> Response:
         target = find_target(request, self.options.domains)
         if request.method == "OPTIONS":
+            asked.verb = "Preflight"
             return Response(200, answer_preflight(self._cors(target.bucket), request.headers))
         if is_form(request) and target.bucket and not target.key:
+            asked.verb = "PostObject"
             return self._answer_form(request, target)
         request = move_headers(request)
         identity = authenticate(request, self.keys, self._clock(), target.host_bucket)
         call = self._call(request, identity, target.bucket, target.key)
         verb = find_verb(_level(target), request.method, call.query, request.headers)
+        asked.verb = verb.name
         return _run(call, verb.run)
 
     def _answer_form(self, request: Request, target: Target) -> Response:
@@ -154,6 +172,9 @@ class Gateway:
 
 
 def _run(call: Call, verb: Callable[[Call], Response]) -> Response:
+    expected = call.headers.get("x-amz-expected-bucket-owner")
+    if expected is not None and expected != owner_of(call)["ID"]:
+        raise S3Error("AccessDenied", "The bucket is not owned by whom the request expects.")
     try:
         return verb(call)
     except NotFound as error:

@@ -13,6 +13,11 @@ from calque.gateway.verbs.buckets.bucket_cors import (
     get_bucket_cors,
     put_bucket_cors,
 )
+from calque.gateway.verbs.buckets.bucket_lifecycle import (
+    delete_bucket_lifecycle,
+    get_bucket_lifecycle,
+    put_bucket_lifecycle,
+)
 from calque.gateway.verbs.buckets.create_bucket import create_bucket
 from calque.gateway.verbs.buckets.delete_bucket import delete_bucket
 from calque.gateway.verbs.buckets.delete_objects import delete_objects
@@ -20,8 +25,10 @@ from calque.gateway.verbs.buckets.get_bucket_location import get_bucket_location
 from calque.gateway.verbs.buckets.get_bucket_versioning import get_bucket_versioning
 from calque.gateway.verbs.buckets.head_bucket import head_bucket
 from calque.gateway.verbs.buckets.list_buckets import list_buckets
+from calque.gateway.verbs.buckets.list_object_versions import NULL, list_object_versions
 from calque.gateway.verbs.buckets.list_objects import list_objects
 from calque.gateway.verbs.buckets.list_objects_v2 import list_objects_v2
+from calque.gateway.verbs.buckets.transfer_prefix import COPY, MOVE, copy_prefix, move_prefix
 from calque.gateway.verbs.call import Call
 from calque.gateway.verbs.objects.copy_object import copy_object
 from calque.gateway.verbs.objects.delete_object import delete_object
@@ -136,10 +143,22 @@ VERBS = (
     ),
     _verb("CompleteMultipartUpload", "object POST", complete_multipart_upload, marks="uploadId"),
     _verb("AbortMultipartUpload", "object DELETE", abort_multipart_upload, marks="uploadId"),
+    _verb(
+        "ListObjectVersions",
+        "bucket GET",
+        list_object_versions,
+        marks="versions",
+        takes=f"{_LISTING} key-marker version-id-marker",
+    ),
     _verb("DeleteObjects", "bucket POST", delete_objects, marks="delete"),
     _verb("GetBucketCors", "bucket GET", get_bucket_cors, marks="cors"),
     _verb("PutBucketCors", "bucket PUT", put_bucket_cors, marks="cors"),
     _verb("DeleteBucketCors", "bucket DELETE", delete_bucket_cors, marks="cors"),
+    _verb("GetBucketLifecycle", "bucket GET", get_bucket_lifecycle, marks="lifecycle"),
+    _verb("PutBucketLifecycle", "bucket PUT", put_bucket_lifecycle, marks="lifecycle"),
+    _verb("DeleteBucketLifecycle", "bucket DELETE", delete_bucket_lifecycle, marks="lifecycle"),
+    _verb("CopyPrefix", "bucket POST", copy_prefix, marks=COPY),
+    _verb("MovePrefix", "bucket POST", move_prefix, marks=MOVE),
     _verb("GetObjectTagging", "object GET", get_object_tagging, marks="tagging"),
     _verb("PutObjectTagging", "object PUT", put_object_tagging, marks="tagging"),
     _verb("DeleteObjectTagging", "object DELETE", delete_object_tagging, marks="tagging"),
@@ -169,8 +188,10 @@ def find_verb(
     verb = max(fitting, key=lambda each: (len(each.marks), each.header is not None), default=None)
     unknown = sorted(
         name
-        for name in query
-        if not _is_ignored(name) and (verb is None or name not in verb.marks | verb.takes)
+        for name, value in query.items()
+        if not _is_ignored(name)
+        and not (name == "versionId" and value == NULL)  # the one version that there is
+        and (verb is None or name not in verb.marks | verb.takes)
     )
     if verb is None or unknown:
         # A sub-resource that nobody here knows must not be taken for the plain verb.

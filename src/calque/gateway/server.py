@@ -12,12 +12,13 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from calque.errors import CalqueError, ConfigInvalid, Unavailable
 from calque.gateway.errors import ClientGone, S3Error
@@ -25,7 +26,11 @@ from calque.gateway.gateway import Gateway
 from calque.gateway.request import Headers, Request, Response
 from calque.store.metainfo.tls import ServerCertificate
 
+T = TypeVar("T")
+
 BLOCK = 256 * 1024
+LARGEST_HEAD = 64 * 1024
+"""Bytes of a request before its body, some more with what comes in the same packet."""
 THREADS = 512
 """Requests that are worked on at the same time; others wait for their turn."""
 PATIENCE = 120.0
@@ -50,31 +55,92 @@ class GatewayApp:
         if scope["type"] != "http":
             return
         loop = asyncio.get_running_loop()
-        exchange = _Exchange(loop, scope, receive, send)
-        await loop.run_in_executor(self._threads, exchange.run, self._gateway)
+        line = _Line(loop, receive, send)
+        exchange = _Exchange(scope, line)
+        try:
+            await loop.run_in_executor(self._threads, exchange.run, self._gateway)
+        finally:
+            # The server may be told to stop while a client is silent: its thread must not wait.
+            line.hang_up()
+
+
+class _Line:
+    """What a thread says and hears over the loop's connection; every wait ends with it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Receive, send: Send) -> None:
+        self._loop = loop
+        self._receive = receive
+        self._send = send
+        self._under_way: set[Future[Any]] = set()
+        self._gone = threading.Event()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start something on the loop; ClientGone when nobody is there any more."""
+        if self._gone.is_set():
+            work.close()
+            raise ClientGone
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        if self._gone.is_set():  # hung up in between
+            future.cancel()
+        return future
+
+    def wait(self, future: Future[T]) -> T:
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise ClientGone from error
+
+    def hang_up(self) -> None:
+        """End every wait of the thread."""
+        self._gone.set()
+        for future in [*self._under_way]:
+            future.cancel()
+
+    async def hear(self) -> dict[str, Any]:
+        """The next message of the client; RequestTimeout when it is silent for too long."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise S3Error(
+                "RequestTimeout",
+                "Your socket connection to the server was not read from or written to within "
+                "the timeout period.",
+            ) from error
+        if message["type"] == "http.disconnect":
+            self._gone.set()
+            raise ClientGone
+        return message
+
+    async def say(self, message: dict[str, Any]) -> None:
+        """Send; a client that takes nothing for too long is as good as gone."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._send(message)
+        except TimeoutError:
+            self._gone.set()
+
+    async def watch(self) -> None:
+        """Learn that the client is gone: to send to nobody is no error of uvicorn's."""
+        while not self._gone.is_set():
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                self._gone.set()
 
 
 class _Exchange:
     """One request and its answer, in a thread of its own."""
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        scope: dict[str, Any],
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        self._loop = loop
+    def __init__(self, scope: dict[str, Any], line: _Line) -> None:
         self._scope = scope
-        self._receive = receive
-        self._send_message = send
-        self._body = _Body(loop, receive)
-        self._is_gone = False
+        self._line = line
+        self._body = _Body(line)
 
     def run(self, gateway: Gateway) -> None:
         try:
-            response = gateway.handle(self._request())
-            self._send(response)
+            self._send(gateway.handle(self._request()))
         except ClientGone:
             _log.debug("a client went away")
         finally:
@@ -92,46 +158,44 @@ class _Exchange:
         )
 
     def _send(self, response: Response) -> None:
-        body = response.body
+        body, headers = response.body, dict(response.headers)
+        if isinstance(body, bytes):
+            if response.status not in (204, 304):
+                headers.setdefault("Content-Length", str(len(body)))
+            self._do(self._say_all(response.status, self._encode(headers), body))
+            return
         try:
-            headers = dict(response.headers)
-            if isinstance(body, bytes):
-                if response.status not in (204, 304):
-                    headers.setdefault("Content-Length", str(len(body)))
-                self._run(self._send_whole(response.status, self._encode(headers), body))
-            else:
-                self._run(self._start(response.status, self._encode(headers)))
-                self._send_blocks(body)
+            self._do(self._start(response.status, self._encode(headers)))
+            self._send_blocks(body)
         finally:
             close = getattr(body, "close", None)
             if close is not None:
                 close()
 
     def _encode(self, headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-        if self._body.is_awaited(self._scope):
+        expects = any(name == b"expect" for name, _ in self._scope["headers"])
+        if expects and not self._body.was_read:
             # The client waits for a word that never comes, or sends its body all the same: only
             # on a new connection can both sides be sure where a request begins.
             headers["Connection"] = "close"
-        return [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
-        ]
+        return [(n.encode("latin-1"), v.encode("latin-1")) for n, v in headers.items()]
 
     def _send_blocks(self, blocks: Iterator[bytes]) -> None:
         """One block is on its way while the next is made."""
-        watch = asyncio.run_coroutine_threadsafe(self._watch(), self._loop)
+        watch = self._line.begin(self._line.watch())
         sending: Future[None] | None = None
         try:
             for block in blocks:
-                self._wait(sending)
-                if self._is_gone:
-                    raise ClientGone
+                if sending is not None:
+                    self._line.wait(sending)
                 message = {"type": "http.response.body", "body": bytes(block), "more_body": True}
-                sending = asyncio.run_coroutine_threadsafe(self._send_one(message), self._loop)
-            self._wait(sending)
-            self._run(self._send_one({"type": "http.response.body", "body": b""}))
+                sending = self._line.begin(self._line.say(message))
+            if sending is not None:
+                self._line.wait(sending)
+            self._do(self._line.say({"type": "http.response.body", "body": b""}))
+        except ClientGone:
+            raise
         except CalqueError as error:
-            if isinstance(error, ClientGone):
-                raise
             # The head is sent: all that is left is to break off, so that nobody takes a part of
             # the object for the whole.
             _log.warning("a download broke off: %s", type(error).__name__)
@@ -139,48 +203,26 @@ class _Exchange:
         finally:
             watch.cancel()
 
-    async def _send_whole(
-        self, status: int, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> None:
+    async def _say_all(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         await self._start(status, headers)
-        await self._send_one({"type": "http.response.body", "body": body})
+        await self._line.say({"type": "http.response.body", "body": body})
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        await self._send_one({"type": "http.response.start", "status": status, "headers": headers})
+        await self._line.say({"type": "http.response.start", "status": status, "headers": headers})
 
-    async def _send_one(self, message: dict[str, Any]) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._send_message(message)
-        except TimeoutError:
-            self._is_gone = True
-
-    async def _watch(self) -> None:
-        """Learn that the client is gone: to send to nobody is no error of uvicorn's."""
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                self._is_gone = True
-                return
-
-    def _run(self, work: Any) -> None:
-        self._wait(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def _wait(self, sending: Future[None] | None) -> None:
-        if sending is not None:
-            sending.result()
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        self._line.wait(self._line.begin(work))
 
 
 class _Body:
     """The body of a request, a block ahead of its reader."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
-        self._loop = loop
-        self._receive = receive
+    def __init__(self, line: _Line) -> None:
+        self._line = line
         self._held = memoryview(b"")
         self._next: Future[bytes] | None = None
         self._is_over = False
-        self._was_read = False
+        self.was_read = False
 
     def read(self, most: int, /) -> bytes:
         while not self._held:
@@ -189,51 +231,58 @@ class _Body:
                     return b""
                 self._fetch()
             assert self._next is not None
-            self._held = memoryview(self._next.result())
+            self._held = memoryview(self._line.wait(self._next))
             self._next = None
             if not self._is_over:
                 self._fetch()
-            elif not self._held:
-                return b""
         block, self._held = self._held[:most], self._held[most:]
         return bytes(block)
-
-    def is_awaited(self, scope: dict[str, Any]) -> bool:
-        """Whether the client waits for leave to send a body that nobody read."""
-        expects = any(name == b"expect" for name, _ in scope["headers"])
-        return expects and not self._was_read
 
     def close(self) -> None:
         if self._next is not None:
             self._next.cancel()
 
     def _fetch(self) -> None:
-        self._was_read = True
-        self._next = asyncio.run_coroutine_threadsafe(self._collect(), self._loop)
+        self.was_read = True
+        self._next = self._line.begin(self._collect())
 
     async def _collect(self) -> bytes:
         parts: list[bytes] = []
         size = 0
         while size < BLOCK:
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    message = await self._receive()
-            except TimeoutError as error:
-                self._is_over = True
-                raise S3Error(
-                    "RequestTimeout",
-                    "Your socket connection to the server was not read from or written to within "
-                    "the timeout period.",
-                ) from error
-            if message["type"] == "http.disconnect":
-                self._is_over = True
-                raise ClientGone
+            message = await self._line.hear()
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if not message.get("more_body", False):
                 self._is_over = True
                 break
         return b"".join(parts)
+
+
+class _BoundedHeads(HttpToolsProtocol):
+    """uvicorn's protocol, with an end to how long the head of a request may be."""
+
+    _head = 0
+    _is_in_head = True
+    _has_ended = False
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_in_head and self._head > LARGEST_HEAD:
+            self.send_400_response("The head of the request is too long.")
+            return
+        self._has_ended = False
+        super().data_received(data)
+        # Where a request ended in these bytes they were its own, and what follows begins anew.
+        is_within = self._is_in_head and not self._has_ended
+        self._head = self._head + len(data) if is_within else 0
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._is_in_head = self._has_ended = True
+        super().on_message_complete()
 
 
 @contextmanager
@@ -253,6 +302,7 @@ def serve_gateway(
     server = uvicorn.Server(
         uvicorn.Config(
             GatewayApp(gateway, threads),
+            http=_BoundedHeads,
             lifespan="off",
             access_log=False,  # queries hold signatures
             log_config=None,

@@ -19,8 +19,19 @@ class Target:
     host_bucket: str | None = None
 
 
+LONGEST_KEY = 1024
+"""Bytes of a key in UTF-8."""
+
+
 def find_target(request: Request, domains: Sequence[str]) -> Target:
     """Bucket and key; both may be empty. InvalidURI for what is no text in UTF-8."""
+    found = _find_target(request, domains)
+    if len(found.key.encode()) > LONGEST_KEY:
+        raise S3Error("KeyTooLongError", "Your key is too long")
+    return found
+
+
+def _find_target(request: Request, domains: Sequence[str]) -> Target:
     bucket = _bucket_of_host(request.headers.get("host", ""), domains)
     path = request.path
     if not path.startswith("/"):

@@ -6,12 +6,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
 from calque.config import Settings, load_settings
+from calque.errors import CalqueError
 from calque.ledger.configured import ledger_of
+from calque.ledger.files import scan
+from calque.ledger.tables import find_table
+from calque.loader.commit.tables import open_table
 from calque.loader.commit.truncate import truncate_table
 from calque.loader.load_batches import OnProgress
 from calque.loader.look.stage_preview import FIRST_ROWS, StagePreview, preview_stage
 from calque.loader.model.plan import Engine
 from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.plan.stage import Stage
 from calque.loader.progress_bar import shown_progress
 from calque.loader.report import Report
 from calque.loader.request.keywords import LoadKeywords, request_of, signature_of
@@ -63,6 +68,16 @@ class Loader:
             configured=SparkOptions(memory=told.memory, settings=told.settings),
         )
         return self._engines.setdefault(chosen.name, chosen)
+
+    def knows_stage(self, request: LoadRequest) -> bool:
+        """Whether files of this stage are in the table by the ledger: then it was there once."""
+        try:
+            lake = open_table(request.into, self.settings, must_exist=True)
+            table = find_table(self.ledger, lake.key(lake.look()))
+            prefix = Stage(request.stage, self.settings).prefix
+        except CalqueError:
+            return False
+        return table is not None and next(scan(self.ledger, table, prefix), None) is not None
 
     def let_go_of_engines(self) -> None:
         """Close them; the next statement starts its own."""
@@ -143,6 +158,19 @@ def load(
 load.__signature__ = signature_of(load)  # type: ignore[attr-defined]
 
 
+_OF_READING = {
+    "columns",
+    "files",
+    "format",
+    "format_options",
+    "match_by",
+    "metadata_columns",
+    "pattern",
+    "schema",
+}
+"""The keywords of a load that a preview looks at."""
+
+
 def preview(
     stage: Stages,
     *,
@@ -152,9 +180,12 @@ def preview(
 ) -> StagePreview:
     """Look at what a load of the stage would read: files, dialect, columns, first rows.
 
-    ``keywords`` are those of :func:`load` that say which files, and how they are read. Nothing is
-    written, no table is made, no ledger opened, no JVM started.
+    ``keywords`` are those of :func:`load` that say which files, and how they are read: ``format``,
+    ``format_options``, ``files``, ``pattern``, ``schema``, ``columns``, ``metadata_columns``,
+    ``match_by``. Nothing is written, no table is made, no ledger opened, no JVM started.
     """
+    for name in keywords.keys() & LoadKeywords.__annotations__.keys() - _OF_READING:
+        raise TypeError(f"preview() takes no {name!r}: it says nothing of how files are read")
     request = request_of(stage, "", keywords)
     return preview_stage(request, settings or load_settings(), rows)
 

@@ -159,6 +159,8 @@ class AsyncOperator:
     copier = _open_copier(Operator.copier)
     copier_options = _open_copier(Operator.copier_options)
     rename = _answer(Operator.rename)
+    copy_prefix = _answer(Operator.copy_prefix)
+    move_prefix = _answer(Operator.move_prefix)
     resume = _open_copier(Operator.resume)
     leftovers = _iterate(Operator.leftovers, _BATCH)
     remove_leftover = _answer(Operator.remove_leftover)

@@ -14,7 +14,7 @@ from calque.errors import ConditionNotMatch, IsSameFile, Unsupported
 from calque.operator import paths
 from calque.operator.copy import start_copy
 from calque.operator.options import CopyOptions, DeleteOptions
-from calque.operator.service import Renaming, Service
+from calque.operator.service import PrefixMoving, Prepared, Renaming, Service
 from calque.values import Metadata
 
 _TICK = 1.1
@@ -49,6 +49,31 @@ def rename_at_once(
         return origin.rename(found, target, if_not_exists=options.if_not_exists, into=into)
     except Unsupported:
         return None
+
+
+def move_prefix(
+    origin: Service,
+    prefix: str,
+    into: Service,
+    target: str,
+    copy: bool,
+    overwrite: bool,
+    progress: Prepared | None,
+) -> int:
+    """Everything below a prefix moved (or copied) at once, by a service that can."""
+    if not isinstance(origin, PrefixMoving):
+        raise Unsupported(
+            f"{origin.scheme} cannot copy or move a prefix in one step",
+            hint="Copy or move the objects below it one by one.",
+        )
+    return origin.move_prefix(
+        paths.valid_path(prefix),
+        paths.valid_path(target),
+        into=into,
+        copy=copy,
+        overwrite=overwrite,
+        progress=progress,
+    )
 
 
 def delete_moved(

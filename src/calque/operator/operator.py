@@ -20,7 +20,7 @@ from calque.operator.copy import resume_copy, start_copy
 from calque.operator.directories import create_dir, remove_all
 from calque.operator.layers.chain import Chain, Layer
 from calque.operator.layers.default import default_layers
-from calque.operator.move import move_object
+from calque.operator.move import move_object, move_prefix
 from calque.operator.options import (
     CopyKeywords,
     CopyOptions,
@@ -33,7 +33,15 @@ from calque.operator.options import (
 from calque.operator.presign import PresignedRequest, PresignedVerb, presign
 from calque.operator.read import open_reader, read_all, read_on, read_options
 from calque.operator.registry import Opening
-from calque.operator.service import HasService, Leftover, Service, Versioned, require, service_of
+from calque.operator.service import (
+    HasService,
+    Leftover,
+    Prepared,
+    Service,
+    Versioned,
+    require,
+    service_of,
+)
 from calque.operator.uri import root_of, text_of
 from calque.values import Metadata
 
@@ -315,6 +323,37 @@ class Operator:
             target,
             chosen,
         )
+
+    def copy_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: HasService | None = None,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Copy everything below a prefix in one moment, all or nothing; how many objects.
+
+        Both end in ``/`` or are empty. ConditionNotMatch names an object that stands at a new
+        name, unless ``overwrite``; FailedPrecondition where something below the prefix was written
+        meanwhile. Unsupported where the service has no such step: only the store has it.
+        """
+        there = self._service_of(into)
+        return move_prefix(self._service, prefix, there, target, True, overwrite, progress)
+
+    def move_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: HasService | None = None,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Move everything below a prefix in one moment, as :meth:`copy_prefix` copies it."""
+        there = self._service_of(into)
+        return move_prefix(self._service, prefix, there, target, False, overwrite, progress)
 
     def resume(
         self,

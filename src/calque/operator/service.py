@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from calque.errors import InvalidInput, Unavailable, Unsupported
+from calque.errors import CalqueError, InvalidInput, Unavailable, Unsupported
 from calque.operator.capability import Capability
 from calque.operator.drivers.verbs import Part
 from calque.operator.layers.chain import Chain
@@ -188,6 +188,30 @@ class Renaming(Protocol):
         """
 
 
+Prepared = Callable[[int, int], None]
+"""Told of a prefix under way: how many objects are prepared by now, and their bytes."""
+
+
+@runtime_checkable
+class PrefixMoving(Protocol):
+    """What a service may supply besides: all below a prefix copied or moved in one moment."""
+
+    def move_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: Service,
+        copy: bool = False,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Move (or copy) everything below ``prefix`` at once; how many objects there were.
+
+        ``into`` may be another root. Raises Unsupported, with nothing done, where it cannot.
+        """
+
+
 @runtime_checkable
 class Tagging(Protocol):
     """What a service supplies besides, where a stat may leave out that there are tags."""
@@ -229,12 +253,25 @@ class Walking(Protocol):
         start_after: str = "",
         skip: Callable[[str], bool],
         tell: Callable[[str, str], None],
+        links: bool = False,
     ) -> Iterator[Metadata]:
-        """All objects below a prefix, as a recursive listing has them.
+        """All objects below a prefix, as a recursive listing has them; ``links`` among them.
 
         ``skip`` is asked for each folder (its path ends in ``/``), which is not opened if it is
         True. ``tell`` gets path and kind of what is no object: links out, sockets, empty folders.
         """
+
+
+@runtime_checkable
+class Linking(Protocol):
+    """What a service supplies besides, where a name can stand for another."""
+
+    def read_link(self, path: str) -> bytes: ...
+
+    def make_link(
+        self, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
+    ) -> Metadata:
+        """Make one in one moment; PathEscape where it would lead out and may not."""
 
 
 @runtime_checkable
@@ -292,6 +329,21 @@ class Fetching(Protocol):
         """A small object, whole: what a stat tells of it, and its bytes, in one request.
 
         Tags are asked for only where the reply counts some.
+        """
+
+
+@runtime_checkable
+class DeletingMany(Protocol):
+    """What a service supplies besides, where one request deletes many objects."""
+
+    @property
+    def deletes_at_once(self) -> int:
+        """How many; 0 where it cannot, or would not keep the condition of each."""
+
+    def delete_many(self, entries: Sequence[Metadata]) -> Mapping[str, CalqueError]:
+        """Delete objects, each if it still has its etag; errors of single ones by their paths.
+
+        One that is not there is no error. Raises where the request as a whole has failed.
         """
 
 

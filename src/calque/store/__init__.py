@@ -3,8 +3,8 @@
 An upload goes ``project`` → ``uplink`` (encrypts, cuts into segments) → ``nodes`` (pieces) and,
 by the protocol of ``metainfo``, to the ``satellite``, which writes rows to the ``metabase``. In a
 folder all of it runs in one process (``embedded``); over a network ``serve`` offers the satellite
-and the ``relay`` to the nodes on one port. ``open_project`` is the door to both, ``maintenance``
-what an owner does now and then, ``service`` the store as the Operator sees it.
+and the ``relay`` to the nodes on one port. ``open_project`` is the door to both, ``upkeep``
+how the store is looked after, ``service`` the store as the Operator sees it.
 """
 
 from calque.store.required_packages import require_store_extra

@@ -13,6 +13,7 @@ from calque.store.uplink import copy_object as copies
 from calque.store.uplink import delete_object as deletes
 from calque.store.uplink import list_objects as listings
 from calque.store.uplink import move_object as moves
+from calque.store.uplink import move_prefix as prefixes
 from calque.store.uplink.delete_objects import delete_objects
 from calque.store.uplink.download import download_object
 from calque.store.uplink.grant import AccessGrant
@@ -69,6 +70,8 @@ class Project:
     copy_object = _verb(copies.copy_object)
     prepare_copy = _verb(copies.prepare_copy)
     move_object = _verb(moves.move_object)
+    copy_prefix = _verb(prefixes.copy_prefix)
+    move_prefix = _verb(prefixes.move_prefix)
 
     begin_multipart = _verb(multipart.begin_multipart)
     resume_multipart = _verb(multipart.resume_multipart)

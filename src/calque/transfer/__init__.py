@@ -9,7 +9,7 @@ The way is the one of every feature, *request → plan → run → report*:
     Without a write: both sides are listed in one order, joined by path, and each pair
     (:class:`~calque.transfer.model.Pair`) gets a decision
     (:class:`~calque.transfer.model.Decision`) together with the rule that spoke.
-``run``, ``small``, ``large``, ``deletes``
+``run``, ``tree_job``, ``carry``, ``clearing``, ``deletes``
     The only place with side effects. Each object ends as exactly one
     :class:`~calque.transfer.model.Row`, made after the act.
 ``report``

@@ -6,11 +6,11 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from types import MappingProxyType
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from calque.errors import InvalidInput
+from calque.config import load_settings
+from calque.errors import Unsupported
 from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
@@ -19,16 +19,8 @@ from calque.transfer.jobs import configured_ledger, open_job
 from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.overlap import refuse_overlap
-from calque.transfer.places import (
-    Given,
-    Origin,
-    as_folder,
-    as_object,
-    below,
-    missing,
-    open_source,
-    open_target,
-)
+from calque.transfer.pairing import pair_up, settle_name
+from calque.transfer.places import Given, open_source, open_target
 from calque.transfer.plan import Trees
 from calque.transfer.remove import Removal
 from calque.transfer.report import Collector, Report, RowWriter
@@ -36,6 +28,9 @@ from calque.transfer.request import Kind, TreeOptions
 from calque.transfer.run import Confirm, Run
 from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
+
+if TYPE_CHECKING:
+    from calque.transfer.cluster import Cluster
 
 NONE: Mapping[str, object] = MappingProxyType({})
 
@@ -56,14 +51,22 @@ class PreparedRun:
         self._metrics = Metrics()
         layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
         target = open_target(request.target, request.target_options, layers)
-        self.trees = pair_up(request, target, layers)
+        backup = _open_backup(request, layers)
+        self.trees = pair_up(request, target, layers, backup)
         for each in self.trees:
-            clears = options.delete_excluded
-            refuse_overlap(each.source, each.target, each.filters, clears=clears)
+            clears, filters = options.delete_excluded, (each.filters, each.chosen)
+            refuse_overlap(each.source, each.target, *filters, clears=clears)
+            if each.backup is not None:
+                # What is kept must be neither copied nor deleted by the same run.
+                refuse_overlap(each.source, each.backup, *filters, clears=clears)
+                refuse_overlap(each.target, each.backup, *filters, clears=clears)
         sources = tuple(_shown(each) for each in self.trees)
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
         )
+        cluster = _cluster_of(options)
+        if cluster is not None:
+            cluster.prepare(request, self.trees)
         # Last of all that may be refused: from here on there is a job.
         self._opened = open_job(request, self.trees, report, ledger)
         self._run = Run(
@@ -75,6 +78,7 @@ class PreparedRun:
             confirm=confirm,
             journal=self._opened.journal,
             known=self._opened.known,
+            cluster=cluster,
         )
         self.progress = self._run.progress
 
@@ -202,7 +206,7 @@ def remove_trees(
     """:func:`remove_tree`, with options that were made before."""
     layers = default_layers(limit=ConcurrencyLimit(chosen.concurrent))
     opened = [open_source(each, options, layers, globs=chosen.globs) for each in given]
-    origins = [_settle_name(each) for each in opened]
+    origins = [settle_name(each) for each in opened]
     sources = tuple(origin.shown for origin in origins)
     report = Report(new_job_id(), "rm", sources, "", dry_run=chosen.dry_run)
     collector = Collector(report, writer, on_event)
@@ -280,52 +284,31 @@ def _request(
     )
 
 
+def _open_backup(request: TreeRequest, layers: tuple[Layer, ...]) -> Side | None:
+    folder = request.options.backup_to
+    if folder is None:
+        return None
+    if request.options.spark is not None or load_settings().spark.master is not None:
+        raise Unsupported(
+            "backup_to is not known on Spark yet", hint="Run it here, on threads, without --spark."
+        )
+    return open_target(folder, request.target_options, layers)
+
+
 def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:
     if isinstance(given, str | os.PathLike | HasService):
         return (given,)
     return tuple(given)
 
 
-def pair_up(request: TreeRequest, target: Side, layers: tuple[Layer, ...]) -> list[Trees]:
-    """The trees of a request, each source with its place at the target."""
-    origins = [
-        open_source(each, request.source_options, layers, globs=request.options.globs)
-        for each in request.sources
-    ]
-    origins = [_settle_name(each) for each in origins]
-    if request.options.delete and sum(not origin.name for origin in origins) > 1:
-        raise InvalidInput(
-            "several sources that go into one folder cannot be synchronised with delete: "
-            "what one lacks another may have",
-            hint="Leave out the slash at their ends, so that each gets a folder of its name.",
-        )
-    several = len(origins) > 1
-    return [_trees(origin, target, request, several) for origin in origins]
+def _cluster_of(options: TreeOptions) -> Cluster | None:
+    """Where a run is asked to go; nothing of Spark is even imported where it stays here."""
+    spark = options.spark or load_settings().spark.master
+    if spark is None or options.dry_run:
+        return None
+    from calque.transfer.cluster import Cluster
 
-
-def _trees(origin: Origin, target: Side, request: TreeRequest, several: bool) -> Trees:
-    only = request.options.files_from
-    source, into = origin.side, below(target, origin.name)
-    if origin.single:
-        into = replace(into, only=source.only)
-    elif only is not None:
-        source, into = replace(source, only=only), replace(into, only=only)
-    label = origin.name if several else ""
-    named = bool(origin.name)
-    return Trees(source, into, request.options.filters, origin.chosen, named, label)
-
-
-def _settle_name(origin: Origin) -> Origin:
-    """Whether a name without a slash is a folder or an object; the service is asked."""
-    if not origin.single:
-        return origin
-    folder = as_folder(origin)
-    if not origin.side.is_local and folder.side.exists():
-        return folder
-    single = as_object(origin)
-    if next(iter(single.side.entries()), None) is None:
-        raise missing(origin)
-    return single
+    return Cluster(spark, shared_fs=options.shared_fs)
 
 
 def _shown(trees: Trees) -> str:

@@ -14,7 +14,7 @@ from calque.transfer.content_types import guess_type
 from calque.transfer.request import TreeOptions
 from calque.transfer.side import Side
 from calque.values import Metadata
-from calque.values.file_attributes import USER_KEY, FileAttributes
+from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 
 
 class FilesAsObjects:
@@ -42,6 +42,18 @@ class FilesAsObjects:
         return replace(entry, content_type=given, user={**entry.user, USER_KEY: kept.to_text()})
 
 
+def describe_link(entry: Metadata) -> Metadata:
+    """A link of a listing with what an object that stands for it keeps: when it was made."""
+    kept = FileAttributes(mtime=exact_mtime(entry))
+    return replace(entry, user={USER_KEY: kept.to_text()})
+
+
+def exact_mtime(entry: Metadata) -> int | None:
+    """When a file was modified, in nanoseconds, out of its token."""
+    parts = (entry.token or "").split("-")
+    return int(parts[2], 16) if len(parts) == 4 else None
+
+
 def carries_attributes(source: Side, target: Side) -> bool:
     """Whether files become objects that can keep what they are."""
     return source.is_local and target.service.capability.user_metadata
@@ -60,10 +72,11 @@ def wanted_attributes(
     Of a file its mode comes along, as with ``cp``; that of an object only with ``modes``. Bits that
     let a program run as another are left out unless owners are kept too.
     """
-    told = attributes_of(source, entry.path)
     local = isinstance(source, Attributed)
-    if not local:
+    if entry.content_type == LINK_TYPE or not local:
         told = FileAttributes.of_user(entry.user)
+    else:
+        told = attributes_of(source, entry.path)
     mode = told.mode if local or options.modes else None
     if mode is not None and not options.owner:
         mode &= 0o777

@@ -33,17 +33,26 @@ from calque.operator.service import (
     Attributed,
     Directories,
     Fetching,
+    Linking,
     Renaming,
     Service,
 )
-from calque.transfer.attributes import FilesAsObjects, carries_attributes, wanted_attributes
+from calque.transfer.attributes import (
+    FilesAsObjects,
+    carries_attributes,
+    describe_link,
+    exact_mtime,
+    wanted_attributes,
+)
+from calque.transfer.backup import Backup
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.durability import DurableBatch
 from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.request import TreeOptions
+from calque.transfer.rows import copied_row, failed_row
 from calque.transfer.side import Side, is_marker
 from calque.values import MIB, ByteRange, Metadata
-from calque.values.file_attributes import USER_KEY, FileAttributes
+from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 
 _ONE_PART = 8 * MIB
 """Up to this size an object is read whole and written whole, if the target takes it at once."""
@@ -59,6 +68,8 @@ class _Way:
 
     server: bool
     """Whether a copy inside the service is still to be tried."""
+    proven: bool = False
+    """Whether one was made."""
     rename: bool = False
     """Whether the objects are moved, and a rename is still to be tried."""
 
@@ -78,7 +89,9 @@ class Carrier:
         dropped: Callable[[str], None],
         keeper: CopyKeeper | None = None,
         renames: bool = False,
+        backup: Backup | None = None,
     ) -> None:
+        self._backup = backup
         self._keeper = keeper
         self._source = source
         self._target = target
@@ -126,9 +139,9 @@ class Carrier:
         def tell(pair: Pair, made: Metadata | CalqueError, route: str) -> None:
             seconds = time.monotonic() - begun
             if isinstance(made, Metadata):
-                done(_row(decision, pair, made, route, seconds), made)
+                done(copied_row(decision, pair, made, route, seconds), made)
             else:
-                done(failure(decision, made, seconds), None)
+                done(failed_row(decision, made, seconds), None)
 
         try:
             self._carry_pinned(pair, tell)
@@ -164,7 +177,7 @@ class Carrier:
             except CalqueError as second:
                 tell(again, second, "")
                 return
-        row = failure(decision, error, 0.0)
+        row = failed_row(decision, error, 0.0)
         done(
             replace(row, outcome="changed", why=f"the source does not hold still: {row.why}"), None
         )
@@ -176,6 +189,8 @@ class Carrier:
         assert source is not None
         if self._stopping.is_set():
             raise Aborted("the run was stopped before this object")
+        if self._backup is not None and pair.target is not None:
+            self._backup.keep(pair.path, pair.target)
         if is_marker(source) and isinstance(self._target.service, Directories):
             self._target.service.create_dir(self._target.key(pair.path))
             tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)
@@ -183,13 +198,10 @@ class Carrier:
         if self._way.rename and (renamed := self._rename(pair, source)) is not None:
             tell(pair, renamed, RENAMED)
             return
-        if self._way.server and not is_marker(source):
-            try:
-                tell(pair, self._copy_inside(pair, source), SERVER)
-                return
-            except Unsupported:
-                # Two accounts, two projects, a condition that copies do not keep: for all alike.
-                self._way.server = False
+        inside = self._try_inside(pair, source)
+        if inside is not None:
+            tell(pair, inside, SERVER)
+            return
         if source.size > self._one_part:
             made, route = self._copy_large(pair, source)
             tell(pair, made, route)
@@ -203,6 +215,20 @@ class Carrier:
         renamed = rename_at_once(origin, source, into, key, self._copying)
         self._way.rename = renamed is not None
         return renamed
+
+    def _try_inside(self, pair: Pair, source: Metadata) -> Metadata | None:
+        """The copy inside the service; None where it cannot be made so."""
+        if not self._way.server or is_marker(source):
+            return None
+        try:
+            made = self._copy_inside(pair, source)
+        except Unsupported:
+            # Two accounts, two projects, a condition that copies do not keep: for all alike, unless
+            # others were copied so already.
+            self._way.server = self._way.proven
+            return None
+        self._way.proven = True
+        return made
 
     def _copy_inside(self, pair: Pair, source: Metadata) -> Metadata:
         key = self._target.key(pair.path)
@@ -268,6 +294,9 @@ class Carrier:
             found, data = self._read_small(source)
             if self._bandwidth is not None:
                 self._bandwidth.take(len(data))
+            if found.content_type == LINK_TYPE and isinstance(into, Linking):
+                tell(pair, self._make_link(into, key, found, data), CLIENT)
+                return
             options = self._write_options(pair.path, found)
             if isinstance(into, AsideWriting):
                 local = self._source.is_local
@@ -283,6 +312,16 @@ class Carrier:
             self._batch.add(file, len(data), self._ended(pair, wanted, tell))
         else:
             tell(pair, made, CLIENT)
+
+    def _make_link(self, into: Linking, key: str, found: Metadata, text: bytes) -> Metadata:
+        wanted = wanted_attributes(self._source.service, found, modified_ns(found), self._options)
+        if self._options.links == "follow":
+            raise Unsupported(
+                f"{found.path!r} stands for a link to {text[:200]!r}",
+                hint="With --links keep it is made one.",
+            )
+        unsafe = self._options.links == "unsafe"
+        return into.make_link(key, text, modified=wanted.mtime, unsafe=unsafe)
 
     def _ended(
         self,
@@ -306,6 +345,8 @@ class Carrier:
 
     def _read_small(self, source: Metadata) -> tuple[Metadata, bytes]:
         service = self._source.service
+        if source.content_type == LINK_TYPE and isinstance(service, Linking):
+            return describe_link(source), service.read_link(source.path)
         options = pinned_options(service, source, ByteRange())
         if isinstance(service, Fetching):
             found, data = service.fetch(source.path, options)
@@ -328,7 +369,7 @@ class Carrier:
             if source.user.keys() - {USER_KEY} or source.content_type:
                 self._dropped("content headers and user metadata")
             return WriteOptions(if_not_exists=options.if_not_exists, size_hint=source.size)
-        given = self._options.content_type
+        given = None if source.content_type == LINK_TYPE else self._options.content_type
         return options if given is None else replace(options, content_type=given)
 
     def flush(self) -> None:
@@ -338,46 +379,7 @@ class Carrier:
 
 def modified_ns(entry: Metadata) -> int | None:
     """When an object was modified, in nanoseconds, as finely as its entry tells."""
-    parts = (entry.token or "").split("-")
-    if len(parts) == 4:
-        return int(parts[2], 16)
-    if entry.last_modified is None:
-        return None
+    exact = exact_mtime(entry)
+    if exact is not None or entry.last_modified is None:
+        return exact
     return round(entry.last_modified.timestamp() * 1_000_000) * 1000
-
-
-def _row(decision: Decision, pair: Pair, made: Metadata, route: str, seconds: float) -> Row:
-    source = pair.source
-    assert source is not None
-    checksum = made.checksum
-    return Row(
-        path=decision.path,
-        outcome="copied",
-        rule=decision.rule,
-        why=decision.why,
-        size=source.size,
-        target_size=made.size,
-        source_etag=source.etag,
-        target_etag=made.etag,
-        checksum=f"{checksum.algorithm}:{checksum.value}" if checksum else None,
-        version=made.version,
-        route=route,
-        seconds=round(seconds, 6),
-    )
-
-
-def failure(decision: Decision, error: CalqueError, seconds: float) -> Row:
-    """The row of an object that could not be handled."""
-    source, target = decision.pair.source, decision.pair.target
-    return Row(
-        path=decision.path,
-        outcome="failed",
-        rule=decision.rule,
-        why=error.message,
-        size=decision.size,
-        target_size=target.size if target else None,
-        source_etag=source.etag if source else None,
-        target_etag=target.etag if target else None,
-        seconds=round(seconds, 6),
-        error=type(error).__name__,
-    )

@@ -18,9 +18,10 @@ from calque.errors import CalqueError, InvalidInput, Unsupported
 from calque.operator.layers import ConcurrencyLimit, default_layers
 from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service
-from calque.transfer.api import NONE, pair_up
+from calque.transfer.api import NONE
 from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Pair, Row
+from calque.transfer.pairing import pair_up
 from calque.transfer.places import Given, open_target
 from calque.transfer.plan import Plan, Trees
 from calque.transfer.remembered import Remembered

@@ -10,16 +10,18 @@ from __future__ import annotations
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 
 from calque import faults
-from calque.errors import CalqueError, ConditionNotMatch, NotFound
+from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
-from calque.operator.service import Directories, Service
-from calque.transfer.carry import failure
+from calque.operator.service import DeletingMany, Directories, Service
+from calque.transfer.backup import Backup
 from calque.transfer.model import Decision, Row
+from calque.transfer.rows import failed_row
 from calque.transfer.side import Side
 from calque.values import Metadata
 
@@ -88,35 +90,77 @@ def delete_all(
     concurrent: int,
     done: Callable[[Row], None],
     stopped: Callable[[], bool],
+    backup: Backup | None = None,
 ) -> None:
-    """Delete what was decided, ``concurrent`` at a time; a row for each, after the act."""
-
-    def delete(decision: Decision) -> Row:
-        begun = time.monotonic()
-        entry = decision.pair.target
-        assert entry is not None
-        try:
-            delete_listed(side.service, entry)
-        except CalqueError as error:
-            return failure(decision, error, time.monotonic() - begun)
-        return Row(
-            path=decision.path,
-            outcome="deleted",
-            rule=decision.rule,
-            size=entry.size,
-            target_etag=entry.etag,
-            seconds=round(time.monotonic() - begun, 6),
-        )
-
+    """Delete what was decided, by as many requests at a time; a row for each, after the act."""
+    service = side.service
+    at_once = service.deletes_at_once if isinstance(service, DeletingMany) else 0
+    if backup is not None:
+        at_once = 0  # each is kept first, and one that cannot be kept stays
+    together = at_once or 1
+    most = max(_TOGETHER, together * concurrent)
     folders: set[str] = set()
     with ThreadPoolExecutor(concurrent, thread_name_prefix="calque-delete") as pool:
-        while not stopped() and (several := list(islice(decisions, _TOGETHER))):
-            for row in pool.map(delete, several):
-                faults.point("tree.deleted")
-                done(row)
-                if row.outcome == "deleted" and "/" in row.path:
-                    folders.add(row.path.rpartition("/")[0])
+        while not stopped() and (several := list(islice(decisions, most))):
+            batches = [
+                several[begin : begin + together] for begin in range(0, len(several), together)
+            ]
+            for rows in pool.map(partial(_delete_batch, service, backup), batches):
+                for row in rows:
+                    faults.point("tree.deleted")
+                    done(row)
+                    if row.outcome == "deleted" and "/" in row.path:
+                        folders.add(row.path.rpartition("/")[0])
     remove_emptied(side, folders)
+
+
+def _delete_batch(
+    service: Service, backup: Backup | None, decisions: Sequence[Decision]
+) -> list[Row]:
+    """The rows of some deletes, in one request where the service has that."""
+    if len(decisions) == 1 or not isinstance(service, DeletingMany):
+        return [_delete_one(service, each, backup) for each in decisions]
+    begun = time.monotonic()
+    try:
+        refused = service.delete_many([_entry(each) for each in decisions])
+    except InvalidInput:
+        # One odd key may spoil the whole document: each by itself then.
+        return [_delete_one(service, each) for each in decisions]
+    except CalqueError as error:
+        refused = {_entry(each).path: error for each in decisions}
+    seconds = time.monotonic() - begun
+    return [_row(each, refused.get(_entry(each).path), seconds) for each in decisions]
+
+
+def _delete_one(service: Service, decision: Decision, backup: Backup | None = None) -> Row:
+    begun = time.monotonic()
+    error: CalqueError | None = None
+    try:
+        if backup is None or not backup.take(decision.path, _entry(decision)):
+            delete_listed(service, _entry(decision))
+    except CalqueError as refusal:
+        error = refusal
+    return _row(decision, error, time.monotonic() - begun)
+
+
+def _row(decision: Decision, error: CalqueError | None, seconds: float) -> Row:
+    if error is not None:
+        return failed_row(decision, error, seconds)
+    entry = _entry(decision)
+    return Row(
+        path=decision.path,
+        outcome="deleted",
+        rule=decision.rule,
+        size=entry.size,
+        target_etag=entry.etag,
+        seconds=round(seconds, 6),
+    )
+
+
+def _entry(decision: Decision) -> Metadata:
+    entry = decision.pair.target
+    assert entry is not None
+    return entry
 
 
 def remove_emptied(side: Side, folders: set[str]) -> None:

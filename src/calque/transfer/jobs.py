@@ -45,7 +45,11 @@ class OpenedJob:
         try:
             if self.writer is not None:
                 self.writer.close()
-            if journal is not None and not journal.resumed and not journal.settled.done:
+            if journal is None:
+                return
+            if journal.resumed or journal.settled.done:
+                journal.let_go()
+            else:
                 journal.drop()
         except CalqueError:
             return
@@ -90,7 +94,9 @@ def _journal(
         remove_job(ledger, left.job_id)
         left = None
     if left is not None:
-        _refuse_other(left, told)
+        # One that somebody is at is refused as such, whatever its options are.
+        if not left.is_alive(ledger.shared_now()):
+            _refuse_other(left, told)
         return Journal.resume(ledger, left.job_id)
     job = Job(
         job_id=report.job,

@@ -176,6 +176,11 @@ class Journal:
         self.note(left, flush)
         end_job(self._ledger, self.job, state, message)
 
+    def let_go(self) -> None:
+        """Leave a job as it was last noted, for whoever resumes it."""
+        self._join()
+        end_job(self._ledger, self.job, "STOPPED", "it ended by an error")
+
     def drop(self) -> None:
         """Forget a job that has done nothing."""
         self._join()

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from calque.errors import InvalidInput
 from calque.transfer.filters import Filters, Rule
-from calque.transfer.request import Compare, Fsync, Kind, MaxDelete, OnError, TreeOptions
+from calque.transfer.request import Compare, Fsync, Kind, Links, MaxDelete, OnError, TreeOptions
 
 
 class TreeKeywords(TypedDict, total=False):
@@ -40,10 +40,14 @@ class TreeKeywords(TypedDict, total=False):
     carry_class: bool
     chunk: int | None
     folders: bool
+    backup_to: str | None
+    links: Links
     modes: bool
     owner: bool
     files_from: Sequence[str] | None
     globs: bool
+    spark: object
+    shared_fs: bool
     journal: bool
     restart: bool
 

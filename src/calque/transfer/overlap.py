@@ -17,16 +17,19 @@ _COMPARED = 10
 """Objects that two servers must show alike to be taken for one."""
 
 
-def refuse_overlap(source: Side, target: Side, filters: Filters, *, clears: bool) -> None:
+def refuse_overlap(
+    source: Side, target: Side, *filters: Filters | None, clears: bool = False
+) -> None:
     """Raise IsSameFile where the trees share a folder.
 
     An exclude that takes all of the inner tree out of the outer one keeps them apart; not so where
-    the target is cleared of what is excluded (``clears``).
+    the target is cleared of what is excluded (``clears``). So do paths that are named one by one,
+    unless each would go onto itself.
     """
-    if source.only is not None:
-        return  # single objects: the copy itself refuses one that goes onto itself
     inner = _inner(source, target)
-    if inner is None or (inner and not clears and filters.prunes(inner)):
+    if inner is None or (inner and source.only is not None):
+        return
+    if inner and not clears and any(each is not None and each.prunes(inner) for each in filters):
         return
     if not inner:
         raise IsSameFile(

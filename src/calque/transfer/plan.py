@@ -28,6 +28,8 @@ class Trees:
     """What the user takes of both sides."""
     chosen: Filters | None = None
     """What a pattern in the source's own name leaves of both."""
+    backup: Side | None = None
+    """What gets objects that the target loses."""
     named: bool = False
     """Whether the source is a folder that keeps its name, and so goes with what is moved out."""
     label: str = ""

@@ -15,6 +15,7 @@ from calque.errors import InvalidInput
 from calque.transfer.borders import SeenKeys, find_border
 from calque.transfer.model import EVERYTHING, KeyRange, sort_key
 
+_PIECES = 4
 _UNSEEN = 3
 """Cuts of one range of which nothing was seen yet. More would fall where nothing is known."""
 
@@ -134,6 +135,23 @@ class RangePool:
             left += [each for each, _ in self._waiting]
         return sorted(left, key=lambda each: sort_key(each.after))
 
+    def cut_unfinished(self, pieces: int = _PIECES) -> list[KeyRange]:
+        """:meth:`unfinished`, each range in up to so many pieces, as the claimed pages say."""
+        with self._changed:
+            left = [each for each, _ in self._waiting]
+            for mine in self._open.values():
+                rest = mine.unfinished
+                for _ in range(pieces - 1):
+                    border = mine._first and find_border(
+                        self._seen, mine._first, mine.after, rest.up_to
+                    )
+                    if not border:
+                        break
+                    left.append(KeyRange(border.key, rest.up_to))
+                    rest = KeyRange(rest.after, border.key)
+                left.append(rest)
+        return sorted(left, key=lambda each: sort_key(each.after))
+
     def claim(self, mine: OpenRange, paths: Sequence[str]) -> int:
         """See :meth:`OpenRange.claim`."""
         with self._changed:
@@ -198,19 +216,18 @@ def _count_up_to(paths: Sequence[str], up_to: str | None) -> int:
     return next(place for place, path in enumerate(paths) if sort_key(path) > end)
 
 
-def keeps_borders(
-    page: Sequence[str], first_after: Callable[[str], str | None], *, last: bool
-) -> bool:
-    """Whether a listing can be begun in the middle: the key after one of a page is its next one.
+def keeps_borders(page: Sequence[str], first_after: Callable[[str], str | None]) -> bool:
+    """Whether a listing can be begun in the middle: what follows one key of a page lies behind it,
+    and not behind its next one.
 
-    ``first_after`` asks for the first key after another, in one request; ``last`` says that the
-    page ends the listing. Servers that ignore ``start-after``, or follow another order, are found.
+    ``first_after`` asks for the first key after another, in one request. Servers that ignore
+    ``start-after``, or follow another order, are found. Keys that filters leave out of a page may
+    lie between two of it.
     """
     if any(sort_key(one) >= sort_key(two) for one, two in pairwise(page)):
         return False
     if len(page) < 2:
         return True
     middle = (len(page) - 1) // 2
-    if first_after(page[middle]) != page[middle + 1]:
-        return False
-    return not last or first_after(page[-1]) is None
+    found = first_after(page[middle])
+    return found is not None and KeyRange(page[middle], page[middle + 1]).holds(found)

@@ -13,8 +13,8 @@ from calque.transfer.model import Decision, Pair
 from calque.transfer.places import Origin, missing
 from calque.transfer.report import Collector
 from calque.transfer.request import TreeOptions
+from calque.transfer.rows import predicted_row
 from calque.transfer.run import Confirm
-from calque.transfer.tree_job import predict
 
 
 class Removal:
@@ -44,7 +44,7 @@ class Removal:
             withheld = self._objection(spool)
             if withheld or self._options.dry_run:
                 for decision in spool:
-                    self._collector.add(predict(decision, withheld))
+                    self._collector.add(predicted_row(decision, withheld))
                 self._collector.report.no_deletes = withheld
                 return
             self._delete(iter(spool))

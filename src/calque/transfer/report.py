@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -116,6 +116,14 @@ class Collector:
     def note_listed(self, size: int) -> None:
         with self._lock:
             self.report.totals.listed.add(size)
+
+    def take(self, listed: int, size: int, dropped: Mapping[str, int]) -> None:
+        """Count what another process has listed, and what it could not keep."""
+        with self._lock:
+            self.report.totals.listed.objects += listed
+            self.report.totals.listed.bytes += size
+            for what, count in dropped.items():
+                self.report.dropped[what] = self.report.dropped.get(what, 0) + count
 
     def note_dropped(self, what: str) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ from calque.transfer.filters import Filters
 
 Kind = Literal["cp", "sync", "mv", "rm"]
 Compare = Literal["default", "size", "time", "checksum", "always", "never"]
+Links = Literal["follow", "keep", "unsafe"]
 Fsync = Literal["each", "batch", "none"]
 OnError = Literal["continue", "stop"]
 
@@ -52,6 +53,7 @@ class MaxDelete:
 
 
 _UNASKED = MaxDelete()
+_CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
 _PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk")
 
 
@@ -68,6 +70,8 @@ class TreeOptions:
     delete_excluded: bool = False
     """Delete at the target what filters exclude, too."""
     max_delete: MaxDelete = field(default_factory=MaxDelete)
+    backup_to: str | None = None
+    """What is overwritten or deleted is first kept below this folder, in the same layout."""
     if_not_exists: bool = False
     """Never overwrite: a target that is there and differs is an error of its own."""
     concurrent: int = 16
@@ -83,6 +87,8 @@ class TreeOptions:
     carry_tags: bool = True
     carry_class: bool = False
     chunk: int | None = None
+    links: Links = "follow"
+    """Links: what they lead to inside the tree; kept as links that stay inside; or any links."""
     modes: bool = False
     """Give files that are made of objects the mode that the objects keep."""
     owner: bool = False
@@ -91,6 +97,10 @@ class TreeOptions:
     """Keep empty folders of a file system as markers (``name/``) in an object service."""
     files_from: tuple[str, ...] | None = None
     """Only these paths below the source; nothing else is listed."""
+    spark: object = None
+    """A master's URL or a session: ranges are copied there, not by threads of this process."""
+    shared_fs: bool = False
+    """Every executor sees the local folders that are named."""
     journal: bool = True
     """Note progress in the ledger, so that the run can be resumed."""
     restart: bool = False
@@ -99,7 +109,7 @@ class TreeOptions:
     """``*``, ``?``, ``[`` and ``{`` in a source mean something."""
 
     def __post_init__(self) -> None:
-        for name, kind in (("compare", Compare), ("fsync", Fsync), ("on_error", OnError)):
+        for name, kind in _CHOICES.items():
             if getattr(self, name) not in get_args(kind):
                 raise InvalidInput(
                     f"{name} cannot be {getattr(self, name)!r}",
@@ -148,6 +158,8 @@ class TreeOptions:
                 "carry_tags",
                 "carry_class",
                 "folders",
+                "backup_to",
+                "links",
                 "modes",
                 "owner",
                 "globs",

@@ -16,7 +16,8 @@ from calque.transfer.plan import Trees
 from calque.transfer.progress import TreeProgress
 from calque.transfer.report import Collector, Report
 from calque.transfer.request import TreeOptions
-from calque.transfer.tree_job import Shared, TreeJob
+from calque.transfer.shared import Cluster, Shared
+from calque.transfer.tree_job import TreeJob
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
@@ -38,7 +39,9 @@ class Run:
         confirm: Confirm | None = None,
         journal: Journal | None = None,
         known: Mapping[tuple[int, str], Row] = NO_ROWS,
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
         self._trees = trees
         self._journal = journal
         self._jobs: list[TreeJob] = []
@@ -74,9 +77,12 @@ class Run:
             self._journal.start(self._left, self._collector.flush, self.stop)
         try:
             for number, trees in enumerate(self._trees):
-                jobs.append(TreeJob(self._shared, trees, number))
+                elsewhere = self._cluster is not None
+                jobs.append(TreeJob(self._shared, trees, number, elsewhere=elsewhere))
                 if not self._stopping.is_set():
                     jobs[-1].copy()
+                if self._cluster is not None:
+                    jobs[-1].copy_on(self._cluster)
             self.progress.listing = False
             self.progress.phase = "deleting"
             if self._options.delete:
@@ -94,12 +100,12 @@ class Run:
         return self.report
 
     def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:
-        if self._journal is None:
-            return
-        self._journal.phase = "delete"
-        if self._journal.resumed and not self._stopping.is_set():
+        if self._journal is not None:
+            self._journal.phase = "delete"
+        resumed = self._journal is not None and self._journal.resumed
+        if (resumed or self._cluster is not None) and not self._stopping.is_set():
             for job in jobs:
-                job.list_deletes()
+                job.clearing.list_again()
 
     def _left(self) -> list[tuple[int, KeyRange]]:
         """What is still to be acted on, of trees that were begun and of those that were not."""
@@ -142,12 +148,12 @@ class Run:
     def _delete(self, jobs: Sequence[TreeJob]) -> None:
         self.report.no_deletes = self._objection(jobs)
         for job in jobs:
-            job.delete(withheld=self.report.no_deletes)
+            job.clearing.delete(withheld=self.report.no_deletes)
 
     def _objection(self, jobs: Sequence[TreeJob]) -> str:
         """Why nothing may be deleted; empty where all may."""
         problems = self.report.totals.problems
-        count = sum(job.deletes.count for job in jobs)
+        count = sum(job.clearing.spool.count for job in jobs)
         there = sum(job.plan.seen.target_objects for job in jobs)
         if self._stopping.is_set():
             return "the run was stopped"
@@ -165,6 +171,6 @@ class Run:
     def _is_confirmed(self, jobs: Sequence[TreeJob], count: int) -> bool:
         if self._confirm is None or self._options.dry_run:
             return True
-        size = sum(job.deletes.bytes for job in jobs)
-        names = [path for job in jobs for path in job.deletes.first][:3]
+        size = sum(job.clearing.spool.bytes for job in jobs)
+        names = [path for job in jobs for path in job.clearing.spool.first][:3]
         return self._confirm(count, size, names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from calque.errors import CalqueError, NotFound, Unexpected
@@ -11,6 +11,7 @@ from calque.operator.paths import is_directory
 from calque.operator.service import Service, Walking
 from calque.transfer.filters import Filters
 from calque.transfer.model import EVERYTHING, Entries, KeyRange, Order, sort_key
+from calque.transfer.ranges import keeps_borders
 from calque.transfer.sort_on_disk import sort_on_disk
 from calque.values import Metadata
 
@@ -37,6 +38,8 @@ class Side:
     service: Service
     prefix: str = ""
     only: tuple[str, ...] | None = None
+    links: bool = False
+    """Links of a file system are entries of their own, instead of what they lead to."""
     borrowed: bool = False
     """Whether it is somebody else's operator, which is not ours to close."""
 
@@ -76,8 +79,13 @@ class Side:
             yield from self._named(tell)
             return
         for start in filters.prefixes:
+            begin = sort_key(span.after) if span.after else None
             for path, entry in self._below(start, filters, span, tell):
                 seen()
+                if begin is not None:
+                    if sort_key(path) <= begin:
+                        continue  # some servers ignore where they are told to begin
+                    begin = begin if self.order != "key" else None
                 if span.up_to is not None and self.order == "key":
                     if sort_key(path) > sort_key(span.up_to):
                         return
@@ -97,6 +105,7 @@ class Side:
                 start_after=after,
                 skip=lambda folder: filters.prunes(folder[cut:]),
                 tell=lambda key, kind: _tell_taken(filters, key[cut:], kind, tell),
+                links=self.links,
             )
         else:
             entries = self.service.list(self.key(start), start_after=after)
@@ -114,6 +123,20 @@ class Side:
         """Give back connections, if they are ours."""
         if not self.borrowed:
             self.service.close()
+
+    def keeps_borders(self, page: Sequence[str]) -> bool:
+        """Whether a listing can be begun in the middle, as these paths of it show: by one request.
+
+        A server that ignores ``start-after``, or follows another order than it says, cannot.
+        """
+        if self.is_local:
+            return True
+
+        def first_after(path: str) -> str | None:
+            found = next(iter(self.service.list(self.prefix, start_after=self.key(path))), None)
+            return None if found is None else found.path[len(self.prefix) :]
+
+        return keeps_borders(page, first_after)
 
     def exists(self) -> bool:
         """Whether there is a folder, which may be empty, or anything below the prefix."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice
 
 from calque import faults
@@ -13,25 +15,28 @@ from calque.errors import (
     AlreadyExists,
     CalqueError,
     InvalidInput,
+    IsSameFile,
     NotFound,
     ResourceExhausted,
 )
-from calque.operator.layers import ConcurrencyLimit
 from calque.operator.options import WriteOptions
+from calque.operator.paths import collapse
 from calque.operator.service import Directories
-from calque.transfer.carry import RENAMED, Carrier, failure
+from calque.transfer.backup import Backup
+from calque.transfer.carry import RENAMED, Carrier
+from calque.transfer.clearing import Clearing
 from calque.transfer.copy_keeper import CopyKeeper
-from calque.transfer.deletes import Spool, delete_all, delete_listed, remove_emptied
+from calque.transfer.deletes import delete_listed, remove_emptied
 from calque.transfer.frontier import Frontier, NoRange
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan import Plan, Trees
-from calque.transfer.progress import TreeProgress
 from calque.transfer.ranges import OpenRange, RangePool
 from calque.transfer.remembered import Remembered
-from calque.transfer.report import Collector
 from calque.transfer.request import TreeOptions
+from calque.transfer.rows import failed_row, kept_row, predicted_row
 from calque.transfer.rules import checksums
+from calque.transfer.shared import Cluster, RangeResult, Shared
 from calque.transfer.work_queue import WorkQueue
 from calque.values import Metadata
 
@@ -46,27 +51,21 @@ _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What the jobs of one run have in common."""
-
-    options: TreeOptions
-    collector: Collector
-    limit: ConcurrencyLimit
-    progress: TreeProgress
-    stopping: threading.Event
-    gave_up: threading.Event = field(default_factory=threading.Event)
-    """Set where the run has stopped itself: at an error, as it was asked to, or on a full disk."""
-    moves: bool = False
-    journal: Journal | None = None
-    known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
-    """Rows that an earlier process wrote, of paths that are left all the same."""
-
-
 class TreeJob:
     """Copies one tree, the ``number``-th of its run, and notes what is to be deleted."""
 
-    def __init__(self, shared: Shared, trees: Trees, number: int = 0) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        trees: Trees,
+        number: int = 0,
+        *,
+        ranges: Sequence[KeyRange] | None = None,
+        pages: int = 0,
+        elsewhere: bool = False,
+    ) -> None:
+        """``ranges``: only these; ``pages``: stop after so many; ``elsewhere``: the ranges are
+        copied by a cluster, and here only what an earlier process left by name."""
         self._shared = shared
         self._trees = trees
         self._number = number
@@ -75,7 +74,7 @@ class TreeJob:
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
         self.plan = Plan(trees, shared.options, self._remembered, self._tell)
-        self.deletes = Spool()
+        self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
         self._carrier = Carrier(
             trees.source,
@@ -87,14 +86,18 @@ class TreeJob:
             dropped=shared.collector.note_dropped,
             keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
             renames=shared.moves,
+            backup=None if trees.backup is None else Backup(trees.target, trees.backup),
         )
-        ranges = [EVERYTHING] if self._unfinished is None else self._unfinished.spans_of(number)
-        self._ranges = RangePool(ranges, splits=trees.can_be_cut)
+        if ranges is None:
+            left = self._unfinished
+            ranges = [EVERYTHING] if left is None else left.spans_of(number)
+        self._elsewhere = list(ranges) if elsewhere else None
+        self._most_pages = pages
+        self._ranges = RangePool([] if elsewhere else ranges, splits=trees.can_be_cut)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._pages = 0
         self._listing = 0
-        self._taken = 0
         self._begun = False
         self._emptied: set[str] = set()
         self._errors: list[BaseException] = []
@@ -116,11 +119,45 @@ class TreeJob:
         if self._errors:
             raise self._errors[0]
         if not self._shared.stopping.is_set() and self._unfinished is None:
-            self._refuse_empty()
+            self.clearing.refuse_empty()
+
+    def copy_on(self, cluster: Cluster) -> None:
+        """The same on a cluster: ranges go there, rows and what is left of them come back."""
+        while self._elsewhere and not self._shared.stopping.is_set():
+            results, left = cluster.run(self._number, self._elsewhere, self._trees.can_be_cut)
+            failed = None
+            with nullcontext() if self._journal is None else self._journal.lock:
+                for result in results:
+                    self._take(result)
+                    left += result.left
+                    failed = failed or result.error
+                self._elsewhere = left
+            if failed is not None:
+                raise failed
+
+    def _take(self, result: RangeResult) -> None:
+        """Count what a task has done; the caller holds the journal's lock."""
+        self._shared.collector.take(result.listed, result.listed_bytes, result.dropped)
+        self._shared.progress.listed += result.listed
+        for row in result.rows:
+            path = row.path.removeprefix(self._trees.label)
+            if (self._number, path) in self._shared.known:
+                continue
+            self._shared.collector.add(row)
+            if row.route is not None:
+                self._shared.progress.add_copy(row.size or 0)
+                self._shared.progress.add_moved(row.size or 0)
+                self._shared.progress.add_ended()
+            if self._journal is not None:
+                self._journal.settle(row)
 
     def left(self) -> list[KeyRange]:
         """What is still to be acted on."""
-        return self._ranges.unfinished()
+        return list(self._elsewhere or ()) + self._ranges.unfinished()
+
+    def cut_left(self) -> list[KeyRange]:
+        """The same in smaller pieces, cut where the pages that were listed say."""
+        return self._ranges.cut_unfinished()
 
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
@@ -200,21 +237,34 @@ class TreeJob:
             mine = span.claim([pair.path for pair in page])
             for pair in page[:mine]:
                 self._decide(decide, pair, frontier)
-            self._call_help()
+            self._call_help(page)
             if mine < len(page) or self._shared.stopping.is_set():
                 break
+            if self._most_pages and self._pages >= self._most_pages:
+                self._ranges.stop()  # the rest is left, to whoever asked for no more
+                return
         if self._shared.stopping.is_set():
             return
         # Listed to its end: nobody need cut it while its copies are under way.
         span.up_to = span.after or span.up_to
         frontier.close()
 
-    def _call_help(self) -> None:
+    def _call_help(self, page: Sequence[Pair]) -> None:
+        """Let others list too, once a tree is seen to be large, where servers keep borders."""
         with self._lock:
             self._pages += 1
             wanted = self._pages == _PAGES_ALONE and self._trees.can_be_cut
-        if wanted:
+        if wanted and self._keeps_borders(page):
             self._start(self._list, min(_LISTERS, self._options.concurrent) - 1)
+
+    def _keeps_borders(self, page: Sequence[Pair]) -> bool:
+        kept = self._trees.source.keeps_borders([each.path for each in page if each.source])
+        kept = kept and self._trees.target.keeps_borders(
+            [each.path for each in page if each.target]
+        )
+        if not kept:
+            self._ranges.forbid_splits()
+        return kept
 
     def _decide(
         self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
@@ -227,11 +277,11 @@ class TreeJob:
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)
-            self._taken += 1
+            self.clearing.note_taken()
         if decision is None:
             return
         if decision.step == "delete":
-            self.deletes.add(decision)
+            self.clearing.note(decision)
         elif decision.step == "copy":
             self._plan_copy(decision, frontier)
         else:
@@ -241,7 +291,7 @@ class TreeJob:
     def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
         self._shared.progress.add_copy(decision.size)
         if self._options.dry_run:
-            self._add(predict(decision))
+            self._add(predicted_row(decision))
             return
         frontier.begin(decision.path)
         large = self._carrier.is_large(decision.pair)
@@ -252,8 +302,8 @@ class TreeJob:
         source, target = decision.pair.source, decision.pair.target
         if decision.step == "refuse":
             kind = AlreadyExists if target is not None else InvalidInput
-            return self._add(failure(decision, kind(decision.why), 0.0))
-        row = _kept_row(decision)
+            return self._add(failed_row(decision, kind(decision.why), 0.0))
+        row = kept_row(decision)
         if self._shared.moves and decision.step == "keep" and source is not None:
             row = self._delete_moved(decision, source) or row
         return self._add(row)
@@ -321,13 +371,23 @@ class TreeJob:
     def _delete_moved(self, decision: Decision, source: Metadata) -> Row | None:
         """Delete what was moved; a row that says why it could not be."""
         try:
+            self._refuse_alias(source.path, self._trees.target.key(decision.path))
             delete_listed(self._trees.source.service, source)
         except CalqueError as error:
             return replace(
-                failure(decision, error, 0.0), why=f"copied, but not deleted: {error.message}"
+                failed_row(decision, error, 0.0), why=f"copied, but not deleted: {error.message}"
             )
         self._note_emptied(decision.path)
         return None
+
+    def _refuse_alias(self, source: str, target: str) -> None:
+        """Some servers collapse ``//`` or fold cases and unicode forms: two keys, one object."""
+        ours, theirs = self._trees.source, self._trees.target
+        if ours.is_local:
+            return  # renamed, or of another file system
+        names = (ours.service.identity(source).name, theirs.service.identity(target).name)
+        if _fold(names[0]) == _fold(names[1]):
+            raise IsSameFile(f"{source!r} and {target!r} may be one object to the server")
 
     def _note_emptied(self, path: str) -> None:
         folder = path.rpartition("/")[0]
@@ -344,10 +404,12 @@ class TreeJob:
     # What is no object
 
     def _tell(self, path: str, kind: str) -> None:
+        if (self._number, path) in self._shared.known:
+            return  # an earlier process has told it
         pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)
         if kind == "missing":
             error = NotFound(f"{self._trees.source.location(path)} does not exist")
-            self._add(failure(Decision(pair, "refuse", "kind"), error, 0.0))
+            self._add(failed_row(Decision(pair, "refuse", "kind"), error, 0.0))
         elif kind == "empty folder":
             self._keep_folder(path)
         else:
@@ -365,52 +427,6 @@ class TreeJob:
         else:
             self._add(Row(path=path, outcome="skipped", rule="kind", why="empty folder"))
 
-    # Deleting
-
-    def _refuse_empty(self) -> None:
-        options = self._options
-        if options.delete and not self._taken and not options.delete_all and self.deletes.count:
-            raise InvalidInput(
-                f"{self._trees.source.location()} has nothing to copy, so {self.deletes.count} "
-                f"objects of {self._trees.target.location()} would be deleted: all of them",
-                hint="Nothing was deleted. If that is meant, say --delete-all.",
-            )
-
-    def delete(self, *, withheld: str) -> None:
-        """Delete what was noted; with a reason to withhold it, only tell what would have gone."""
-        if withheld or self._options.dry_run:
-            for decision in self.deletes:
-                self._add(predict(decision, withheld))
-            return
-        delete_all(
-            self._trees.target,
-            iter(self.deletes),
-            self._options.concurrent,
-            self._add_deleted,
-            self._shared.stopping.is_set,
-        )
-
-    def _add_deleted(self, row: Row) -> None:
-        row = self._add(row)
-        if self._journal is not None:
-            with self._journal.lock:
-                self._journal.settle(row)
-
-    def list_deletes(self) -> None:
-        """Note what is to be deleted from both trees as they are now: an earlier process took what
-        it had noted with it."""
-        self.deletes.close()
-        self.deletes, self._taken = Spool(), 0
-        plan = replace(self.plan, tell=lambda path, kind: None)
-        plan.seen.target_objects = 0
-        decide = plan.decider()
-        for pair in plan.pairs():
-            decision = decide(pair)
-            self._taken += pair.source is not None and decision is not None
-            if decision is not None and decision.step == "delete":
-                self.deletes.add(decision)
-        self._refuse_empty()
-
     def _add(self, row: Row) -> Row:
         label = self._trees.label
         told = replace(row, path=label + row.path) if label else row
@@ -418,7 +434,7 @@ class TreeJob:
         return told
 
     def close(self) -> None:
-        self.deletes.close()
+        self.clearing.close()
         if self._remembered is not None:
             self._remembered.close()
 
@@ -447,34 +463,9 @@ def _prove(decision: Decision) -> Decision:
     return replace(decision, step="copy")
 
 
-def predict(decision: Decision, withheld: str = "") -> Row:
-    """The row that an act will have, or would have had."""
-    source, target = decision.pair.source, decision.pair.target
-    outcome = "copied" if decision.step == "copy" else "deleted"
-    return Row(
-        path=decision.path,
-        outcome="kept" if withheld else outcome,  # type: ignore[arg-type]
-        rule=decision.rule,
-        why=withheld or decision.why,
-        size=decision.size,
-        target_size=target.size if target else None,
-        source_etag=source.etag if source else None,
-        target_etag=target.etag if target else None,
-    )
-
-
-def _kept_row(decision: Decision) -> Row:
-    source, target = decision.pair.source, decision.pair.target
-    return Row(
-        path=decision.path,
-        outcome="up to date" if decision.step == "keep" else "skipped",
-        rule=decision.rule,
-        why=decision.why,
-        size=decision.size,
-        target_size=target.size if target else None,
-        source_etag=source.etag if source else None,
-        target_etag=target.etag if target else None,
-    )
+def _fold(key: str) -> str:
+    """A key as the least careful of servers may see it."""
+    return unicodedata.normalize("NFC", collapse(key)).casefold()
 
 
 def _remember(trees: Trees, options: TreeOptions) -> Remembered | None:

@@ -9,6 +9,10 @@ USER_KEY = "calquefile"
 """The one name in an object's user metadata: letters alone, as every service takes them."""
 
 
+LINK_TYPE = "inode/symlink"
+"""The content type of an object that stands for a link: its bytes are the link's text."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileAttributes:
     """When a file was modified (in nanoseconds), its mode, its owners; None is not known."""

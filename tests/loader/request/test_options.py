@@ -20,7 +20,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 from pyarrow import orc
 from sqlalchemy import delete, select, update
@@ -251,6 +251,14 @@ FORMAT_CASES = [
         [(1500,)],
         table=pa.schema([("n", pa.int64())]),
         beside="DECIMAL_POINT = ','",
+    ),
+    csv(
+        "BINARY_FORMAT",
+        "HEX",
+        "hex",
+        "6162\n",
+        [(b"ab",)],
+        table=pa.schema([("v", pa.binary())]),
     ),
     csv(
         "TRUE_VALUES", "('yes')", ("yes",), "yes\n", [(True,)], table=pa.schema([("v", pa.bool_())])
@@ -717,7 +725,6 @@ GRANTED = {
     "ESCAPE_UNENCLOSED_FIELD": ("NONE", "'x'"),
     "TIME_FORMAT": ("AUTO", "'HH24:MI'"),
     "NAN_DISPLAY": ("'NaN'", "'-'"),
-    "BINARY_FORMAT": ("'UTF-8'", "HEX"),
     "MULTI_LINE": ("TRUE", "FALSE"),
     "MULTILINE": ("TRUE", "FALSE"),
 }
@@ -740,6 +747,42 @@ def test_every_granted_option_is_tried() -> None:
     every = [COPY, *(options for _, options, _ in FORMATS.values())]
     found = {name for known in every for name, (target, _) in known.items() if target == NOTHING}
     assert found == set(GRANTED)
+
+
+def test_escapes_outside_of_quotes() -> None:
+    """Without quotes, or beside the same ESCAPE, it is ESCAPE; else it is refused."""
+    copy = "COPY INTO t FROM 'in/' FILE_FORMAT = (TYPE = CSV {})"
+    outside = "ESCAPE_UNENCLOSED_FIELD = '|'"
+    bare = parse(copy.format(f"FIELD_OPTIONALLY_ENCLOSED_BY = NONE {outside}"))
+    assert bare.format == CsvFormat(quote=None, escape="|")
+    assert parse(copy.format(f"ESCAPE = '|' {outside}")).format == CsvFormat(escape="|")
+    dump = parse(f"COPY INTO t FROM 'in/' FILE_FORMAT = (TYPE = HIVE {outside})").format
+    assert isinstance(dump, CsvFormat)
+    assert dump.escape == "|"
+    for wrong in (outside, f"ESCAPE = 'x' QUOTE = NONE {outside}"):
+        with pytest.raises(StatementInvalid, match="say the same there"):
+            parse(copy.format(wrong))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "good", "bad"),
+    [("HEX", "00fF", ("0", "xy", "é")), ("BASE64", "AP8=", ("AP8", "*", "é"))],
+)
+def test_bytes_as_they_are_spelled(tmp_path: Path, spelled: str, good: str, bad: Any) -> None:
+    """What is no such spelling is an error of its row, with its place."""
+    world = World(tmp_path)
+    world.stage.mkdir()
+    (world.stage / "a.csv").write_text("".join(f"{one}\n" for one in (good, *bad, good)))
+    DeltaTable.create(str(world.table), Schema.from_arrow(pa.schema([("v", pa.binary())])))
+    report = sql(
+        f"COPY INTO '{world.table}' FROM '{world.stage}/' ON_ERROR = CONTINUE "
+        f"FILE_FORMAT = (TYPE = CSV BINARY_FORMAT = {spelled})",
+        settings=world.settings,
+        spark="local",
+    )
+    assert (report.rows_loaded, report.errors) == (2, 3)
+    found = DeltaTable(str(world.table)).to_pyarrow_table().to_pylist()
+    assert found == [{"v": b"\x00\xff"}] * 2
 
 
 def test_databricks_words() -> None:

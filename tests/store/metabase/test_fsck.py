@@ -18,6 +18,7 @@ from calque.store.metabase.model.schema import (
     project_usage,
     projects,
     segment_copies,
+    segment_slices,
     segments,
 )
 from tests.store.world import HOUR_US, THREE_REMOTE, Clock, World
@@ -124,3 +125,42 @@ def test_damage_is_found(damaged: tuple[World, ObjectRecord, ObjectRecord], kind
     with world.database.engine.begin() as connection:
         connection.execute(DAMAGES[kind](original, copy))  # type: ignore[call-overload]
     assert kind in {finding.kind for finding in fsck(world.database)}
+
+
+SLICE_DAMAGES: dict[str, Callable[[bytes, bytes], object]] = {
+    "orphaned slice": lambda holder, source: delete(segments).where(segments.c.stream_id == holder),
+    "slice that is no segment's": lambda holder, source: (
+        update(segments).where(segments.c.stream_id == holder).values(plain_size=1)
+    ),
+    "slice of a segment without pieces": lambda holder, source: delete(segments).where(
+        segments.c.stream_id == source
+    ),
+    "slice beyond its source": lambda holder, source: update(segment_slices).values(skip=90),
+    "root piece id differs from the source's": lambda holder, source: (
+        update(segments).where(segments.c.stream_id == source).values(root_piece_id=b"r" * 32)
+    ),
+    "slice expires apart from its source": lambda holder, source: (
+        update(segments).where(segments.c.stream_id == source).values(expires_at=1)
+    ),
+    "segments without object": lambda holder, source: delete(segment_slices),
+    "piece-less segment without ancestor": lambda holder, source: delete(segment_slices),
+}
+
+
+@pytest.mark.parametrize("kind", SLICE_DAMAGES)
+def test_damaged_slices(database_url: str, kind: str) -> None:
+    """Of a slice whose source has lost its object, each kind of damage is found."""
+    clock = Clock()
+    database = Database.open(database_url, clock=clock)
+    migrate(database)
+    world = World(database, clock)
+    source = world.upload("a")
+    upload = world.begin(world.at("b"))
+    world.copy_part(upload, 1, world.at("a"), 20, 50)
+    holder = world.commit(upload)
+    world.delete(world.at("a"))
+    assert fsck(database) == []
+    with database.engine.begin() as connection:
+        connection.execute(SLICE_DAMAGES[kind](holder.stream_id, source.stream_id))  # type: ignore[call-overload]
+    assert kind in {finding.kind for finding in fsck(database)}
+    database.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 from sqlalchemy import delete, insert, update
 from typer.testing import CliRunner
@@ -15,8 +16,8 @@ from calque.store.metabase.model.schema import (
     segment_copies,
 )
 from calque.store.upkeep.engines import ScanOptions
-from calque.store.upkeep.fsck import check_rows, check_store, mend_store
-from tests.store.upkeep.kept_store import KeptStore
+from calque.store.upkeep.fsck import check_store, mend_store
+from tests.store.upkeep.kept_store import BUCKET, KeptStore
 
 KEYS = {
     "operation_id": b"x" * 16, "first_position": 0, "last_position": 0, "key_count": 1,
@@ -49,10 +50,12 @@ def test_what_could_hide_a_loss_is_left(plain: KeptStore) -> None:
     plain.upload("a")
     with plain.store.endpoint.database.engine.begin() as connection:
         connection.execute(delete(objects))
-    findings = check_rows(plain.store, ScanOptions(range_rows=1))
+    findings = check_store(plain.store, nodes=False, scan=ScanOptions(range_rows=1))
     mended = mend_store(plain.store, findings)
     assert [each.finding.kind for each in mended if not each.done] == ["segments without object"]
-    assert "segments without object" in {each.kind for each in check_rows(plain.store)}
+    assert "segments without object" in {
+        each.kind for each in check_store(plain.store, nodes=False)
+    }
 
 
 def test_the_command_repairs_and_says_what_it_cannot(plain: KeptStore) -> None:
@@ -67,3 +70,31 @@ def test_the_command_repairs_and_says_what_it_cannot(plain: KeptStore) -> None:
     done = CliRunner().invoke(app, [*command, "--repair"])
     assert (done.exit_code, json.loads(done.stdout)[0]["mended"]) == (0, True)
     assert CliRunner().invoke(app, command).exit_code == 0
+
+
+def test_pieces_are_compared_with_rows(kept: KeptStore) -> None:
+    """Missing, resized and orphaned pieces are named, each with its node; what expired is not."""
+    soon = kept.clock.now() + timedelta(hours=1)
+    kept.upload("a", 900)
+    kept.project.upload(BUCKET, "short-lived", bytes(900), expires=soon)
+    first, second, *_ = (path for path in kept.store.folder.glob("disks/*/pieces/*/*/*"))
+    kinds = _kinds(kept, nodes=False)
+    assert kinds == []
+    stray = first.with_name("ab" * 30)
+    stray.write_bytes(b"x")
+    second.write_bytes(b"short")
+    first.unlink()
+    assert _kinds(kept) == ["missing piece", "orphaned piece", "piece of the wrong size"]
+    findings = check_store(kept.store, young=True, scan=ScanOptions(range_rows=1))
+    name = "".join(first.parts[-3:])
+    assert [each.where.split()[0] for each in findings if each.kind == "missing piece"] == [name]
+    assert [each.kind for each in check_store(kept.store)] != []
+    kept.delete("a")
+    kept.clock.ahead += timedelta(hours=5)
+    for path in kept.store.folder.glob("disks/*/pieces/*/*/*"):
+        path.unlink()
+    assert _kinds(kept) == []
+
+
+def _kinds(kept: KeptStore, nodes: bool = True) -> list[str]:
+    return sorted(each.kind for each in check_store(kept.store, young=True, nodes=nodes))

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import threading
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from calque.spark.session import SparkOptions
-from calque.store.nodes.bloom import BloomShape
-from calque.store.upkeep.audit_sample import AuditSample
 from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.gc import GcOptions, collect_store
-from calque.store.upkeep.piece_filters import PieceFilters
-from calque.store.upkeep.scan import LocalRunner, Observer, run_scan
-from calque.store.upkeep.segment_health import SegmentHealth
+from calque.store.upkeep.scan import LocalRunner, run_scan
 from calque.store.upkeep.spark_runner import SparkRunner
-from calque.store.upkeep.tally import SegmentTally
 from tests.servers.spark_cluster import SparkCluster, spark_cluster
 from tests.store.upkeep.kept_store import KeptStore
+from tests.store.upkeep.observed import found, observers
 
 SPARK = ScanOptions(engine="spark", master="local[2,4]", range_rows=4)
-
-
-def observers(kept: KeptStore) -> list[Observer]:
-    nodes = {each.alias: each.node_id for each in kept.store.endpoint.admin.nodes()}
-    shapes = {alias: BloomShape.of(200, 77) for alias in nodes}
-    healthy = set(list(nodes)[:4])
-    return [
-        PieceFilters(nodes, shapes),
-        SegmentTally(),
-        SegmentHealth(healthy, set(nodes) - healthy, 0),
-        AuditSample(b"seed", 0),
-    ]
-
-
-def found(seen: list[Observer]) -> list[Any]:
-    filters, tally, health, sample = (vars(each) for each in seen)
-    return [
-        {alias: each.table for alias, each in filters["filters"].items()},
-        tally,
-        health,
-        sample,
-    ]
 
 
 def test_both_engines_give_the_same(kept: KeptStore) -> None:
@@ -63,11 +38,26 @@ def test_both_engines_give_the_same(kept: KeptStore) -> None:
     kept.check()
 
 
+ASLEEP = {"CALQUE_FAULT": "scan.range@2:pause=300"}
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SparkCluster]:
-    """Two machines, one of which dies in its second range."""
-    with spark_cluster([{}, {"CALQUE_FAULT": "scan.range@2:kill"}]) as running:
+    """Two machines, one of which falls asleep in its second range, every time it is started."""
+    with spark_cluster([{}, ASLEEP]) as running:
         yield running
+
+
+def kill_sleeper(cluster: SparkCluster, done: threading.Event, killed: list[int]) -> None:
+    """Kill executors of the sleeping machine as they fall asleep, with all that hangs on them."""
+    while not done.wait(0.2):
+        for executor in cluster.executors(1):
+            with suppress(psutil.NoSuchProcess):
+                children = psutil.Process(executor).children(recursive=True)
+                if any(each.status() == psutil.STATUS_STOPPED for each in children):
+                    for process in (psutil.Process(executor), *children):
+                        process.kill()
+                    killed.append(executor)
 
 
 @pytest.mark.soak
@@ -79,12 +69,17 @@ def test_a_killed_executor_changes_nothing(
     for number in range(20):
         kept.upload(f"o{number}")
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.3")
-    monkeypatch.setenv("PYTHONPATH", os.getcwd())
     settings = {"spark.executor.memory": "512m", "spark.task.maxFailures": "20"}
     runner = SparkRunner(SparkOptions(master=cluster.master, settings=settings))
+    done, killed = threading.Event(), list[int]()
+    killer = threading.Thread(target=kill_sleeper, args=(cluster, done, killed))
+    killer.start()
     with open_scan(kept.store.endpoint.database, SPARK) as (snapshot, _):
-        ranges = snapshot.cut(rows_each=3)
+        ranges = snapshot.cut(ranges=20)
         here, there = observers(kept), observers(kept)
         run_scan(snapshot, here, ranges=ranges)
         run_scan(snapshot, there, runner=runner, ranges=ranges)
+    done.set()
+    killer.join()
     assert found(here) == found(there)
+    assert killed

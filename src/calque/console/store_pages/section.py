@@ -5,6 +5,7 @@ from __future__ import annotations
 from calque.console.page import Change, View
 from calque.console.site import Section
 from calque.console.store_pages.figures import StoreFigures
+from calque.console.store_pages.folder import FolderPages
 from calque.console.store_pages.keys import KeyPages
 from calque.console.store_pages.object import ObjectPage, S3Door
 from calque.console.store_pages.objects import ObjectPages
@@ -30,11 +31,12 @@ def store_section(
     if grant is not None:
         project = _open_project(store, grant)
         objects, one = ObjectPages(project, str(store.folder)), ObjectPage(store, project, door)
-        keys = KeyPages(store, grant)
+        folders, keys = FolderPages(project, str(store.folder)), KeyPages(store, grant)
         links = [("Objects", "objects"), *links, ("Keys", "keys")]
         views |= {
             "keys": keys.show_keys,
             "objects": objects.show_objects,
+            "folder": folders.show_folder,
             "object": one.show_object,
             "download": one.download,
             "delete": objects.ask_delete,
@@ -45,6 +47,8 @@ def store_section(
             "bucket/create": objects.create_bucket,
             "upload": objects.upload,
             "delete": objects.delete,
+            "folder/copy": folders.copy,
+            "folder/rename": folders.rename,
             "object/copy": one.copy,
             "object/rename": one.rename,
             "object/link": one.link,

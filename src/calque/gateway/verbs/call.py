@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,8 @@ from calque.errors import NotFound
 from calque.gateway.body.body import Body
 from calque.gateway.documents import BucketDocuments
 from calque.gateway.errors import S3Error
+from calque.gateway.lifecycle import KIND as LIFECYCLE
+from calque.gateway.lifecycle import find_expiry, parse_rules
 from calque.gateway.request import Headers, Request, Response, parse_query
 from calque.gateway.signature.authenticate import Identity
 from calque.gateway.xml import Element, read_document, write_document
@@ -61,6 +64,14 @@ class Call:
         """The object; NoSuchKey or NoSuchBucket."""
         return self.project.stat(self.bucket, self.key)
 
+    def expiry(self) -> datetime | None:
+        """When what is written now expires, by the rules of the bucket."""
+        project_id = self.project.session.limits.project_id
+        document = self.documents.find(project_id, self.bucket, LIFECYCLE)
+        if document is None:
+            return None
+        return find_expiry(parse_rules(document), self.key, datetime.now(UTC))
+
     def require_write(self, size: int) -> None:
         """AccessDenied or NoSuchBucket before the first byte of a body is asked for.
 
@@ -95,7 +106,7 @@ def answer(root: str, content: Mapping[str, Any], **headers: str) -> Response:
 
 
 def missing_of(call: Call, error: NotFound) -> S3Error:
-    """NoSuchBucket or NoSuchKey: the store says that something is not there, we look what."""
+    """NoSuchBucket, NoSuchUpload or NoSuchKey: the store misses something, we look what."""
     if call.bucket:
         try:
             call.project.stat_bucket(call.bucket)
@@ -105,4 +116,6 @@ def missing_of(call: Call, error: NotFound) -> S3Error:
                 "The specified bucket does not exist",
                 fields={"BucketName": call.bucket},
             )
+    if "uploadId" in call.query:
+        return S3Error("NoSuchUpload", "The specified upload does not exist.")
     return S3Error("NoSuchKey", "The specified key does not exist.", fields={"Key": call.key})

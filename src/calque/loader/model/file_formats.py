@@ -13,6 +13,9 @@ Compression = Literal["auto", "none", "gzip", "zstd", "bz2", "xz"]
 EscapeStyle = Literal["literal", "mysql", "postgresql", "hive"]
 """What an escape means before a letter; see ``formats/delimited/escapes.py``."""
 
+BinaryFormat = Literal["utf8", "hex", "base64"]
+"""``utf8``: text is its own bytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvFormat:
@@ -42,6 +45,7 @@ class CsvFormat:
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
     thousands_separator: str | None = None  # THOUSANDS_SEPARATOR, between groups of three digits
+    binary_format: BinaryFormat = "utf8"  # BINARY_FORMAT: how columns of bytes are spelled
     kind: Literal["csv"] = "csv"
 
     def __post_init__(self) -> None:
@@ -60,6 +64,8 @@ class CsvFormat:
                 f"ESCAPE_STYLE is one of {', '.join(get_args(EscapeStyle))}, "
                 f"not {self.escape_style!r}"
             )
+        if self.binary_format not in get_args(BinaryFormat):
+            raise InvalidInput(f"BINARY_FORMAT is UTF8, HEX or BASE64, not {self.binary_format!r}")
         self._check_numbers()
         if self.skip_header < 0:
             raise InvalidInput("SKIP_HEADER cannot be negative")

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from calque.loader.model.error_policy import ErrorMode, ErrorPolicy
-from calque.loader.model.file_formats import (
-    Compression,
-)
+from calque.loader.model.file_formats import BinaryFormat, Compression
 from calque.loader.model.plan import ColumnMatch, MetadataColumn, MetadataKind
 from calque.loader.request.request import Validation
 
@@ -21,10 +19,10 @@ REFUSED: Mapping[str, str] = {
     "ENFORCE_LENGTH": "columns of text have no length here: nothing is ever cut off",
     "TIME_FORMAT": "tables have no columns of times without a date; load text, or use a SELECT",
     "NAN_DISPLAY": "NaN is spelled NaN; other spellings can be given by NULL_IF or in a SELECT",
-    "BINARY_FORMAT": "text becomes its own bytes; use UNHEX($1) or UNBASE64($1) in a SELECT",
     "MULTI_LINE": "line ends within quotes always belong to their field",
     "MULTILINE": "line ends within quotes always belong to their field",
-    "ESCAPE_UNENCLOSED_FIELD": "ESCAPE holds inside and outside of quotes: say that, or NONE",
+    "ESCAPE_UNENCLOSED_FIELD": "ESCAPE holds inside and outside of quotes: say the same there, or "
+    "FIELD_OPTIONALLY_ENCLOSED_BY = NONE",
     "IGNORELEADINGWHITESPACE": "blanks are trimmed on both sides or on none",
     "IGNORETRAILINGWHITESPACE": "blanks are trimmed on both sides or on none",
     "MODE": "PERMISSIVE would load NULL in the place of what cannot be read",
@@ -200,6 +198,14 @@ def metadata(value: Any) -> tuple[MetadataColumn, ...]:
 
 def lower(value: Any) -> str:
     return str(value).lower()
+
+
+def binary_format(value: Any) -> str:
+    """``BINARY_FORMAT``: how bytes are spelled."""
+    word = str(value).lower().replace("-", "")
+    if word not in get_args(BinaryFormat):
+        raise ValueError("it is UTF8, HEX or BASE64")
+    return word
 
 
 def only(*granted: str) -> Convert:

@@ -19,6 +19,7 @@ from calque.loader.model.file_formats import (
 from calque.loader.request.option_values import (
     REFUSED,
     Convert,
+    binary_format,
     boolean,
     character,
     column_match,
@@ -112,7 +113,7 @@ _CSV: Options = {
     "ESCAPE_UNENCLOSED_FIELD": (NOTHING, only("NONE")),
     "TIME_FORMAT": (NOTHING, only("AUTO")),
     "NAN_DISPLAY": (NOTHING, only("NAN")),
-    "BINARY_FORMAT": (NOTHING, only("UTF8", "UTF-8")),
+    "BINARY_FORMAT": ("binary_format", binary_format),
     "MULTI_LINE": (NOTHING, only("TRUE")),
     # Databricks
     "MULTILINE": (NOTHING, only("TRUE")),
@@ -215,7 +216,8 @@ def build_format(
         raise StatementInvalid(f"FILEFORMAT = TEXT cannot be read: {REFUSED['TEXT']}")
     made, known, defaults = FORMATS[kind.upper()]
     values: dict[str, Any] = dict(defaults)
-    for name, value in _merge_trim_options(pairs).items():
+    pairs = _merge_trim_options(pairs)
+    for name, value in _merge_escapes(pairs, known, defaults).items():
         if databricks and name.upper() in DONE_ANYWAY:
             _grant(name, value)
             continue
@@ -270,6 +272,26 @@ def _merge_trim_options(pairs: Mapping[str, Any]) -> dict[str, Any]:
         name = sorted(given)[0]
         raise StatementInvalid(f"{', '.join(sorted(given))}: {REFUSED[name]}")
     return {**rest, "TRIM_SPACE": True}
+
+
+def _merge_escapes(
+    pairs: Mapping[str, Any], known: Options, defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Snowflake's escape outside of quotes as ESCAPE: where there are no quotes, or both agree."""
+    option = "ESCAPE_UNENCLOSED_FIELD"
+    said = {name.upper(): value for name, value in pairs.items()}
+    if option not in known or option not in said or character(said[option]) is None:
+        return dict(pairs)
+    wanted = character(said[option])
+    quote = defaults.get("quote", CsvFormat().quote)
+    for name, (field, _) in known.items():
+        if field == "quote" and name in said:
+            quote = character(said[name])
+    escape = character(said["ESCAPE"]) if "ESCAPE" in said else None
+    if escape != wanted and (quote is not None or escape is not None):
+        raise StatementInvalid(f"{option} cannot be {wanted!r}: {REFUSED[option]}")
+    rest = {name: value for name, value in pairs.items() if name.upper() != option}
+    return {**rest, "ESCAPE": wanted} if escape is None else rest
 
 
 def _grant(name: str, value: Any) -> None:

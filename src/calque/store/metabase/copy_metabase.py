@@ -11,7 +11,13 @@ from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.errors import database_error
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.engine.statement import POSTGRES
-from calque.store.metabase.model.schema import metadata, project_usage, projects, settings
+from calque.store.metabase.model.schema import (
+    leases,
+    metadata,
+    project_usage,
+    projects,
+    settings,
+)
 from calque.store.metabase.objects.hold_pieces import HOLD
 
 _ROWS = 1000
@@ -31,7 +37,8 @@ def copy_metabase(source: Database, target: Database) -> None:
             snapshot = reading.execution_options(**level, stream_results=True)
             writing.execute(settings.delete())
             for table in metadata.sorted_tables:
-                if table is not project_usage:
+                # Leases are of processes, which have nothing to do with the copy.
+                if table not in (project_usage, leases):
                     _copy_table(snapshot, writing, table)
             _copy_usage(snapshot, writing, shard_count(target.dialect))
     except DBAPIError as error:

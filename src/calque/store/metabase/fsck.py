@@ -11,7 +11,7 @@ What must hold, and is checked here:
 5. every reference belongs to an object, which borrows at least one segment;
 6. a project's usage is the sum of its committed objects;
 7. copies expire with their ancestor; packed pieces can be read and name known nodes;
-8. stored keys belong to an operation that is still collecting;
+8. stored keys and objects belong to an operation that is still collecting;
 9. pieces that wait to be deleted belong to no segment;
 10. a slice is a segment of an object, lies within a segment that has pieces, and expires with it.
 
@@ -128,6 +128,9 @@ CHECKS: Mapping[str, str] = {
     "coalesce(o.segments, 0) OR coalesce(u.objects, 0) <> coalesce(o.objects, 0)",
     "keys without operation": "SELECT DISTINCT k.operation_id FROM operation_keys k WHERE NOT "
     "EXISTS (SELECT 1 FROM operations p WHERE p.operation_id = k.operation_id AND p.state = 1)",
+    "objects without operation": "SELECT DISTINCT k.operation_id FROM operation_objects k WHERE "
+    "NOT EXISTS (SELECT 1 FROM operations p WHERE p.operation_id = k.operation_id "
+    "AND p.state = 1)",
 }
 """What must find no row, by the name of what is wrong; a row says where."""
 

@@ -79,7 +79,7 @@ class MetainfoClient(Metainfo):
     def _once(self, name: str, request: Message) -> Message:
         stub = self._stubs[name]
         try:
-            data = stub(request, timeout=self._timeout_s)
+            data = stub(request, timeout=self._timeout_s * CALLS[name].patience)
             return CALLS[name].response.FromString(data)
         except grpc.RpcError as failure:
             raise error_of(failure) from failure

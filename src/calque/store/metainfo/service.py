@@ -31,6 +31,8 @@ class Call:
     request: type[Message]
     response: type[Message]
     repeatable: bool = True
+    patience: float = 1.0
+    """How many times as long as others it may take."""
 
     @property
     def path(self) -> str:
@@ -67,6 +69,9 @@ CALLS: dict[str, Call] = {
         Call("BeginMoveObject", pb.ObjectBeginMoveRequest, pb.ObjectBeginMoveResponse),
         Call("FinishMoveObject", pb.ObjectFinishMoveRequest, pb.ObjectFinishMoveResponse),
         Call("GetOperation", pb.OperationGetRequest, pb.OperationGetResponse),
+        Call("BeginPrefix", pb.PrefixBeginRequest, pb.PrefixBeginResponse),
+        Call("StagePrefix", pb.PrefixStageRequest, pb.PrefixStageResponse),
+        Call("FinishPrefix", pb.PrefixFinishRequest, pb.PrefixFinishResponse, patience=10.0),
         Call("RevokeApiKey", pb.ApiKeyRevokeRequest, pb.ApiKeyRevokeResponse, repeatable=False),
     )
 }
@@ -186,6 +191,18 @@ class Metainfo(ABC):
     def get_operation(self, request: pb.OperationGetRequest) -> pb.OperationGetResponse:
         """How many keys of a long copy or move have arrived."""
         return cast(pb.OperationGetResponse, self.call("GetOperation", request))
+
+    def begin_prefix(self, request: pb.PrefixBeginRequest) -> pb.PrefixBeginResponse:
+        """A page of what lies below a prefix, to be copied or moved as a whole."""
+        return cast(pb.PrefixBeginResponse, self.call("BeginPrefix", request))
+
+    def stage_prefix(self, request: pb.PrefixStageRequest) -> pb.PrefixStageResponse:
+        """New names and keys of some objects; nothing happens to them yet."""
+        return cast(pb.PrefixStageResponse, self.call("StagePrefix", request))
+
+    def finish_prefix(self, request: pb.PrefixFinishRequest) -> pb.PrefixFinishResponse:
+        """Copy or move all that was staged in one transaction; a repeat gives the same answer."""
+        return cast(pb.PrefixFinishResponse, self.call("FinishPrefix", request))
 
     def revoke_api_key(self, request: pb.ApiKeyRevokeRequest) -> pb.ApiKeyRevokeResponse:
         """Refuse a key, and all keys attenuated from it, from now on."""

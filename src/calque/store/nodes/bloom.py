@@ -10,11 +10,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from calque.errors import InvalidInput
+from calque.errors import InvalidInput, MissingExtra
 from calque.store.nodes.pieces import PIECE_ID_SIZE
+
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+except ImportError as error:
+    raise MissingExtra.of("store", "Garbage collection (numpy)") from error
 
 FALSE_POSITIVES = 0.1
 _SMALLEST = 1024

@@ -23,6 +23,7 @@ from calque.store.satellite.calls import (
     inline_objects,
     objects,
     part_copies,
+    prefixes,
     segments,
 )
 from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
@@ -60,6 +61,9 @@ HANDLERS: Mapping[str, Callable[..., Message]] = {
     "BeginMoveObject": copies.begin_move_object,
     "FinishMoveObject": copies.finish_move_object,
     "GetOperation": copies.get_operation,
+    "BeginPrefix": prefixes.begin,
+    "StagePrefix": prefixes.stage,
+    "FinishPrefix": prefixes.finish,
     "RevokeApiKey": accounts.revoke_api_key,
 }
 

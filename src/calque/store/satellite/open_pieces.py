@@ -27,7 +27,7 @@ MAX_STRAGGLERS = 65_536
 """Pieces of slow nodes that are remembered; the oldest are forgotten."""
 
 KEPT_US = 48 * 3600 * 1_000_000
-"""After this long a piece is committed, or swept as an orphan."""
+"""After this long a piece is committed, or garbage that gc takes away."""
 
 
 @dataclass(slots=True)
@@ -136,8 +136,8 @@ class OpenPieces:
                 raise ResourceExhausted(
                     f"the uploads of this project that are not committed take {project.total} "
                     f"bytes on the nodes, the limit is {token.most_open}",
-                    hint="Commit or abort uploads that are open; what killed ones left is swept "
-                    "within two days.",
+                    hint="Commit or abort uploads that are open; what killed ones left is not "
+                    "counted after two days.",
                 )
             project.add(project.pieces, token.piece_id, size, now)
 

@@ -17,3 +17,12 @@ def map_errors(location: str) -> Iterator[None]:
         raise ConditionNotMatch(
             f"{location} exists already", hint="Nothing was changed: if_not_exists was asked for."
         ) from error
+
+
+@contextmanager
+def name_existing() -> Iterator[None]:
+    """The same of a prefix, where the store has named the object that stands in the way."""
+    try:
+        yield
+    except AlreadyExists as error:
+        raise ConditionNotMatch(error.message, hint=error.hint) from error

@@ -12,14 +12,15 @@ from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.operator.service import CopyDriver, Leftover, Service
+from calque.operator.service import CopyDriver, Leftover, Prepared, Service
 from calque.store.project import Project
 from calque.store.service.copy import StoreCopyDriver
-from calque.store.service.errors import map_errors
+from calque.store.service.errors import map_errors, name_existing
 from calque.store.service.metadata import map_of_copy, to_map, to_metadata
 from calque.store.uplink.copy_object import Copy
 from calque.store.uplink.delete_object import Deletion
 from calque.store.uplink.move_object import move
+from calque.store.uplink.move_prefix import PrefixMove
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from calque.store.uplink.rewrap import Conditions, Transfer
 from calque.values import Metadata, ObjectIdentity
@@ -169,6 +170,32 @@ class StoreService:
         )
         return to_metadata(moved, target)
 
+    def move_prefix(
+        self,
+        prefix: str,
+        target: str,
+        *,
+        into: Service,
+        copy: bool = False,
+        overwrite: bool = False,
+        progress: Prepared | None = None,
+    ) -> int:
+        """Everything below a prefix in one metadata transaction, to any bucket of the project."""
+        there = self._same_project(prefix, target, into)
+        job = PrefixMove(
+            self._project.session,
+            self._bucket,
+            self._key(prefix),
+            there._bucket,
+            there._key(target),
+            move=not copy,
+            overwrite=overwrite,
+            into=there._project.session,
+        )
+        call = Call("move_prefix", target, idempotent=False, slow=True)
+        with name_existing():
+            return self._chain.run(call, lambda _: job.run(progress)).objects
+
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """Uploads that are not committed, of whoever: the store keeps no other half-done work."""
         wanted = self._key(prefix)
@@ -211,14 +238,18 @@ class StoreService:
         into: Service,
     ) -> tuple[StoreService, Transfer]:
         """Within one project, whatever the bucket and the root."""
+        there = self._same_project(source.path, target, into)
+        old = self._project.session.locate(self._bucket, self._key(source.path))
+        new = there._project.session.locate(there._bucket, there._key(target))
+        return there, Transfer(old, new, conditions, metadata)
+
+    def _same_project(self, source: str, target: str, into: Service) -> StoreService:
         if not isinstance(into, StoreService) or into._project_id != self._project_id:
             raise Unsupported(
-                f"calque cannot go from {self.location(source.path)} "
+                f"calque cannot go from {self.location(source)} "
                 f"to {into.location(target)}: that is another project"
             )
-        old = self._project.session.locate(self._bucket, self._key(source.path))
-        new = into._project.session.locate(into._bucket, into._key(target))
-        return into, Transfer(old, new, conditions, metadata)
+        return into
 
     @property
     def _project_id(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Where a scan runs: in this process, or from a million segments on as Spark tasks."""
+"""Where a scan runs: in this process, in one beside it, or from a million segments on as tasks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Literal, NamedTuple, get_args
 from calque.errors import InvalidInput
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.scan import Snapshot, open_snapshot
+from calque.store.upkeep.process_runner import ProcessRunner
 from calque.store.upkeep.scan import LocalRunner, Runner
 
-EngineName = Literal["auto", "local", "spark"]
+EngineName = Literal["auto", "local", "process", "spark"]
+
+PROCESS_FROM = 50_000
+"""Segments; a smaller scan is over before another process has started."""
 
 SPARK_FROM = 1_000_000
 """Segments; below it a JVM would take longer to start than the scan takes."""
-
-RANGES_A_CORE = 4
-"""More ranges than cores, so that a slow one holds up little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class ScanOptions:
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(EngineName):
-            raise InvalidInput(f"{self.engine!r} is no engine: auto, local or spark")
+            raise InvalidInput(f"{self.engine!r} is no engine: auto, local, process or spark")
         if self.range_rows is not None and self.range_rows < 1:
             raise InvalidInput("a range has at least one row")
 
@@ -51,16 +52,22 @@ class OpenScan(NamedTuple):
 def open_scan(database: Database, options: ScanOptions | None = None) -> Iterator[OpenScan]:
     """A snapshot for the length of a ``with`` block, and the engine that suits its size."""
     options = options or ScanOptions()
-    if options.engine == "spark":
-        with open_snapshot(database, shared=True) as snapshot:
-            yield OpenScan(snapshot, _spark(options))
-        return
-    with open_snapshot(database) as snapshot:
-        if options.engine == "local" or snapshot.rows < SPARK_FROM or not _has_spark():
-            yield OpenScan(snapshot, LocalRunner())
-            return
+    engine = options.engine
+    if engine in ("auto", "local"):
+        with open_snapshot(database) as snapshot:
+            engine = _choose(engine, snapshot.rows)
+            if engine == "local":
+                yield OpenScan(snapshot, LocalRunner())
+                return
+    # Another snapshot, which other processes can read, too.
     with open_snapshot(database, shared=True) as snapshot:
-        yield OpenScan(snapshot, _spark(options))
+        yield OpenScan(snapshot, ProcessRunner() if engine == "process" else _spark(options))
+
+
+def _choose(asked: EngineName, rows: int) -> EngineName:
+    if asked != "auto" or rows < PROCESS_FROM:
+        return "local"
+    return "spark" if rows >= SPARK_FROM and _has_spark() else "process"
 
 
 def _has_spark() -> bool:

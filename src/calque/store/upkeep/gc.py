@@ -25,7 +25,7 @@ from calque.store.metabase.scan import Snapshot
 from calque.store.metabase.upkeep.last_runs import last_run, note_run
 from calque.store.metabase.upkeep.lease import Lease, hold_lease
 from calque.store.nodes.bloom import FALSE_POSITIVES, BloomShape
-from calque.store.nodes.check import COMMIT_WINDOW
+from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
 from calque.store.nodes.trash import KEPT, collect_garbage, empty_trash, restore_trash
@@ -117,14 +117,14 @@ def collect_store(
         faults.point("gc.filters")
         lease.require()
         now = moment(database.clock())
-        # A node that is given up is not waited for; should it come back, it is collected then.
+        done = [
+            (node.id, _collect_node(store, node, filters, options, now, lease, over))
+            for node in store.nodes.direct()
+        ]
+        # One that left may be there still; of one that is given up no answer is expected.
         gone = {each.node_id for each in Nodes(database).at(0, {"gone"})}
         report = GcReport(
-            tuple(
-                _collect_node(store, node, filters, options, now, lease, over)
-                for node in store.nodes.direct()
-                if node.id not in gone
-            ),
+            tuple(each for node_id, each in done if not (each.error and node_id in gone)),
             filters.scan,
             options.dry_run,
         )

@@ -81,12 +81,12 @@ class Healer:
         missing = [n for n in range(segment.redundancy.total) if n not in held]
         if not missing:
             return Healed.NOTHING
-        # An exiting node still reads; a failing one is believed last, its shares have hashes.
-        spare = [
-            each
-            for each in segment.placed
-            if each not in usable and each.number not in bad and each.record.state != "gone"
-        ]
+        # An exiting node still reads, a failing one may: shares have hashes. A node that is given
+        # up comes last, since it may keep us waiting.
+        spare = sorted(
+            (each for each in segment.placed if each not in usable and each.number not in bad),
+            key=lambda each: each.record.state == "gone",
+        )
         blocks = self._read(segment, [*usable, *spare])
         return self._place(segment, missing, blocks)
 

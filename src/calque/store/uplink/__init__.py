@@ -12,8 +12,8 @@ What holds:
 
 Keys and names: ``keys`` → ``cipher`` → ``paths`` → ``access`` → ``grant``; ``utf8``.
 Bytes: ``blocks``, ``segment_keys``, ``metadata``, ``part_etag``; ``write_segments`` with
-``segments_in_flight``, ``read_segment``.
-Verbs, one a file, over a ``session``: ``upload``, ``multipart``, ``download``, ``stat_object``,
-``list_objects``, ``copy_object`` and ``move_object`` (both by ``rewrap``), ``delete_object``,
-``buckets``.
+``segments_in_flight``, ``put_inline``, ``read_segment``.
+Verbs, one a file, over a ``session``: ``upload``, ``multipart`` (``parts``, ``copy_part``),
+``download``, ``stat_object``, ``list_objects`` (``levels``), ``copy_object`` and ``move_object``
+(both by ``rewrap``), ``move_prefix``, ``delete_object``, ``delete_objects``, ``buckets``.
 """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from calque import faults
 from calque.errors import (
+    CalqueError,
     FailedPrecondition,
     InvalidInput,
     NotFound,
@@ -161,13 +163,13 @@ def _store_pieces(
 ) -> None:
     """Pieces onto nodes, then the segment's row; ``blocks`` knows its size once all have come."""
     held = upload_pieces(
-        _targets(session, begun.pieces),
+        [_target(session, each) for each in begun.pieces],
         Coder(redundancy_of(begun.redundancy)),
         begun.root_piece_id,
         encrypted,
         expires=upload.expires,
         patience=session.settings.upload_patience,
-        spares=_targets(session, begun.spares),
+        spares=list(_spare_targets(session, begun.spares)),
     )
     try:
         note = segment.seal_note(upload, is_last=blocks.ends_source)
@@ -183,8 +185,15 @@ def _store_pieces(
         raise
 
 
-def _targets(session: Session, limits: Iterable[pb.PieceLimit]) -> list[Target]:
-    return [Target(each.number, session.node(each.node), each.token) for each in limits]
+def _target(session: Session, limit: pb.PieceLimit) -> Target:
+    return Target(limit.number, session.node(limit.node), limit.token)
+
+
+def _spare_targets(session: Session, limits: Iterable[pb.PieceLimit]) -> Iterator[Target]:
+    for each in limits:
+        # One that cannot be opened here (for want of an extra, say) may well not be needed.
+        with suppress(CalqueError):
+            yield _target(session, each)
 
 
 def _commit_segment(

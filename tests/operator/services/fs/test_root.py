@@ -213,7 +213,9 @@ TARGETS = ("a", "b", "../a", "..", ".", "../..", "/", "a/b", "../../x", "./b/.",
 
 
 @settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=250,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     links=st.dictionaries(

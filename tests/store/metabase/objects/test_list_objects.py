@@ -26,7 +26,7 @@ from calque.store.metabase.objects.delete_batch import DeleteBucket, delete_buck
 from calque.store.metabase.objects.list_objects import (
     LEVEL_FROM,
     ListObjects,
-    _after_prefix,
+    after_prefix,
     list_objects,
 )
 from tests.store.world import EMPTY, HOUR_US, Clock, World
@@ -123,9 +123,9 @@ def test_malformed_requests(changes: dict[str, object]) -> None:
 
 
 @given(st.binary(max_size=6), st.binary(max_size=6))
-def test_after_prefix(prefix: bytes, key: bytes) -> None:
+def testafter_prefix(prefix: bytes, key: bytes) -> None:
     """Every key with the prefix sorts before the bound, every larger one does not."""
-    bound = _after_prefix(prefix)
+    bound = after_prefix(prefix)
     assert (prefix <= key < bound) == key.startswith(prefix)
 
 
@@ -192,7 +192,7 @@ def _rows_read(world: World) -> int:
         "project": world.project_id,
         "bucket": "first",
         "first": b"",
-        "end": _after_prefix(b""),
+        "end": after_prefix(b""),
         "page": 1001,
         "now": world.clock(),
         "prefix_size": 0,

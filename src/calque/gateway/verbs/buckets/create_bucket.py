@@ -29,4 +29,5 @@ def create_bucket(call: Call) -> Response:
         call.project.create_bucket(call.bucket)
     except AlreadyExists:
         call.project.stat_bucket(call.bucket)
+    call.documents.forget()
     return Response(200, {"Location": f"/{call.bucket}"})

@@ -14,4 +14,5 @@ def delete_bucket(call: Call) -> Response:
         call.project.delete_bucket(call.bucket)
     except FailedPrecondition as error:
         raise S3Error("BucketNotEmpty", "The bucket you tried to delete is not empty") from error
+    call.documents.forget()
     return Response(204)

@@ -59,14 +59,20 @@ class Page:
     more: bool = False
 
 
-def take_page(call: Call, asked: Asked, after: str, *, passed: bool) -> Page:
-    """Up to ``asked.most`` entries after a key; ``passed``: a common prefix ``after`` was shown."""
+def take_page(call: Call, asked: Asked, after: str, *, passed: bool, max_age: float = 0.0) -> Page:
+    """Up to ``asked.most`` entries after a key; ``passed``: a common prefix ``after`` was shown.
+
+    ``max_age``: seconds by which a page may lag behind what others write meanwhile.
+    """
     page = Page()
     passed = passed and asked.is_common(after)
     if asked.most == 0:
         call.project.stat_bucket(call.bucket)
         return page
-    for entry in _entries(call, asked, after, passed=passed):
+    start = after + _LAST if passed else after
+    for entry in _entries(call, asked, start, max_age):
+        if entry == after:  # a common prefix that was shown before
+            continue
         if len(page.objects) + len(page.prefixes) == asked.most:
             page.more = True
             break
@@ -79,46 +85,45 @@ def take_page(call: Call, asked: Asked, after: str, *, passed: bool) -> Page:
     return page
 
 
-def _entries(call: Call, asked: Asked, after: str, *, passed: bool) -> Iterator[ObjectInfo | str]:
+def _entries(call: Call, asked: Asked, start: str, max_age: float) -> Iterator[ObjectInfo | str]:
     if asked.delimiter == "/":
-        return _levels(call, asked, after, passed=passed)
+        return _levels(call, asked, start, max_age)
     if asked.delimiter:
-        return _folded(call, asked, after, passed=passed)
-    return _objects(call, asked.prefix, after)
+        return _folded(call, asked, start, max_age)
+    return _objects(call, asked.prefix, start, max_age)
 
 
-def _objects(call: Call, prefix: str, after: str) -> Iterator[ObjectInfo]:
+def _objects(call: Call, prefix: str, start: str, max_age: float) -> Iterator[ObjectInfo]:
     for entry in call.project.list_objects(
-        call.bucket, prefix, start_after=after, with_metadata=True
+        call.bucket, prefix, start_after=start, with_metadata=True, max_age=max_age
     ):
         assert isinstance(entry, ObjectInfo)
         yield entry
 
 
-def _levels(call: Call, asked: Asked, after: str, *, passed: bool) -> Iterator[ObjectInfo | str]:
+def _levels(call: Call, asked: Asked, start: str, max_age: float) -> Iterator[ObjectInfo | str]:
     """Folded at the slash: the store itself keeps such levels."""
-    start = after + _LAST if passed else after
     for entry in call.project.list_objects(
-        call.bucket, asked.prefix, start_after=start, recursive=False, with_metadata=True
+        call.bucket,
+        asked.prefix,
+        start_after=start,
+        recursive=False,
+        with_metadata=True,
+        max_age=max_age,
     ):
-        if not isinstance(entry, PrefixInfo):
-            yield entry
-        elif entry.key != after:
-            yield entry.key
+        yield entry.key if isinstance(entry, PrefixInfo) else entry
 
 
-def _folded(call: Call, asked: Asked, after: str, *, passed: bool) -> Iterator[ObjectInfo | str]:
+def _folded(call: Call, asked: Asked, start: str, max_age: float) -> Iterator[ObjectInfo | str]:
     """Folded at any other text: keys below a common prefix are jumped over, not read."""
-    start = after + _LAST if passed else after
     while True:
-        for entry in _objects(call, asked.prefix, start):
+        for entry in _objects(call, asked.prefix, start, max_age):
             at = entry.key.find(asked.delimiter, len(asked.prefix))
             if at < 0:
                 yield entry
                 continue
             common = entry.key[: at + len(asked.delimiter)]
-            if common != after:
-                yield common
+            yield common
             start = common + _LAST
             break
         else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.errors import FailedPrecondition, NotFound
-from calque.gateway.conditions import check_copy_source, condition_of_write
+from calque.errors import FailedPrecondition, NotFound, ResourceExhausted
+from calque.gateway.conditions import WriteCondition, check_copy_source, condition_of_write
 from calque.gateway.content import (
     SYSTEM,
     checksum_fields,
@@ -49,16 +49,7 @@ def _copy_once(call: Call, source: CopySource) -> Response:
             "encryption attributes.",
         )
     condition = condition_of_write(call.headers, call.stat)
-    info = call.project.copy_object(
-        source.bucket,
-        source.key,
-        call.bucket,
-        call.key,
-        metadata=metadata,
-        if_not_exists=condition.if_not_exists,
-        if_match=condition.if_match,
-        source_if_match=found.etag,
-    )
+    info = _refer(call, source, found, metadata, condition)
     return answer(
         "CopyObjectResult",
         {
@@ -67,6 +58,39 @@ def _copy_once(call: Call, source: CopySource) -> Response:
             **checksum_fields(checksum_of(info)),
         },
     )
+
+
+def _refer(
+    call: Call,
+    source: CopySource,
+    found: ObjectInfo,
+    metadata: Mapping[str, str] | None,
+    condition: WriteCondition,
+) -> ObjectInfo:
+    """A reference to the source; where it has as many as it may have, its bytes once more."""
+    try:
+        return call.project.copy_object(
+            source.bucket,
+            source.key,
+            call.bucket,
+            call.key,
+            metadata=metadata,
+            source_if_match=found.etag,
+            if_not_exists=condition.if_not_exists,
+            if_match=condition.if_match,
+        )
+    except ResourceExhausted:
+        # Either that limit, or a quota, which refuses the bytes as well.
+        download = call.project.download(source.bucket, source.key, if_match=found.etag)
+        return call.project.upload(
+            call.bucket,
+            call.key,
+            download,
+            metadata=found.metadata if metadata is None else metadata,
+            expires=found.expires,
+            if_not_exists=condition.if_not_exists,
+            if_match=condition.if_match,
+        )
 
 
 def stat_source(call: Call, source: CopySource) -> ObjectInfo:

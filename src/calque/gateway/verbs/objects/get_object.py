@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from calque.errors import ConditionNotMatch
 from calque.gateway.conditions import check_read
-from calque.gateway.content import checksum_headers, object_headers
+from calque.gateway.content import checksum_headers, checksum_of, object_headers
 from calque.gateway.errors import S3Error
 from calque.gateway.ranges import ByteRange, find_range
 from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call
+from calque.gateway.verbs.uploads.upload import PartNote
 from calque.store.uplink.download import Download
 from calque.store.uplink.objects import ObjectInfo
+from calque.store.uplink.parts import PartInfo
 
 _TRIES = 3
 _OVERRIDES = (
@@ -67,16 +69,19 @@ def head_object(call: Call) -> Response:
 def describe(call: Call, info: ObjectInfo) -> Response:
     """Status and headers, after every condition was looked at."""
     check_read(call.headers, info)
-    sizes = _part_sizes(call, info) if "partNumber" in call.query else None
-    wanted = _range_of(call, info, sizes)
+    parts = _parts(call, info) if "partNumber" in call.query else None
+    wanted = _range_of(call, info, parts)
     headers = object_headers(info)
     headers["Content-Length"] = str(wanted.length if wanted else info.size)
     if wanted:
         headers["Content-Range"] = wanted.header(info.size)
-    elif call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
-        headers |= checksum_headers(info)
-    if sizes:
-        headers["x-amz-mp-parts-count"] = str(len(sizes))
+    if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
+        if parts:
+            headers |= _part_checksum(info, parts[call.number("partNumber", 1, 1, len(parts)) - 1])
+        elif not wanted:
+            headers |= checksum_headers(info)
+    if parts:
+        headers["x-amz-mp-parts-count"] = str(len(parts))
     for name in _OVERRIDES:
         value = call.query.get(f"response-{name}")
         if value:
@@ -84,13 +89,13 @@ def describe(call: Call, info: ObjectInfo) -> Response:
     return Response(206 if wanted else 200, headers)
 
 
-def _range_of(call: Call, info: ObjectInfo, sizes: list[int] | None) -> ByteRange | None:
-    if sizes is None:
+def _range_of(call: Call, info: ObjectInfo, parts: list[PartInfo] | None) -> ByteRange | None:
+    if parts is None:
         return find_range(call.headers.get("range"), info.size)
     if "range" in call.headers:
         raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber.")
     number = call.number("partNumber", 1, 1, 10_001)
-    sizes = sizes or [info.size]
+    sizes = [part.size for part in parts] or [info.size]
     if number > len(sizes):
         raise S3Error("InvalidPartNumber", "The requested partnumber is not satisfiable")
     if not sizes[number - 1]:
@@ -99,10 +104,19 @@ def _range_of(call: Call, info: ObjectInfo, sizes: list[int] | None) -> ByteRang
     return ByteRange(first, first + sizes[number - 1] - 1)
 
 
-def _part_sizes(call: Call, info: ObjectInfo) -> list[int]:
-    """The sizes of the parts that the object came in; empty where it came in one."""
-    sizes = [part.size for part in call.project.list_parts(call.bucket, call.key)]
-    return sizes if sum(sizes) == info.size else []
+def _parts(call: Call, info: ObjectInfo) -> list[PartInfo]:
+    """The parts that the object came in; empty where it came in one."""
+    parts = call.project.list_parts(call.bucket, call.key)
+    return parts if sum(part.size for part in parts) == info.size else []
+
+
+def _part_checksum(info: ObjectInfo, part: PartInfo) -> dict[str, str]:
+    """The checksum that a part came with, in the algorithm of the object."""
+    whole = checksum_of(info)
+    value = PartNote.of(part).checksums.get(whole.algorithm) if whole else None
+    if whole is None or value is None:
+        return {}
+    return {whole.header: value, "x-amz-checksum-type": whole.kind}
 
 
 def _blocks(download: Download) -> Iterator[bytes]:

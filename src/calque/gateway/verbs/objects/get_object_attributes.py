@@ -26,7 +26,7 @@ def get_object_attributes(call: Call) -> Response:
     content: dict[str, Any] = {
         "ETag": etag_of(info).strip('"'),
         "Checksum": {
-            f"Checksum{checksum.algorithm}": checksum.value.partition("-")[0],
+            f"Checksum{checksum.algorithm}": checksum.value,
             "ChecksumType": checksum.kind,
         }
         if checksum
@@ -51,7 +51,7 @@ def _parts(call: Call, info: ObjectInfo) -> dict[str, Any] | None:
     found = [(number, part) for number, part in enumerate(parts, 1) if number > after]
     page = found[:most]
     return {
-        "TotalPartsCount": len(parts),
+        "PartsCount": len(parts),
         "PartNumberMarker": after,
         "NextPartNumberMarker": page[-1][0] if page else after,
         "MaxParts": most,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from calque.gateway.body.checksums import WIDTHS, Checksum
+from calque.gateway.body.checksums import PREFIX, WIDTHS, Checksum
 from calque.gateway.conditions import condition_of_write
 from calque.gateway.content import CHECKSUM, ETAG, map_of_headers
 from calque.gateway.errors import not_implemented
-from calque.gateway.request import Response
+from calque.gateway.request import Headers, Response
 from calque.gateway.verbs.call import Call
 from calque.store.uplink.objects import ObjectInfo
 
@@ -31,8 +31,7 @@ def put_object(call: Call) -> Response:
     if "x-amz-write-offset-bytes" in call.headers:
         raise not_implemented("appending to objects")
     stored = map_of_headers(call.headers)
-    asked = call.headers.get("x-amz-sdk-checksum-algorithm")
-    body = call.body(also=[asked.upper()] if asked and asked.upper() in WIDTHS else ())
+    body = call.body(also=_asked_checksum(call.headers))
     call.require_write(body.size)
     info = store_body(call, body, stored)
     headers = {"ETag": f'"{info.metadata[ETAG]}"'}
@@ -40,6 +39,13 @@ def put_object(call: Call) -> Response:
     if found:
         headers |= {found.header: found.value, "x-amz-checksum-type": found.kind}
     return Response(200, headers)
+
+
+def _asked_checksum(headers: Headers) -> list[str]:
+    """A checksum that is to be made although the client sends none."""
+    asked = headers.get("x-amz-sdk-checksum-algorithm", "").upper()
+    is_given = "x-amz-trailer" in headers or any(name.startswith(PREFIX) for name in headers)
+    return [asked] if asked in WIDTHS and not is_given else []
 
 
 def store_body(call: Call, body: Digested, stored: dict[str, str]) -> ObjectInfo:
@@ -57,6 +63,7 @@ def store_body(call: Call, body: Digested, stored: dict[str, str]) -> ObjectInfo
         call.key,
         body,
         metadata=complete,
+        expires=call.expiry(),
         if_not_exists=condition.if_not_exists,
         if_match=condition.if_match,
     )

@@ -134,10 +134,14 @@ def _complete_map(call: Call, begun: Mapping[str, str], parts: list[PartInfo]) -
     if size is not None and size != str(sum(part.size for part in parts)):
         raise S3Error("InvalidRequest", "The x-amz-mp-object-size is not the size of the parts.")
     checksum = _combine(begun, parts)
-    given = checksums.find_given(call.headers)
-    for algorithm, value in given.items():
+    # A composite one may come with the number of parts behind it, or without.
+    given = {
+        name: value.partition("-")[0] if name.startswith(checksums.PREFIX) else value
+        for name, value in call.headers.items()
+        if name != "x-amz-checksum-type"
+    }
+    for algorithm, value in checksums.find_given(given).items():
         found = checksum or _whole_crc(algorithm, parts)
-        # Of a composite one only its base may be given, without the number of parts.
         if found is None or found.algorithm != algorithm:
             raise S3Error("InvalidRequest", "The upload has no checksum of this algorithm.")
         if found.value.partition("-")[0] != value:

@@ -25,6 +25,8 @@ def create_multipart_upload(call: Call) -> Response:
             "InvalidRequest",
             "The x-amz-checksum-type header can only be used with x-amz-checksum-algorithm.",
         )
-    upload = call.project.begin_multipart(call.bucket, call.key, metadata=stored)
+    upload = call.project.begin_multipart(
+        call.bucket, call.key, metadata=stored, expires=call.expiry()
+    )
     content = {"Bucket": call.bucket, "Key": call.key, "UploadId": encode_id(upload.id)}
     return answer("InitiateMultipartUploadResult", content, **headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from calque.errors import ConditionNotMatch, Unsupported
+from calque.errors import ConditionNotMatch, ResourceExhausted, Unsupported
 from calque.gateway.content import CHECKSUM, ETAG
 from calque.gateway.copy_source import CopySource, parse_copy_source
 from calque.gateway.errors import S3Error
@@ -56,8 +56,8 @@ def _copy_part(
         upload.copy_part(
             number, *where, offset=first, length=length, if_match=found.etag, etag=note
         )
-    except Unsupported:
-        # Of another cipher or block size: no reference can be read, so the bytes are stored anew.
+    except (Unsupported, ResourceExhausted):
+        # Of another cipher, or referred to as often as may be: its bytes are stored once more.
         download = call.project.download(*where, offset=first, length=length, if_match=found.etag)
         upload.upload_part(number, download, etag=note)
 

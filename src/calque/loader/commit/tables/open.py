@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from calque.config import Settings, TableSettings
-from calque.errors import ConfigInvalid, InvalidInput, MissingExtra, NotFound
+from calque.errors import ConfigInvalid, InvalidInput, MissingExtra, NotFound, Unsupported
 from calque.loader.commit.tables.base import Lake
 from calque.loader.request.service_options import service_options
 
@@ -128,6 +128,7 @@ def _open_embedded_iceberg(
 ) -> Lake:
     folder, _, name = text.removeprefix("iceberg:").rstrip("/").rpartition("/")
     path = Path(folder.removeprefix("file://") or ".").resolve()
+    _refuse_unknown_home(folder, display or text)
     if "://" in folder and not folder.startswith("file://"):
         raise ConfigInvalid(
             f"an embedded Iceberg catalog lives in a local folder, not at {folder}",
@@ -161,6 +162,7 @@ def _open_in_catalog(
         from calque.loader.commit.tables.iceberg_catalog import open_configured_catalog
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
+    _refuse_unknown_home(table.location or properties.get("warehouse") or "", name)
     with map_errors(ICEBERG, name):
         catalog = open_configured_catalog(catalog_name, properties)
     return IcebergLake(
@@ -171,6 +173,18 @@ def _open_in_catalog(
         location=table.location,
         options=table.options,
     )
+
+
+def _refuse_unknown_home(location: str, display: str) -> None:
+    """Refuse a place that only calque knows: Iceberg's library reads and writes metadata itself."""
+    scheme = location.partition("://")[0]
+    if scheme in ("calque", "memory"):
+        raise Unsupported(
+            f"table {display}: an Iceberg table cannot live at {scheme}://, "
+            "which its library does not know",
+            hint="Make it a Delta table there, or keep the Iceberg table on a file system, S3, "
+            "Google Cloud Storage or Azure.",
+        )
 
 
 def _identifier(name: str) -> tuple[str, ...]:

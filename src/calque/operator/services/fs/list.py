@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from calque.operator.services.fs.errors import map_errors, translate
 from calque.operator.services.fs.marker import is_temporary
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.stat import describe
+from calque.operator.services.fs.stat import describe, describe_link
 from calque.values import Metadata
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
@@ -35,16 +35,17 @@ def list_files(root: Root, prefix: str, start_after: str, recursive: bool) -> It
 
 
 def walk_files(
-    root: Root, prefix: str, start_after: str, skip: Skip, tell: Tell
+    root: Root, prefix: str, start_after: str, skip: Skip, tell: Tell, *, links: bool = False
 ) -> Iterator[Metadata]:
     """All files below a prefix, as :func:`list_files`; what is none is told on the way.
 
     A directory that is skipped is not opened. ``tell`` gets links that lead out of the root,
     nowhere or to directories, sockets, pipes, devices, and directories (with a ``/`` at the end)
-    that are empty.
+    that are empty. ``links``: they are entries of their own, wherever they lead.
     """
     above, _, start = prefix.rpartition("/")
-    walk = _Walk(root, os.fsencode(start_after), True, skip=skip, tell=tell)
+    after = os.fsencode(start_after)
+    walk = _Walk(root, after, True, skip=skip, tell=tell, links=links)
     return walk.entries(root.directory_key(above), start)
 
 
@@ -82,7 +83,9 @@ class _Walk:
         *,
         skip: Skip = _skip_none,
         tell: Tell = _tell_nobody,
+        links: bool = False,
     ) -> None:
+        self._links = links
         self._root = root
         self._after: bytes | None = after or None
         self._recursive = recursive
@@ -115,7 +118,8 @@ class _Walk:
                 continue
             if name[-1] != "/":
                 if (found := status(level, name)) is not None:
-                    yield describe(key, found)
+                    made = describe_link if modes.S_ISLNK(found.st_mode) else describe
+                    yield made(key, found)
             elif self._recursive:
                 if not self._skip(key):
                     return key
@@ -154,7 +158,9 @@ class _Walk:
                 name, empty = entry.name, False
                 if start and not name.startswith(start):
                     continue
-                if entry.is_symlink():
+                if entry.is_symlink() and self._links:
+                    pass  # an entry of its own
+                elif entry.is_symlink():
                     if self._leads_to_directory(prefix + name):
                         if self._recursive:
                             self._tell(prefix + name, "link to a folder")
@@ -195,6 +201,8 @@ class _Walk:
         if not modes.S_ISLNK(found.st_mode):
             self._tell(key, _kind(found.st_mode))
             return None
+        if self._links:
+            return found
         behind = self._stat_behind(key)
         if behind is None:
             self._tell(key, "link that leads out or nowhere")

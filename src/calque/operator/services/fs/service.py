@@ -19,6 +19,7 @@ from calque.operator.services.fs.delete import delete
 from calque.operator.services.fs.directories import create_dir, remove_empty, remove_folder
 from calque.operator.services.fs.errors import map_errors
 from calque.operator.services.fs.leftovers import list_leftovers, remove_leftover
+from calque.operator.services.fs.links import make_link, read_link
 from calque.operator.services.fs.list import Skip, Tell, list_files, walk_files
 from calque.operator.services.fs.read import read
 from calque.operator.services.fs.rename import rename
@@ -79,12 +80,12 @@ class FsService:
         )
 
     def walk(
-        self, prefix: str, *, start_after: str = "", skip: Skip, tell: Tell
+        self, prefix: str, *, start_after: str = "", skip: Skip, tell: Tell, links: bool = False
     ) -> Iterator[Metadata]:
         """Files as :meth:`list` shows them; ``tell`` gets what is none, ``skip`` spares folders."""
         return self.chain.run(
             Call("list", prefix),
-            lambda _: walk_files(self.config.root, prefix, start_after, skip, tell),
+            lambda _: walk_files(self.config.root, prefix, start_after, skip, tell, links=links),
         )
 
     def write_aside(
@@ -108,6 +109,19 @@ class FsService:
     def attributes(self, path: str) -> FileAttributes:
         """Time, mode and owners of a file."""
         return self.chain.run(Call("stat", path), lambda _: read_attributes(self.config.root, path))
+
+    def read_link(self, path: str) -> bytes:
+        """The text of a symbolic link."""
+        return self.chain.run(Call("read", path), lambda _: read_link(self.config.root, path))
+
+    def make_link(
+        self, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
+    ) -> Metadata:
+        """A symbolic link; one that leads out of the root only where that is said to be wanted."""
+        return self.chain.run(
+            Call("write", path),
+            lambda _: make_link(self.config.root, path, text, modified=modified, unsafe=unsafe),
+        )
 
     def set_attributes(self, path: str, wanted: FileAttributes) -> None:
         """Set them on a file that is there, as far as they are known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat as modes
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from calque.errors import IsADirectory, Unsupported
@@ -11,6 +12,7 @@ from calque.operator.services.fs.errors import map_lookup_errors
 from calque.operator.services.fs.marker import refuse_reserved
 from calque.operator.services.fs.root import Root
 from calque.values import Metadata
+from calque.values.file_attributes import LINK_TYPE
 
 
 def stat(root: Root, path: str) -> Metadata:
@@ -47,6 +49,11 @@ def describe(key: str, found: os.stat_result) -> Metadata:
     """A file as :class:`Metadata`."""
     modified = datetime.fromtimestamp(found.st_mtime, UTC)
     return Metadata.from_listing(key, found.st_size, modified, token=token(found))
+
+
+def describe_link(key: str, found: os.stat_result) -> Metadata:
+    """A link as :class:`Metadata`: an object whose bytes are the link's text."""
+    return replace(describe(key, found), content_type=LINK_TYPE)
 
 
 def token(found: os.stat_result) -> str:

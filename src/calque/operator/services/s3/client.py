@@ -59,6 +59,8 @@ class Request:
     headers: Mapping[str, str] | None = None
     body: bytes | memoryview = b""
     accepts: tuple[int, ...] = (200,)
+    answers_by: bytes = b""
+    """The element of an answer that tells errors of single keys among what went well."""
 
 
 class Link:
@@ -169,7 +171,8 @@ class Client:
             finally:
                 stream.close()
             # S3 may answer a long copy or commit with 200 first and the error in the body later.
-            if stream.status in request.accepts and not _is_error(body):
+            told = bool(request.answers_by) and request.answers_by in body
+            if stream.status in request.accepts and (told or not _is_error(body)):
                 self.link.bucket_seen = True
                 return Answer(stream.status, stream.headers, body)
             raise self._refusal_error(Answer(stream.status, stream.headers, body), location)

@@ -83,6 +83,9 @@ class S3Config:
     """The same of CompleteMultipartUpload: large writes, and copies in parts."""
     delete_if_match: bool = True
     """The server obeys ``If-Match`` on deletes. Otherwise ``if_match`` there is refused."""
+    delete_many: bool | None = None
+    """The server deletes up to 1,000 keys in one request and obeys the ETag of each. Trees are
+    deleted so; Amazon does it unless this is false, others (SeaweedFS) once it is true."""
     source_pins: bool = True
     """The server obeys ``x-amz-copy-source-if-match``. Where it does not (old Ceph, moto) a source
     that changes during a copy is found out, but after the target was made."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from calque.errors import NotFound, PermissionDenied, Unsupported
+from calque.errors import CalqueError, NotFound, PermissionDenied, Unsupported
 from calque.operator import paths
 from calque.operator.capability import Capability
 from calque.operator.layers.chain import Chain
@@ -17,7 +17,8 @@ from calque.operator.services.s3.address import valid_key
 from calque.operator.services.s3.client import Client, Link
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.copy import S3Copy, resume_driver, start_driver
-from calque.operator.services.s3.delete import delete
+from calque.operator.services.s3.delete import MOST as MOST_DELETES
+from calque.operator.services.s3.delete import delete, delete_many
 from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.leftovers import leftovers, remove_leftover
 from calque.operator.services.s3.list import list_keys
@@ -147,6 +148,16 @@ class S3Service:
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         delete(self._client, path, self._key(path), options)
+
+    @property
+    def deletes_at_once(self) -> int:
+        """Objects that :meth:`delete_many` takes; 0 where it would not keep their conditions."""
+        amazon = self._client.endpoint.partition is not None
+        wanted = self._config.delete_many
+        return MOST_DELETES if (amazon if wanted is None else wanted) else 0
+
+    def delete_many(self, entries: Sequence[Metadata]) -> dict[str, CalqueError]:
+        return delete_many(self._client, entries, self._key)
 
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service

@@ -52,7 +52,7 @@ from calque.store.metabase.copies.store_copy import (
     segments_of_copy,
 )
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.engine.locks import key_hash
+from calque.store.metabase.engine.locks import gates_of, key_hash
 from calque.store.metabase.engine.procedure import Procedure, argument
 from calque.store.metabase.engine.statement import POSTGRES, Statement
 from calque.store.metabase.engine.transaction import Parameters, Transaction
@@ -142,6 +142,8 @@ LOOK_AT_REST = Statement(
 )
 
 _ARGUMENTS = {
+    "low_gate": "bigint",
+    "high_gate": "bigint",
     "strong": "bigint",
     "weak": "bigint",
     "project_id": "bytea",
@@ -169,9 +171,10 @@ _ARGUMENTS = {
 _given = {name: argument(name) for name in _ARGUMENTS}
 _of_copy = {column.name: f"new_copy.{column.name}" for column in objects.c}
 # Each statement of a procedure sees what was committed before it began: so what is asked after a
-# lock was waited for is true while it is held. The order is that of ``engine/locks.py``: keys by
-# rising hash, the bucket, the family. A procedure that returns early is committed all the same, so
-# nothing is written before the last question: that is the charge, which writes only if it may.
+# lock was waited for is true while it is held. The order is that of ``engine/locks.py``: gates,
+# keys by rising hash, the bucket, the family. A procedure that returns early is committed all the
+# same, so nothing is written before the last question: that is the charge, which writes only if it
+# may.
 COPY_AT_ONCE = Procedure(
     "calque_copy_at_once",
     _ARGUMENTS,
@@ -182,6 +185,7 @@ DECLARE
   found_placement integer;
   is_remote boolean;
 BEGIN
+  PERFORM pg_advisory_xact_lock_shared(p_low_gate), pg_advisory_xact_lock_shared(p_high_gate);
   IF p_strong < p_weak THEN
     PERFORM pg_advisory_xact_lock(p_strong), pg_advisory_xact_lock_shared(p_weak);
   ELSE
@@ -230,7 +234,14 @@ def copy_at_once(database: Database, request: FinishCopy) -> ObjectRecord | None
     weak, strong = key_hash(request.source), key_hash(request.target)
     if weak == strong:
         return None
-    parameters = {**_parameters(request, now), "strong": strong, "weak": weak}
+    gates = gates_of([request.source, request.target])
+    parameters = {
+        **_parameters(request, now),
+        "low_gate": gates[0],
+        "high_gate": gates[-1],
+        "strong": strong,
+        "weak": weak,
+    }
     row = database.call(COPY_AT_ONCE, parameters)
     return ObjectRecord(*row) if row else None
 

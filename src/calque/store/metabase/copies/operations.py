@@ -24,6 +24,7 @@ from calque.store.metabase.model.schema import (
     COLLECTING,
     FINISHED,
     operation_keys,
+    operation_objects,
     operations,
 )
 from calque.store.metabase.streams.lookup import record_by_stream
@@ -81,6 +82,10 @@ PROGRESS = Statement(
 DROP_CHUNKS = Statement(
     "drop the chunks of an operation",
     delete(operation_keys).where(_keys.operation_id == bindparam("of_operation")),
+)
+DROP_STAGED = Statement(
+    "drop the objects of an operation",
+    delete(operation_objects).where(operation_objects.c.operation_id == bindparam("of_operation")),
 )
 EXPIRED_OPERATIONS = Statement(
     "expired operations",
@@ -156,7 +161,7 @@ def store_keys(database: Database, operation: Operation, keys: PackedKeys) -> Op
         operation.check_time(transaction.now)
         # Opened first and locked then: parts that arrive at once count each other's keys, and
         # a Finish that commits meanwhile is seen.
-        transaction.run(OPEN_OPERATION, _row(operation, COLLECTING, None))
+        transaction.run(OPEN_OPERATION, operation_row(operation, COLLECTING, None))
         locked = operation_record(
             transaction.rows(LOCK_OPERATION, {"operation_id": operation.operation_id})
         )
@@ -223,7 +228,7 @@ def keys_of_operation(
 
 def finish_step(operation: Operation, stream_id: bytes) -> Step:
     """The statement that records the result of an operation."""
-    return FINISH_OPERATION, _row(operation, FINISHED, stream_id)
+    return FINISH_OPERATION, operation_row(operation, FINISHED, stream_id)
 
 
 def sweep_operations(database: Database, *, batch: int = 100) -> Iterator[int]:
@@ -234,6 +239,7 @@ def sweep_operations(database: Database, *, batch: int = 100) -> Iterator[int]:
         ids = [row[0] for row in transaction.rows(EXPIRED_OPERATIONS, limits)]
         for operation_id in ids:
             transaction.run(DROP_CHUNKS, {"of_operation": operation_id})
+            transaction.run(DROP_STAGED, {"of_operation": operation_id})
             transaction.run(DROP_OPERATION, {"of_operation": operation_id})
         return len(ids)
 
@@ -241,7 +247,8 @@ def sweep_operations(database: Database, *, batch: int = 100) -> Iterator[int]:
         yield swept
 
 
-def _row(operation: Operation, state: int, result: bytes | None) -> dict[str, Any]:
+def operation_row(operation: Operation, state: int, result: bytes | None) -> dict[str, Any]:
+    """A row of ``operations``."""
     return {
         "operation_id": operation.operation_id,
         "project_id": operation.project_id,

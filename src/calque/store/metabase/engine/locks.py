@@ -3,6 +3,8 @@
 SQLite gives a writing transaction the whole database, so there is nothing to do. On
 PostgreSQL every transaction takes what it needs in this order:
 
+0. **gates** of buckets (advisory, by the hash of the bucket, rising): shared by whoever locks a
+   key in it, exclusively where all keys below a prefix change their names at once;
 1. **keys** (advisory, by the hash of bucket and key, rising): exclusively where the object
    at the key may appear, change or go, shared where it must only stay;
 2. **buckets** (``FOR KEY SHARE``; only deleting a bucket takes one exclusively);
@@ -44,6 +46,13 @@ from calque.store.metabase.model.schema import (
     segments,
 )
 
+_gates = func.unnest(bindparam("gates", type_=ARRAY(BigInteger)))
+PASS_GATES = Statement(
+    "pass the gates of buckets", postgres=select(func.pg_advisory_xact_lock_shared(_gates))
+)
+CLOSE_GATES = Statement(
+    "close the gates of buckets", postgres=select(func.pg_advisory_xact_lock(_gates))
+)
 LOCK_KEYS = Statement(
     "lock keys",
     postgres=select(
@@ -108,32 +117,47 @@ ANCESTOR_OF = Statement(
 def key_locks(
     transaction: Transaction, exclusive: Iterable[ObjectLocation]
 ) -> list[tuple[Statement, Parameters]]:
-    """The statement that locks keys, to be the first of a transaction's first batch."""
+    """The statements that lock keys, to be the first of a transaction's first batch."""
     if transaction.dialect != POSTGRES:
         return []
-    return [(LOCK_KEYS, {"hashes": sorted({key_hash(location) for location in exclusive})})]
+    places = list(exclusive)
+    return [
+        (PASS_GATES, {"gates": gates_of(places)}),
+        (LOCK_KEYS, {"hashes": sorted({key_hash(location) for location in places})}),
+    ]
+
+
+def close_gates(transaction: Transaction, buckets: Iterable[tuple[bytes, str]]) -> None:
+    """Have nobody lock a key in these buckets (project and name) until the commit."""
+    if transaction.dialect == POSTGRES:
+        gates = sorted({gate_hash(project, name) for project, name in buckets})
+        transaction.rows(CLOSE_GATES, {"gates": gates})
+
+
+def gates_of(locations: Iterable[ObjectLocation]) -> list[int]:
+    """The gates of the buckets of ``locations``, in the order in which they are taken."""
+    return sorted({gate_hash(each.project_id, each.bucket) for each in locations})
 
 
 def copy_locks(
     transaction: Transaction, source: ObjectLocation, target: ObjectLocation
 ) -> list[tuple[Statement, Parameters]]:
-    """The statement that locks a copy's keys: the target, and the source only shared."""
+    """The statements that lock a copy's keys: the target, and the source only shared."""
     if transaction.dialect != POSTGRES:
         return []
+    gates = (PASS_GATES, {"gates": gates_of([source, target])})
     weak, strong = key_hash(source), key_hash(target)
     # Of one key, or of two with the same hash, the exclusive lock is enough. Taking the shared
     # one first would have two such copies wait for each other.
     if weak == strong:
-        return [(LOCK_KEYS, {"hashes": [strong]})]
+        return [gates, (LOCK_KEYS, {"hashes": [strong]})]
     order = LOCK_STRONG_THEN_WEAK if strong < weak else LOCK_WEAK_THEN_STRONG
-    return [(order, {"strong": strong, "weak": weak})]
+    return [gates, (order, {"strong": strong, "weak": weak})]
 
 
 def lock_keys(transaction: Transaction, exclusive: Iterable[ObjectLocation]) -> None:
     """Lock many keys in one statement (batches of deletes)."""
-    if transaction.dialect == POSTGRES:
-        hashes = sorted({key_hash(location) for location in exclusive})
-        transaction.rows(LOCK_KEYS, {"hashes": hashes})
+    transaction.batch(key_locks(transaction, exclusive))
 
 
 def lock_families(
@@ -181,6 +205,13 @@ def ancestor_of(transaction: Transaction, stream_id: bytes) -> bytes | None:
     """The stream that holds the pieces of ``stream_id``; ``None`` when it does itself."""
     found = transaction.row(ANCESTOR_OF, {"stream_id": stream_id})
     return bytes(found[0]) if found else None
+
+
+def gate_hash(project_id: bytes, bucket: str) -> int:
+    """The number of a bucket's gate."""
+    digest = blake2b(project_id, digest_size=8, person=b"bucket gate")
+    digest.update(bucket.encode())
+    return int.from_bytes(digest.digest(), "big", signed=True)
 
 
 def key_hash(location: ObjectLocation) -> int:

@@ -64,6 +64,11 @@ class Statement:
         """The text for ``database``; compiled at the first call."""
         return self._text(database)[0]
 
+    def gives_rows(self, database: str) -> bool:
+        """Whether it answers with rows; else it only changes some."""
+        text = self.sql(database)
+        return text.startswith("SELECT") or "RETURNING" in text
+
     def names(self, database: str) -> tuple[str, ...]:
         """The parameters in the order of their numbers (PostgreSQL only: ``$1``, ``$2`` …)."""
         return self._text(database)[1]

@@ -264,6 +264,24 @@ operation_keys = Table(
     PrimaryKeyConstraint("operation_id", "first_position"),
 )
 
+# The objects below a prefix that is copied or moved, with their new names and keys, until the
+# operation takes them all at once. The keys of segments are packed by position.
+operation_objects = Table(
+    "operation_objects",
+    metadata,
+    _bytes("operation_id"),
+    _bytes("stream_id"),
+    _bytes("new_stream_id"),
+    _bytes("new_key"),
+    _bytes("seen_metadata_key", nullable=True),
+    _bytes("metadata_nonce", nullable=True),
+    _bytes("metadata_key", nullable=True),
+    _int("key_count"),
+    _bytes("nonces"),
+    _bytes("keys"),
+    PrimaryKeyConstraint("operation_id", "stream_id"),
+)
+
 # Physical segments that nobody holds any more, until their pieces are gone from the nodes.
 freed_segments = Table(
     "freed_segments",

@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, literal_column, or_, select
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    literal_column,
+    or_,
+    select,
+)
 
 from calque.errors import FailedPrecondition, InvalidInput, Unavailable
 from calque.store.metabase.accounts import quota
@@ -24,7 +34,14 @@ from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.object_keys import in_index_order
 from calque.store.metabase.model.records import FreedSegment, ObjectRecord
-from calque.store.metabase.model.schema import COMMITTED, PENDING, buckets, objects, segments
+from calque.store.metabase.model.schema import (
+    COMMITTED,
+    PENDING,
+    buckets,
+    objects,
+    segment_copies,
+    segments,
+)
 from calque.store.metabase.streams.lookup import (
     IS_COMMITTED,
     OBJECT_BY_STREAM,
@@ -46,11 +63,30 @@ _in_bucket = (
     objects.c.project_id == bindparam("project"),
     objects.c.bucket_name == bindparam("of_bucket"),
 )
-OBJECTS_OF_BUCKET = Statement(
+_of_it = segment_copies.alias("of_it")
+_has_copies = exists().where(_of_it.c.ancestor_stream_id == objects.c.stream_id)
+
+
+def _choose(
+    name: str, order: Sequence[ColumnElement[Any]], *where: ColumnElement[bool]
+) -> Statement:
+    """Candidates, whether they are copies, and whether they have some.
+
+    The latter for SQLite alone, where nobody else writes meanwhile. On PostgreSQL they are read
+    again under their locks, and one statement tells which of them have copies.
+    """
+
+    def told(has_copies: ColumnElement[bool]) -> Select[Any]:
+        found = WITH_ANCESTOR.add_columns(has_copies.label("has_copies")).where(*where)
+        return found.order_by(*order).limit(bindparam("page"))
+
+    return Statement(name, sqlite=told(_has_copies), postgres=told(literal_column("true", Boolean)))
+
+
+OBJECTS_OF_BUCKET = _choose(
     "some objects of a bucket",
-    WITH_ANCESTOR.where(*_in_bucket)
-    .order_by(in_index_order(objects.c.object_key), objects.c.version)
-    .limit(bindparam("page")),
+    (in_index_order(objects.c.object_key), objects.c.version),
+    *_in_bucket,
 )
 LIVE_IN_BUCKET = Statement(
     "any live object of a bucket",
@@ -74,14 +110,11 @@ DELETE_BUCKET_ROW = Statement(
         buckets.c.project_id == bindparam("project"), buckets.c.name == bindparam("of_bucket")
     ),
 )
-EXPIRED_OBJECTS = Statement(
+EXPIRED_OBJECTS = _choose(
     "expired objects",
-    WITH_ANCESTOR.where(
-        objects.c.expires_at.is_not(None),
-        objects.c.expires_at <= bindparam("before"),
-    )
-    .order_by(objects.c.expires_at)
-    .limit(bindparam("page")),
+    (objects.c.expires_at,),
+    objects.c.expires_at.is_not(None),
+    objects.c.expires_at <= bindparam("before"),
 )
 NEWER_SEGMENT = (
     select(segments.c.position)
@@ -91,16 +124,13 @@ NEWER_SEGMENT = (
     )
     .exists()
 )
-ZOMBIE_OBJECTS = Statement(
+ZOMBIE_OBJECTS = _choose(
     "abandoned uploads",
-    WITH_ANCESTOR.where(
-        objects.c.zombie_deletion_deadline.is_not(None),
-        objects.c.zombie_deletion_deadline <= bindparam("before"),
-        objects.c.status == literal_column("1"),
-        ~NEWER_SEGMENT,
-    )
-    .order_by(objects.c.zombie_deletion_deadline)
-    .limit(bindparam("page")),
+    (objects.c.zombie_deletion_deadline,),
+    objects.c.zombie_deletion_deadline.is_not(None),
+    objects.c.zombie_deletion_deadline <= bindparam("before"),
+    objects.c.status == literal_column("1"),
+    ~NEWER_SEGMENT,
 )
 
 
@@ -273,7 +303,10 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
 
 
 def _objects_in(rows: list[Any]) -> list[FoundObject]:
-    return [FoundObject(ObjectRecord(*fields), ancestor) for *fields, ancestor in rows]
+    return [
+        FoundObject(ObjectRecord(*fields), ancestor, bool(has_copies))
+        for *fields, ancestor, has_copies in rows
+    ]
 
 
 def _read_again(transaction: Transaction, chosen: list[FoundObject]) -> list[FoundObject]:

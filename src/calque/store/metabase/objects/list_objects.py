@@ -225,7 +225,7 @@ def _mark_of(changes: int | None, last_expiry: int | None) -> bytes:
 def _items(transaction: Transaction, request: ListObjects) -> Iterator[ListItem]:
     """Objects and common prefixes; a prefix is jumped over, however much lies below it."""
     first, after_version = _start(request)
-    end = _after_prefix(request.prefix)
+    end = after_prefix(request.prefix)
     while True:
         rows = _rows(transaction, request, first, end, after_version)
         jump = None
@@ -240,7 +240,7 @@ def _items(transaction: Transaction, request: ListObjects) -> Iterator[ListItem]
                 yield ListItem(relative, record)
             else:
                 shared = relative[: cut + len(request.delimiter)]
-                jump = _after_prefix(request.prefix + shared)
+                jump = after_prefix(request.prefix + shared)
                 yield ListItem(shared, None)
         if len(rows) <= request.limit:
             return
@@ -253,7 +253,7 @@ def _start(request: ListObjects) -> tuple[bytes, int]:
         return request.prefix, -1
     absolute = request.prefix + request.cursor
     if not request.recursive and request.cursor.endswith(request.delimiter):
-        return _after_prefix(absolute), -1
+        return after_prefix(absolute), -1
     if request.status == PENDING and request.after_version:
         return absolute, request.after_version
     return absolute + b"\0", -1
@@ -279,7 +279,7 @@ def _rows(
         parameters["after_version"] = after_version
         return transaction.rows(PENDING_FROM, parameters)
     parameters["now"] = transaction.now
-    behind = _after_prefix(request.delimiter)
+    behind = after_prefix(request.delimiter)
     if request.recursive or behind == END_OF_KEYS:
         return transaction.rows(COMMITTED_FROM, parameters)
     parameters["prefix_size"] = len(request.prefix)
@@ -289,7 +289,7 @@ def _rows(
     return transaction.rows(LEVEL_FROM, parameters)
 
 
-def _after_prefix(prefix: bytes) -> bytes:
+def after_prefix(prefix: bytes) -> bytes:
     """The first key that sorts behind every key with this prefix."""
     trimmed = prefix.rstrip(b"\xff")
     if not trimmed:

@@ -17,7 +17,7 @@ from calque.store.metabase.engine.pools import open_engines
 from calque.store.metabase.engine.statement import POSTGRES
 from calque.store.metabase.scan.ranges import BATCH, Range, SnapshotSource, select_list
 
-_TABLES = "segments, objects, segment_copies, freed_segments, nodes"
+_TABLES = "segments, objects, segment_copies, segment_slices, freed_segments, nodes"
 
 
 class PostgresReader:
@@ -59,11 +59,8 @@ class PostgresReader:
 
     def read(self, range: Range, columns: Sequence[str]) -> Iterator[list[Any]]:
         """By a server cursor in the binary format: COPY would hand out row by row."""
-        last = "" if range.high is None else f" AND ctid < '({int(range.high)},0)'"
-        query = (
-            f"SELECT {select_list(columns)} FROM segments "
-            f"WHERE ctid >= '({int(range.low)},0)'{last}"
-        )
+        last = "" if range.high is None else f" AND ctid < {_tid(range.high)}"
+        query = f"SELECT {select_list(columns)} FROM segments WHERE ctid >= {_tid(range.low)}{last}"
         with self.connection.cursor(name=f"scan_{range.number}") as cursor:
             cursor.execute(query, binary=True)
             while rows := cursor.fetchmany(BATCH):
@@ -101,13 +98,26 @@ class PostgresKeeper(PostgresReader):
                 "SELECT pg_relation_size('segments') / current_setting('block_size')::bigint"
             )[0][0]
         )
-        wanted = ranges or -(-rows // (rows_each or 1))
-        size = max(-(-pages // max(wanted, 1)), 1)
-        starts = list(range(0, max(pages, 1), size))
+        wanted = max(ranges or -(-rows // (rows_each or 1)), 1)
+        starts = _cut_pages(max(pages, 1), wanted, rows)
         return [
             Range(number, start, starts[number + 1] if number + 1 < len(starts) else None)
             for number, start in enumerate(starts)
         ]
+
+
+def _cut_pages(pages: int, wanted: int, rows: int) -> list[tuple[int, int]]:
+    """Where ranges begin, as pages and rows in them: of a small table a page may be several."""
+    if wanted <= pages:
+        return [(page, 0) for page in range(0, pages, -(-pages // wanted))]
+    step = max(rows // wanted, 1)
+    in_page = max(-(-rows // pages) * 2, 1)
+    return [(page, row) for page in range(pages) for row in range(0, in_page, step)]
+
+
+def _tid(place: tuple[int, int]) -> str:
+    page, row = place
+    return f"'({int(page)},{int(row)})'"
 
 
 def _name_source(url: URL, name: str) -> SnapshotSource:

@@ -36,6 +36,12 @@ class Snapshot:
         self.rows = int(self.query("SELECT count(*) FROM segments")[0][0])
 
     @property
+    def own_source(self) -> SnapshotSource:
+        """The source for processes of our own, with the password."""
+        keeper = self._keeper
+        return keeper.source if isinstance(keeper, SqliteReader) else keeper.own_source
+
+    @property
     def name(self) -> str:
         """How the database calls it."""
         return self.source.name

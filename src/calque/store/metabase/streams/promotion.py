@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from calque.store.metabase.engine.statement import POSTGRES, Statement, rewrite_statement
-from calque.store.metabase.engine.transaction import Parameters, Transaction
+from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model.object_keys import key_is, key_parameter
 from calque.store.metabase.model.records import FreedSegment
 from calque.store.metabase.model.schema import (
@@ -142,17 +142,29 @@ def remove_all(transaction: Transaction, going: Sequence[FoundObject]) -> list[F
     # The other way round an original could be inherited by a copy that goes in the same batch.
     copies = [each for each in going if each.ancestor is not None]
     originals = [each for each in going if each.ancestor is None]
-    transaction.batch([step for each in copies for step in _steps_for_copy(each)])
-    heirs = _heirs(transaction, [each.object.stream_id for each in originals])
+    transaction.batch(_in_runs([_steps_for_copy(each) for each in copies]))
+    copied = [each.object.stream_id for each in originals if each.may_have_copies]
+    heirs = _heirs(transaction, copied)
     answers = transaction.batch(
-        [
-            step
-            for each in originals
-            for step in _steps_for_original(each, heirs.get(each.object.stream_id), transaction.now)
-        ]
+        _in_runs(
+            [
+                _steps_for_original(each, heirs.get(each.object.stream_id), transaction.now)
+                for each in originals
+            ]
+        )
     )
     freed = [FreedSegment(*row) for rows in answers for row in rows]
     return freed + release(transaction, released)
+
+
+def _in_runs(steps: Sequence[Sequence[Step]]) -> list[Step]:
+    """The steps of many objects, equal ones side by side where all have the same.
+
+    The order among objects does not matter; that of each one's own steps does.
+    """
+    if len({len(each) for each in steps}) == 1:
+        return [step for run in zip(*steps, strict=True) for step in run]
+    return [step for each in steps for step in each]
 
 
 def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -162,9 +174,6 @@ def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, by
         streams = [row[0] for row in rows]
     answers = transaction.batch([(OLDEST_COPY, {"ancestor": stream}) for stream in streams])
     return {stream: rows[0][0] for stream, rows in zip(streams, answers, strict=True) if rows}
-
-
-Step = tuple[Statement, Parameters]
 
 
 def _steps_for_copy(going: FoundObject) -> list[Step]:

@@ -880,6 +880,96 @@ class OperationGetResponse(_message.Message):
     expires_at: _timestamp_pb2.Timestamp
     def __init__(self, finished: _Optional[bool] = ..., keys_received: _Optional[int] = ..., last_position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
+class PrefixBeginRequest(_message.Message):
+    __slots__ = ("header", "bucket", "encrypted_prefix", "new_bucket", "new_encrypted_prefix", "move", "overwrite", "operation_id", "cursor", "limit")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    NEW_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    NEW_ENCRYPTED_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    MOVE_FIELD_NUMBER: _ClassVar[int]
+    OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    bucket: str
+    encrypted_prefix: bytes
+    new_bucket: str
+    new_encrypted_prefix: bytes
+    move: bool
+    overwrite: bool
+    operation_id: bytes
+    cursor: bytes
+    limit: int
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_prefix: _Optional[bytes] = ..., new_bucket: _Optional[str] = ..., new_encrypted_prefix: _Optional[bytes] = ..., move: _Optional[bool] = ..., overwrite: _Optional[bool] = ..., operation_id: _Optional[bytes] = ..., cursor: _Optional[bytes] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class PrefixBeginResponse(_message.Message):
+    __slots__ = ("operation_id", "entries", "more", "staged", "finished")
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    STAGED_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    operation_id: bytes
+    entries: _containers.RepeatedCompositeFieldContainer[PrefixEntry]
+    more: bool
+    staged: int
+    finished: bool
+    def __init__(self, operation_id: _Optional[bytes] = ..., entries: _Optional[_Iterable[_Union[PrefixEntry, _Mapping]]] = ..., more: _Optional[bool] = ..., staged: _Optional[int] = ..., finished: _Optional[bool] = ...) -> None: ...
+
+class PrefixEntry(_message.Message):
+    __slots__ = ("encrypted_object_key", "stream_id", "cipher_suite", "encrypted_metadata_key_nonce", "encrypted_metadata_key", "segment_keys", "seen_metadata_key", "plain_size")
+    ENCRYPTED_OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    CIPHER_SUITE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_KEY_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_KEY_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_KEYS_FIELD_NUMBER: _ClassVar[int]
+    SEEN_METADATA_KEY_FIELD_NUMBER: _ClassVar[int]
+    PLAIN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    encrypted_object_key: bytes
+    stream_id: bytes
+    cipher_suite: CipherSuite
+    encrypted_metadata_key_nonce: bytes
+    encrypted_metadata_key: bytes
+    segment_keys: _containers.RepeatedCompositeFieldContainer[EncryptedKeyAndNonce]
+    seen_metadata_key: bytes
+    plain_size: int
+    def __init__(self, encrypted_object_key: _Optional[bytes] = ..., stream_id: _Optional[bytes] = ..., cipher_suite: _Optional[_Union[CipherSuite, str]] = ..., encrypted_metadata_key_nonce: _Optional[bytes] = ..., encrypted_metadata_key: _Optional[bytes] = ..., segment_keys: _Optional[_Iterable[_Union[EncryptedKeyAndNonce, _Mapping]]] = ..., seen_metadata_key: _Optional[bytes] = ..., plain_size: _Optional[int] = ...) -> None: ...
+
+class PrefixStageRequest(_message.Message):
+    __slots__ = ("header", "operation_id", "entries")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    operation_id: bytes
+    entries: _containers.RepeatedCompositeFieldContainer[PrefixEntry]
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., operation_id: _Optional[bytes] = ..., entries: _Optional[_Iterable[_Union[PrefixEntry, _Mapping]]] = ...) -> None: ...
+
+class PrefixStageResponse(_message.Message):
+    __slots__ = ("staged",)
+    STAGED_FIELD_NUMBER: _ClassVar[int]
+    staged: int
+    def __init__(self, staged: _Optional[int] = ...) -> None: ...
+
+class PrefixFinishRequest(_message.Message):
+    __slots__ = ("header", "operation_id")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    operation_id: bytes
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., operation_id: _Optional[bytes] = ...) -> None: ...
+
+class PrefixFinishResponse(_message.Message):
+    __slots__ = ("objects", "existing_key")
+    OBJECTS_FIELD_NUMBER: _ClassVar[int]
+    EXISTING_KEY_FIELD_NUMBER: _ClassVar[int]
+    objects: int
+    existing_key: bytes
+    def __init__(self, objects: _Optional[int] = ..., existing_key: _Optional[bytes] = ...) -> None: ...
+
 class ApiKeyRevokeRequest(_message.Message):
     __slots__ = ("header", "api_key")
     HEADER_FIELD_NUMBER: _ClassVar[int]

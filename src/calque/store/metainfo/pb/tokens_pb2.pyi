@@ -82,9 +82,13 @@ class OperationToken(_message.Message):
         UNKNOWN: _ClassVar[OperationToken.Kind]
         COPY: _ClassVar[OperationToken.Kind]
         MOVE: _ClassVar[OperationToken.Kind]
+        COPY_PREFIX: _ClassVar[OperationToken.Kind]
+        MOVE_PREFIX: _ClassVar[OperationToken.Kind]
     UNKNOWN: OperationToken.Kind
     COPY: OperationToken.Kind
     MOVE: OperationToken.Kind
+    COPY_PREFIX: OperationToken.Kind
+    MOVE_PREFIX: OperationToken.Kind
     KIND_FIELD_NUMBER: _ClassVar[int]
     OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
     PROJECT_ID_FIELD_NUMBER: _ClassVar[int]

@@ -92,7 +92,9 @@ numbers = st.one_of(
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(texts=st.lists(numbers, min_size=1, max_size=6), kind=st.sampled_from(["csv", "json"]))
 def test_what_is_inferred_loads_unchanged(tmp_path: Path, texts: list[str], kind: str) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calque.errors import InvalidInput
-from calque.loader.model.file_formats import FormatOptions
+from calque.loader.model.file_formats import BinaryFormat, FormatOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastRules:
-    """How dates, times, booleans and decimals are spelled."""
+    """How dates, times, booleans, decimals and bytes are spelled."""
 
     date_format: str | None = None
     timestamp_format: str | None = None
@@ -20,6 +20,7 @@ class CastRules:
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
     thousands_separator: str | None = None
+    binary_format: BinaryFormat = "utf8"
 
     def __post_init__(self) -> None:
         if self.time_zone is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from base64 import b64decode
+from binascii import unhexlify
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 
@@ -151,7 +153,29 @@ def _cast_time(values: pa.Array, target: pa.DataType, rules: CastRules) -> CastR
 
 
 def _cast_binary(values: pa.Array, target: pa.DataType, rules: CastRules) -> CastResult:
+    if rules.binary_format != "utf8":
+        return _cast_encoded(values, target, _DECODE[rules.binary_format])
     return _cast_by_halves(values, target, lambda text: pc.cast(text, target))
+
+
+def _cast_encoded(
+    values: pa.Array, target: pa.DataType, decode: Callable[[str], bytes]
+) -> CastResult:
+    made: list[bytes | None] = []
+    rows: list[int] = []
+    for row, text in enumerate(values.to_pylist()):
+        try:
+            made.append(None if text is None else decode(text.strip()))
+        except ValueError:
+            made.append(None)
+            rows.append(row)
+    return CastResult(pa.array(made, target), explain_cells(values, rows, target))
+
+
+_DECODE: Mapping[str, Callable[[str], bytes]] = {
+    "hex": unhexlify,
+    "base64": lambda text: b64decode(text, validate=True),
+}
 
 
 def _cast_json(values: pa.Array, target: pa.DataType) -> CastResult:

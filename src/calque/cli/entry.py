@@ -1,0 +1,46 @@
+"""Where the process of the command begins and ends.
+
+What a command did is told by its exit code, so nothing may spoil it afterwards. Libraries of loads
+keep threads of C++ and Rust; when the last objects of a process are torn down, one that is not yet
+done can end it by ``terminate called without an active exception``, after the work was good. So
+all that Python itself does at the end is done, and then the process ends without the rest.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from contextlib import suppress
+from typing import NoReturn
+
+from calque.cli.main import run
+
+
+def main() -> NoReturn:
+    """Run the command; an error that nobody expected shows itself as always."""
+    try:
+        run()
+    except SystemExit as stop:
+        leave(_code_of(stop))
+    leave(0)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with this code, once threads, exit functions and streams are done."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as Python does
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+    finally:
+        os._exit(code)
+
+
+def _code_of(stop: SystemExit) -> int:
+    if stop.code is None or isinstance(stop.code, int):
+        return stop.code or 0
+    print(stop.code, file=sys.stderr)
+    return 1

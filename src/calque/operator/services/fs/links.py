@@ -1,0 +1,71 @@
+"""Symbolic links as what they are: their text read, and a link made of one."""
+
+from __future__ import annotations
+
+import os
+
+from calque.errors import PathEscape
+from calque.operator.services.fs.errors import map_errors, map_lookup_errors
+from calque.operator.services.fs.marker import new_name, refuse_reserved
+from calque.operator.services.fs.root import Root
+from calque.operator.services.fs.stat import describe_link
+from calque.values import Metadata
+
+
+def read_link(root: Root, path: str) -> bytes:
+    """The text of a link, which may lead anywhere."""
+    key = root.key(path)
+    above, _, name = key.rpartition("/")
+    with map_lookup_errors(root.absolute(key)):
+        directory = root.open_directory(above)
+        try:
+            return os.fsencode(os.readlink(name, dir_fd=directory))
+        finally:
+            os.close(directory)
+
+
+def make_link(
+    root: Root, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
+) -> Metadata:
+    """A link in one moment, in place of what was there; PathEscape where it would lead out.
+
+    Not by what lies there now but by its words: what they lead to later must be beneath too.
+    """
+    key = root.key(path)
+    refuse_reserved(key)
+    if not unsafe:
+        _refuse_leaving(key, os.fsdecode(text))
+    above, _, name = key.rpartition("/")
+    with map_errors(root.absolute(key)):
+        directory = root.open_directory(above, make=True, durable=False)
+        fresh = new_name(name)
+        try:
+            os.symlink(text, os.fsencode(fresh), dir_fd=directory)
+            try:
+                if modified is not None:
+                    times = (modified, modified)
+                    os.utime(fresh, ns=times, dir_fd=directory, follow_symlinks=False)
+                os.rename(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
+            except BaseException:
+                os.unlink(fresh, dir_fd=directory)
+                raise
+            os.fsync(directory)
+            return describe_link(key, os.stat(name, dir_fd=directory, follow_symlinks=False))
+        finally:
+            os.close(directory)
+
+
+def _refuse_leaving(key: str, text: str) -> None:
+    depth = key.count("/")
+    leaves = text.startswith("/") or not text or "\0" in text
+    for part in text.split("/"):
+        if part == "..":
+            depth -= 1
+        elif part not in ("", "."):
+            depth += 1
+        leaves = leaves or depth < 0
+    if leaves:
+        raise PathEscape(
+            f"the link {key!r} would lead out of the tree, to {text!r}",
+            hint="With --links unsafe it is made all the same.",
+        )

@@ -1,0 +1,45 @@
+"""A process that reads ranges for another: ``python -m calque.store.upkeep.range_worker``.
+
+It gets a job and then ranges on standard input, pickled, and answers each with its result or error.
+It is nice: whoever serves callers on this machine goes first.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import BinaryIO
+
+from calque.store.metabase.scan import open_reader
+from calque.store.upkeep.scan import scan_range
+
+NICE = 10
+
+
+def serve_ranges(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer until the input ends."""
+    job = pickle.load(requests)
+    reader = open_reader(job.source)
+    try:
+        while True:
+            try:
+                wanted = pickle.load(requests)
+            except EOFError:
+                return
+            try:
+                answer: object = scan_range(reader, job, wanted)
+            except Exception as error:
+                answer = error
+            pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
+            answers.flush()
+    finally:
+        reader.close()
+
+
+if __name__ == "__main__":
+    os.nice(NICE)
+    out = sys.stdout.buffer
+    # Whatever else prints must not come between two answers.
+    sys.stdout = sys.stderr
+    serve_ranges(sys.stdin.buffer, out)

@@ -1,0 +1,62 @@
+"""The trees of a request: each source with its place at the target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.errors import InvalidInput
+from calque.operator.layers.chain import Layer
+from calque.transfer.places import Origin, as_folder, as_object, below, missing, open_source
+from calque.transfer.plan import Trees
+from calque.transfer.side import Side
+from calque.transfer.tree_request import TreeRequest
+
+
+def pair_up(
+    request: TreeRequest, target: Side, layers: tuple[Layer, ...], backup: Side | None = None
+) -> list[Trees]:
+    """The trees of a request, each source with its place at the target."""
+    origins = [
+        open_source(each, request.source_options, layers, globs=request.options.globs)
+        for each in request.sources
+    ]
+    origins = [settle_name(each) for each in origins]
+    if request.options.delete and sum(not origin.name for origin in origins) > 1:
+        raise InvalidInput(
+            "several sources that go into one folder cannot be synchronised with delete: "
+            "what one lacks another may have",
+            hint="Leave out the slash at their ends, so that each gets a folder of its name.",
+        )
+    several = len(origins) > 1
+    return [_trees(origin, target, request, several, backup) for origin in origins]
+
+
+def _trees(
+    origin: Origin, target: Side, request: TreeRequest, several: bool, backup: Side | None
+) -> Trees:
+    only = request.options.files_from
+    links = request.options.links != "follow"
+    source, into = (
+        replace(side, links=links) for side in (origin.side, below(target, origin.name))
+    )
+    if origin.single:
+        into = replace(into, only=source.only)
+    elif only is not None:
+        source, into = replace(source, only=only), replace(into, only=only)
+    label = origin.name if several else ""
+    named = bool(origin.name)
+    kept = None if backup is None else below(backup, origin.name)
+    return Trees(source, into, request.options.filters, origin.chosen, kept, named, label)
+
+
+def settle_name(origin: Origin) -> Origin:
+    """Whether a name without a slash is a folder or an object; the service is asked."""
+    if not origin.single:
+        return origin
+    folder = as_folder(origin)
+    if not origin.side.is_local and folder.side.exists():
+        return folder
+    single = as_object(origin)
+    if next(iter(single.side.entries()), None) is None:
+        raise missing(origin)
+    return single

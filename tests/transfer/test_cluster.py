@@ -1,0 +1,156 @@
+"""Trees on Spark: on a local session, and on a cluster of two machines one of which is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import calque
+from calque.errors import InvalidInput
+from calque.operator import Operator
+from calque.transfer.cluster import SpanTask
+from calque.transfer.model import KeyRange
+from calque.transfer.report_file import read_report
+from calque.transfer.request import TreeOptions
+from calque.transfer.tree_request import TreeRequest
+from tests.operator.services.s3.server import make_bucket
+from tests.servers.seaweedfs import S3Server
+from tests.servers.spark_cluster import spark_cluster
+from tests.transfer.conftest import MakeTree, files_of, objects_of, s3_options
+
+DRIVER = "127.0.0.3"
+"""Where executors find the driver: a third machine."""
+SETTINGS = """
+[spark.settings]
+"spark.executor.memory" = "512m"
+"spark.executor.extraJavaOptions" = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"spark.scheduler.minRegisteredResourcesRatio" = "1.0"
+"spark.scheduler.maxRegisteredResourcesWaitingTime" = "120s"
+"spark.python.task.killTimeout" = "100ms"
+"""
+
+
+def test_no_secret_travels() -> None:
+    """What goes to an executor holds neither keys nor tokens, given as options or not."""
+    request = TreeRequest(
+        kind="cp",
+        sources=["s3://a/x/"],
+        target="s3://b/y/",
+        options=TreeOptions(),
+        source_options={"secret_access_key": "SECRET-1", "access_key_id": "SECRET-2"},
+        target_options={"session_token": "SECRET-3", "region": "eu-west-1"},
+    )
+    task = SpanTask(request.to_json(), 0, KeyRange("a", "b"), 10, 4)
+    packed = pickle.dumps(task) + json.dumps(request.to_json()).encode()
+    assert b"SECRET" not in packed
+    assert b"eu-west-1" in packed
+
+
+def test_local_session(make_tree: MakeTree, tmp_path: Path) -> None:
+    """The same report as by threads: each object once; deletes come last, from the driver."""
+    files = {f"d{number % 9}/{number:04d}": b"x" * (number % 7) for number in range(1500)}
+    source = make_tree("source", files)
+    target = make_tree("target", {"d1/old": b"old"})
+    report = calque.sync_tree(
+        f"{source}/", target, delete=True, spark="local[2]", max_delete="100%", concurrent=8
+    )
+    assert report.ok, report.problems
+    assert report.totals.of("copied").objects == len(files)
+    assert report.totals.of("deleted").objects == 1
+    assert report.totals.listed.objects == len(files)
+    assert files_of(target) == files
+
+
+def test_operators_stay_here(make_tree: MakeTree, tmp_path: Path) -> None:
+    """What executors could not open is refused before any work: operators, memory."""
+    source = make_tree("source", {"a": b"x"})
+    with pytest.raises(InvalidInput, match="cannot be opened by executors"):
+        calque.copy_tree(Operator.from_uri(source), tmp_path / "x", spark="local[2]")
+    with pytest.raises(InvalidInput, match="cannot be opened by executors"):
+        calque.copy_tree(f"{source}/", "memory://x/", spark="local[2]")
+
+
+_SCRIPT = """
+import json, sys
+import calque
+from calque.transfer.api import PreparedRun
+from calque.transfer.tree_request import TreeRequest
+from calque.transfer.keywords import options_from
+told = json.loads(sys.argv[1])
+request = TreeRequest(kind="cp", sources=[told["source"]], target=told["target"],
+    options=options_from("cp", told["options"]), report=told["report"])
+try:
+    print(json.dumps(PreparedRun(request).run().to_json()))
+except calque.errors.CalqueError as error:
+    print(json.dumps({"error": type(error).__name__, "message": str(error)}))
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_an_executor_is_killed(tmp_path: Path, seaweed: S3Server) -> None:
+    """On a cluster: credentials are found by executors, one of them dies midway, and every object
+    is there and has one row; a folder of the driver's own is refused."""
+    make_bucket(seaweed, "cluster")
+    options = {**s3_options(seaweed), "key_order": True}
+    wanted = {f"{number:05d}": b"x" for number in range(3000)}
+    source = Operator.from_uri("s3://cluster/from", **options)
+    writers = [
+        threading.Thread(
+            target=lambda part=part: [source.write(f"{n:05d}", b"x") for n in range(part, 3000, 8)]
+        )
+        for part in range(8)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    (tmp_path / "calque.toml").write_text(SETTINGS)
+    environment = {**seaweed.environment, "AWS_ENDPOINT_URL_S3": seaweed.endpoint}
+    with spark_cluster([environment, environment]) as cluster:
+        driver = {
+            **os.environ,
+            **environment,
+            "SPARK_LOCAL_IP": DRIVER,
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "CALQUE_CONFIG": str(tmp_path / "calque.toml"),
+        }
+
+        def start(source: str, target: str) -> subprocess.Popen[str]:
+            told = {
+                "source": source,
+                "target": target,
+                "options": {"spark": cluster.master, "concurrent": 4},
+                "report": str(tmp_path / "report.jsonl"),
+            }
+            return subprocess.Popen(
+                [sys.executable, "-c", _SCRIPT, json.dumps(told)],
+                env=driver,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+
+        private = start(f"{tmp_path}/", "s3://cluster/never/")
+        told, errors = private.communicate(timeout=400)
+        assert "shared-fs" in told, errors[-2000:]
+        process = start("s3://cluster/from/", "s3://cluster/to/")
+        target = Operator.from_uri("s3://cluster/to", **options)
+        while process.poll() is None and sum(1 for _ in target.list()) < 1100:
+            pass
+        for pid in cluster.executors(1)[:1]:
+            os.kill(pid, signal.SIGKILL)
+        told, errors = process.communicate(timeout=400)
+        assert process.returncode == 0, errors[-3000:]
+    report = json.loads(told)
+    assert report.get("exit_code") == 0, told
+    assert objects_of(target) == wanted
+    assert sorted(row.path for row in read_report(tmp_path / "report.jsonl")) == sorted(wanted)

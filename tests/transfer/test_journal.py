@@ -1,0 +1,121 @@
+"""The journal of a run, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from calque.ledger import Ledger, open_ledger
+from calque.ledger.jobs import list_jobs
+from calque.transfer.api import PreparedRun
+from calque.transfer.model import Row, Totals
+from calque.transfer.report import Report
+from calque.transfer.request import TreeOptions
+from calque.transfer.tree_request import TreeRequest, differences
+from tests.servers.postgres import PostgresServer
+from tests.transfer.conftest import MakeTree, files_of
+
+FILES = {f"d{number % 5}/{number:03d}": b"x" for number in range(60)}
+
+
+@pytest.fixture(params=("sqlite", "postgres"))
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where the ledger lives."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "ledger.db")
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    made = server.database()
+    yield made
+    server.drop(made)
+
+
+@pytest.fixture
+def request_of_trees(make_tree: MakeTree, tmp_path: Path) -> TreeRequest:
+    return TreeRequest(
+        kind="cp",
+        sources=[f"{make_tree('source', FILES)}/"],
+        target=str(tmp_path / "target"),
+        report=str(tmp_path / "report.csv"),
+        options=TreeOptions(concurrent=2),
+    )
+
+
+def run(request: TreeRequest, url: str, **more: object) -> Report:
+    return PreparedRun(request, ledger=lambda: open_ledger(url), **more).run()  # type: ignore[arg-type]
+
+
+def jobs(url: str) -> list[tuple[str, int]]:
+    with open_ledger(url) as ledger:
+        return [(job.state, Totals.from_json(job.totals).done) for job in list_jobs(ledger)]
+
+
+def test_a_run_is_a_job(request_of_trees: TreeRequest, url: str) -> None:
+    """It is over when the run is, and counts what was done."""
+    report = run(request_of_trees, url)
+    assert report.ok
+    assert jobs(url) == [("DONE", len(FILES))]
+
+
+def test_an_error_leaves_a_job_to_resume(
+    request_of_trees: TreeRequest, url: str, tmp_path: Path
+) -> None:
+    """What ends a run from outside lets the job go: the same request goes on in this very
+    process, under the same id, and each object has one row."""
+    seen: list[Row] = []
+
+    def stumble(row: Row) -> None:
+        seen.append(row)
+        if len(seen) == 20:
+            raise RuntimeError("a listener that fails")
+
+    with pytest.raises(RuntimeError):
+        run(request_of_trees, url, on_event=stumble)
+    (left,) = jobs(url)
+    assert left[0] == "STOPPED"
+    report = run(request_of_trees, url)
+    assert report.resumed
+    assert [state for state, _ in jobs(url)] == ["DONE"]
+    assert files_of(tmp_path / "target") == FILES
+    done = report.totals.of("copied").objects + report.totals.of("up to date").objects
+    assert done == len(FILES)
+
+
+def test_a_run_that_did_nothing_leaves_no_job(make_tree: MakeTree, url: str) -> None:
+    """A source that is not there is an error, and nothing to resume."""
+    request = TreeRequest(kind="cp", sources=["/nowhere/at/all/"], target=str(make_tree("t", {})))
+    with pytest.raises(FileNotFoundError):
+        run(request, url)
+    assert jobs(url) == []
+
+
+def test_without_a_journal(request_of_trees: TreeRequest) -> None:
+    """No ledger is opened where none is wanted, and for a dry run."""
+
+    def refuse() -> Ledger:
+        raise AssertionError("no ledger was to be opened")
+
+    for options in (TreeOptions(dry_run=True), TreeOptions(journal=False)):
+        request = TreeRequest(
+            kind="cp",
+            sources=request_of_trees.sources,
+            target=request_of_trees.target,
+            options=options,
+        )
+        assert PreparedRun(request, ledger=refuse).run().ok
+
+
+def test_requests_survive_json(request_of_trees: TreeRequest) -> None:
+    """A job's request comes back as it was, and differs by name where it differs."""
+    told = request_of_trees.to_json()
+    again = TreeRequest.from_json(told)
+    assert again.to_json() == told
+    other = TreeRequest(
+        kind="sync",
+        sources=request_of_trees.sources,
+        target=request_of_trees.target,
+        options=TreeOptions(compare="size", concurrent=9),
+    )
+    assert differences(told, other.to_json()) == ["compare", "kind", "report"]

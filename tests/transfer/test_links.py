@@ -1,0 +1,100 @@
+"""Symbolic links: followed, kept as links, or refused where they lead out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import calque
+from calque.errors import PathEscape
+from calque.operator import Operator
+from calque.operator.services.fs.links import make_link
+from calque.operator.services.fs.root import Root
+from calque.values.file_attributes import LINK_TYPE
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "a").mkdir(parents=True)
+    (root / "a" / "file").write_text("x")
+    (root / "a" / "near").symlink_to("file")
+    (root / "up").symlink_to("a/file")
+    (root / "folder").symlink_to("a")
+    (root / "dangling").symlink_to("a/nothing")
+    return root
+
+
+def links_of(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): os.readlink(path)
+        for path in root.rglob("*")
+        if path.is_symlink()
+    }
+
+
+@pytest.mark.parametrize("service", ["fs", "s3", "memory"])
+def test_kept(tree: Path, tmp_path: Path, request: pytest.FixtureRequest, service: str) -> None:
+    """There and back links are links with the same text, folders' and dangling ones too, and a
+    second run finds nothing to do."""
+    if service == "fs":
+        middle = Operator.from_uri(tmp_path / "middle")
+    elif service == "memory":
+        middle = Operator.from_uri(f"memory://links-{tmp_path.name}")
+    else:
+        middle = request.getfixturevalue("s3")
+    up = calque.copy_tree(f"{tree}/", middle, links="keep")
+    assert up.ok, up.problems
+    if service != "fs":
+        assert middle.stat("folder").content_type == LINK_TYPE
+        assert middle.read("folder") == b"a"
+    down = calque.copy_tree(middle, tmp_path / "back", links="keep")
+    assert down.ok, down.problems
+    assert links_of(tmp_path / "back") == links_of(tree)
+    assert (tmp_path / "back" / "up").read_text() == "x"
+    again = calque.copy_tree(middle, tmp_path / "back", links="keep")
+    assert again.totals.of("copied").objects == 0, again.to_json()
+
+
+def test_followed(tree: Path, tmp_path: Path) -> None:
+    """By default a link to a file inside is that file; others are counted, and not followed."""
+    report = calque.copy_tree(f"{tree}/", tmp_path / "copy")
+    assert links_of(tmp_path / "copy") == {}
+    assert sorted(path.name for path in (tmp_path / "copy").rglob("*") if path.is_file()) == [
+        "file",
+        "near",
+        "up",
+    ]
+    assert report.totals.of("skipped").objects == 2
+
+
+@pytest.mark.parametrize("text", ["/etc/passwd", "../../x", "a/../../../x", "../.."])
+def test_links_that_lead_out(tmp_path: Path, text: str) -> None:
+    """A restored link never leads out of the target, unless that is said to be wanted."""
+    middle = Operator.from_uri(f"memory://out-{tmp_path.name}")
+    middle.write("d/evil", text.encode(), content_type=LINK_TYPE)
+    middle.write("d/good", b"../other", content_type=LINK_TYPE)
+    report = calque.copy_tree(middle, tmp_path / "back", links="keep")
+    assert [row.error for row in report.problems] == ["PathEscape"]
+    assert links_of(tmp_path / "back") == {"d/good": "../other"}
+    assert calque.copy_tree(middle, tmp_path / "back", links="unsafe", compare="always").ok
+    assert links_of(tmp_path / "back")["d/evil"] == text
+
+
+def test_an_object_that_stands_for_a_link_is_no_file(tmp_path: Path) -> None:
+    """Unasked it becomes neither a link nor a file with the link's text: it is told."""
+    middle = Operator.from_uri(f"memory://told-{tmp_path.name}")
+    middle.write("link", b"file", content_type=LINK_TYPE)
+    middle.write("file", b"x")
+    report = calque.copy_tree(middle, tmp_path / "back")
+    assert [(row.path, row.error) for row in report.problems] == [("link", "Unsupported")]
+
+
+def test_empty_and_odd_texts(tmp_path: Path) -> None:
+    """A link without a text, or with a NUL in it, cannot be."""
+    for text in (b"", b"a\0b"):
+        with pytest.raises(PathEscape):
+            make_link(Root(str(tmp_path)), "link", text)
+    assert os.listdir(tmp_path) == []
