@@ -5,17 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import requests
-from sqlalchemy import insert
 
 from calque.console.ledger_pages.section import ledger_section
 from calque.console.server import serve_console
 from calque.console.site import Site
-from calque.ledger import Ledger, open_ledger
-from calque.ledger.identity import DAY
-from calque.ledger.recent import loads_by_day
-from calque.ledger.schema import loads, tables
+from calque.ledger import open_ledger
 from tests.console.world import SCRIPT, Visitor, World
-from tests.servers.postgres import PostgresServer
 
 
 def test_the_history_of_a_table(visitor: Visitor) -> None:
@@ -106,25 +101,3 @@ def test_a_ledger_that_is_not_there_yet(tmp_path: Path) -> None:
         assert visitor.get("/load?id=x").status_code == 404
         open_ledger(place).close()
         assert visitor.json()["sections"]["ledger"]["tables"] == 0
-
-
-def test_days_are_counted_alike_on_both_databases(tmp_path: Path, postgres: PostgresServer) -> None:
-    """No day is left out, none is there twice; other tenants' loads are not ours."""
-    now = 20_000 * DAY + 5
-    for place in (str(tmp_path / "ledger.db"), postgres.database()):
-        with open_ledger(place, clock=lambda: now) as ledger:
-            for tenant, at in (("default", now), ("default", now - DAY), ("other", now)):
-                note_load(ledger, tenant, at)
-            days = loads_by_day(ledger, 14)
-            assert [each.day.toordinal() - days[0].day.toordinal() for each in days] == [*range(14)]
-            assert [each[1:] for each in days[-3:]] == [(0, 0, 0), (1, 7, 2), (1, 7, 2)]
-
-
-def note_load(ledger: Ledger, tenant: str, at: int) -> None:
-    """A load that is over, as a row."""
-    key = {"tenant": tenant, "catalog": "delta", "address": f"{at}", "table_id": "t"}
-    row = {"load_id": f"{tenant}{at}", "state": "COMMITTED", "owner": "o", "lease_until": 0}
-    row |= {"started_at": at, "base_version": 0, "rows": 7, "errors": 2}
-    with ledger.write() as connection:
-        made = connection.execute(insert(tables).values(key).returning(tables.c.number))
-        connection.execute(insert(loads).values(**row, table_number=made.scalar_one()))

@@ -12,6 +12,7 @@ from calque.console.server import PORT, ServedConsole, is_free, serve_console
 from calque.console.site import Site
 from calque.console.store_pages.object import S3Door
 from calque.console.store_pages.section import store_section
+from calque.console.text import shell_line
 from calque.ledger.configured import existing_ledger_of
 from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo.tls import ServerCertificate
@@ -36,7 +37,7 @@ def serve_pages(
             ledger_section(lambda: existing_ledger_of(settings)),
         ],
         announce=tell_token,
-        command=f"calque serve {store.folder}",
+        command=shell_line("calque", "serve", str(store.folder)),
     )
     chosen = port if port is not None else (PORT if is_free(host, PORT) else 0)
     certificate = (None, None) if tls is None else (tls.certificate, tls.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
@@ -40,6 +41,15 @@ def when(value: datetime | None) -> str:
 def moment(microseconds: int | None) -> datetime | None:
     """A time of the databases."""
     return None if microseconds is None else datetime.fromtimestamp(microseconds / 1e6, UTC)
+
+
+def shell_line(*words: str) -> str:
+    """A command to copy into a shell. Statements are full of quotes: double ones keep them legible
+    where nothing in the word means anything between them."""
+    return " ".join(
+        f'"{word}"' if "'" in word and not set(word) & set('"$`\\!\n') else shlex.quote(word)
+        for word in words
+    )
 
 
 def plain(value: Any) -> Any:

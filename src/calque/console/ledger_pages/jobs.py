@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from starlette.requests import Request
 
 from calque.console.guard import BASE
 from calque.console.page import Page
-from calque.console.text import moment
+from calque.console.text import moment, shell_line
 from calque.errors import NotFound
 from calque.ledger import Ledger
 from calque.ledger.job_progress import copies_of, failures_of, spans_of
@@ -93,6 +92,6 @@ def describe_job(job: Job, now: int) -> dict[str, Any]:
         "updated": moment(job.updated_at),
         "report": job.report,
         "message": job.message,
-        "resume": shlex.join(["calque", "jobs", "resume", job.job_id]) if may_resume else None,
+        "resume": shell_line("calque", "jobs", "resume", job.job_id) if may_resume else None,
         "may_forget": not job.is_alive(now),
     }

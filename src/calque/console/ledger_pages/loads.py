@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -12,6 +11,7 @@ from starlette.requests import Request
 
 from calque.console.charts import Chart
 from calque.console.page import Page
+from calque.console.text import shell_line
 from calque.errors import InvalidInput, NotFound
 from calque.ledger import Ledger
 from calque.ledger.history import LoadRow, errors_of, find_load, results_of
@@ -54,7 +54,7 @@ class LoadPages:
         }
         if chosen is None:
             return Page("loads.html", "Loads", data, "calque tables")
-        command = shlex.join(["calque", "history", chosen.spelling])
+        command = shell_line("calque", "history", chosen.spelling)
         return Page("loads.html", f"Loads of {chosen.spelling}", data, command)
 
     def show_load(self, request: Request) -> Page:
@@ -74,7 +74,7 @@ class LoadPages:
             "more": more,
             "errors": list(islice(errors_of(ledger, load_id), ERRORS_SHOWN)),
         }
-        return Page("load.html", f"Load {load_id}", data, shlex.join(["calque", "errors", load_id]))
+        return Page("load.html", f"Load {load_id}", data, shell_line("calque", "errors", load_id))
 
 
 def describe_load(load: LoadRow) -> dict[str, Any]:
@@ -83,13 +83,13 @@ def describe_load(load: LoadRow) -> dict[str, Any]:
     seconds = None
     if load.started_at and load.finished_at:
         seconds = (load.finished_at - load.started_at).total_seconds()
-    retry = shlex.join(["calque", "sql", load.statement]) if load.statement else None
+    retry = shell_line("calque", "sql", load.statement) if load.statement else None
     troubled = load.errors > 0 or load.state == "ABORTED"
     return {
         **told,
         "seconds": seconds,
         "retry": retry,
-        "advice": shlex.join(["calque", "errors", load.load_id]) if troubled else None,
+        "advice": shell_line("calque", "errors", load.load_id) if troubled else None,
     }
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from calque.console.charts import Chart
-from calque.console.text import moment
+from calque.console.text import moment, shell_line
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.engine.database import Database
@@ -94,7 +94,7 @@ def _sizes_of(row: UsageRow) -> dict[str, int]:
 
 
 def _problems(status: StoreStatus, store: EmbeddedStore) -> list[dict[str, str]]:
-    advice = f"{status.advice} {store.folder}" if status.advice else ""
+    advice = f"{status.advice} {shell_line(str(store.folder))}" if status.advice else ""
     return [{"what": each, "advice": advice} for each in status.problems]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy import bindparam, case, func, select
 
 from calque.errors import NotFound
 from calque.store.metabase.engine.database import Database
@@ -31,16 +31,13 @@ COUNT_COPIES = Statement(
     .select_from(segment_copies)
     .where(_copies.ancestor_stream_id == bindparam("ancestor")),
 )
+_size = segments.c.encrypted_size
 OWN_BYTES = Statement(
-    "bytes that a stream holds itself and lends to no slice",
+    "bytes that a stream holds itself: in pieces that it lends to no slice, and inline",
     select(
-        func.coalesce(func.sum(segments.c.encrypted_size), 0),
-        func.count(segments.c.remote_alias_pieces),
-    ).where(
-        segments.c.stream_id == bindparam("stream_id"),
-        or_(segments.c.remote_alias_pieces.is_not(None), segments.c.inline_data.is_not(None)),
-        has_no_slices,
-    ),
+        func.coalesce(func.sum(case((segments.c.remote_alias_pieces.is_not(None), _size))), 0),
+        func.coalesce(func.sum(case((segments.c.inline_data.is_not(None), _size))), 0),
+    ).where(segments.c.stream_id == bindparam("stream_id"), has_no_slices),
 )
 
 
@@ -70,8 +67,9 @@ def read_family(database: Database, stream_id: bytes, *, limit: int) -> Family:
         page = {"ancestor": root, "page": limit}
         copies = [ObjectRecord(*row) for row in transaction.rows(OLDEST_COPIES, page)]
         (count,) = transaction.rows(COUNT_COPIES, {"ancestor": root})[0]
-        size, pieces = transaction.rows(OWN_BYTES, {"stream_id": stream_id})[0]
-        inherited = found.ancestor is None and count and pieces
-        return Family(original, copies, int(count), 0 if inherited else int(size))
+        pieces, inline = map(int, transaction.rows(OWN_BYTES, {"stream_id": stream_id})[0])
+        # Pieces of an original with copies are inherited; inline bytes each object has itself.
+        is_inherited = found.ancestor is None and count > 0
+        return Family(original, copies, int(count), inline + (0 if is_inherited else pieces))
 
     return database.read(work)
