@@ -264,6 +264,27 @@ def test_figures_change_while_one_looks(tab: Watched, world: World) -> None:
     expect(shown).to_have_text(str(before))
 
 
+def test_ten_open_tabs(context: BrowserContext, world: World) -> None:
+    """A browser opens six connections to a server: all tabs open, and all are told."""
+    tabs = [context.new_page() for _ in range(10)]
+    try:
+        for page in tabs:
+            page.goto(world.url)
+        shown = [page.locator("[data-live='jobs running']") for page in tabs]
+        before = int(shown[0].inner_text())
+        job = Job("20260104T000000-ten", "sync", "a", "b", "ten", {}, owner="x/1/1")
+        begun = begin_job(world.ledger, job, [], 600.0)
+        for each in shown:
+            expect(each).to_have_text(str(before + 1))
+        tabs.pop(0).close()  # the one that listened: another takes its place
+        end_job(world.ledger, begun, "DONE")
+        for each in shown[1:]:
+            expect(each).to_have_text(str(before))
+    finally:
+        for page in tabs:
+            page.close()
+
+
 def test_without_scripts_all_but_live_figures_works(browser: Browser, world: World) -> None:
     """Sign in, look, change something, sign out: forms and links are enough."""
     context = browser.new_context(java_script_enabled=False)

@@ -99,3 +99,18 @@ def test_pages_forbid_what_they_do_not_need(visitor: Visitor) -> None:
     assert answer.headers["cache-control"] == "no-store"
     assert not re.search(r"<script(?! src=)|style=|\son\w+=", answer.text)
     assert not re.search(r"""(?:src|href)=["'](?:https?:)?//""", answer.text)
+
+
+def test_what_no_view_answers_is_said(visitor: Visitor) -> None:
+    """No such page, another method, a form that is none: each with its own status and words."""
+    assert visitor.get("/nonsense").status_code == 404
+    assert "there is no such page" in visitor.get("/nonsense").text
+    assert visitor.post("/loads").status_code == 405
+    broken = visitor.session.post(
+        visitor.address("/sign-out"),
+        data=b"--x",
+        headers={"Content-Type": "multipart/form-data"},
+        timeout=60,
+    )
+    assert broken.status_code == 400
+    assert "cannot be answered" in broken.text

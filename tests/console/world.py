@@ -66,8 +66,11 @@ class Visitor:
         self.session = requests.Session()
         self.session.trust_env = False
 
+    def address(self, path: str) -> str:
+        return f"{self._served.url}{path}"
+
     def get(self, path: str = "", **options: Any) -> requests.Response:
-        return self.session.get(f"{self._served.url}{path}", timeout=60, **options)
+        return self.session.get(self.address(path), timeout=60, **options)
 
     def json(self, path: str = "") -> Any:
         answer = self.get(path, headers={"Accept": "application/json"})
@@ -77,7 +80,7 @@ class Visitor:
     def post(self, path: str, *, csrf: str | None = None, **options: Any) -> requests.Response:
         """Send a form with the token of the session, or another."""
         data = {**options.pop("data", {}), "csrf": self.csrf() if csrf is None else csrf}
-        return self.session.post(f"{self._served.url}{path}", data=data, timeout=60, **options)
+        return self.session.post(self.address(path), data=data, timeout=60, **options)
 
     def csrf(self) -> str:
         found = re.search(r'name="csrf" value="([^"]+)"', self.get().text)

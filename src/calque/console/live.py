@@ -75,4 +75,6 @@ class Live:
                 figures |= ask()
             except CalqueError as error:  # a database that is away comes back
                 _log.info("figures are missing: %s", type(error).__name__)
+            except Exception:  # a mistake of ours in one section must not silence the others
+                _log.exception("figures are missing")
         return figures

@@ -93,7 +93,7 @@ class Pages:
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise PermissionDenied("another site may not ask for changes")
         async with request.form(max_files=1000) as form:
-            brought = form.get("csrf") or request.headers.get("x-csrf-token")
+            brought = form.get("csrf")
             if not isinstance(brought, str) or not _is_same(brought, csrf):
                 raise PermissionDenied(
                     "this form is not of your session",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,7 +21,7 @@ from calque.console.live import Live
 from calque.console.page import Change, Page, Pages, View, describe_error, error_page
 from calque.console.sessions import LIFE, Sessions
 from calque.console.text import make_templates
-from calque.errors import CalqueError, NotFound, Unexpected
+from calque.errors import CalqueError, InvalidInput, NotFound, Unexpected
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Site:
                 routes.append(Route(f"{BASE}/{path}", pages.show(view), methods=["GET"]))
             for path, change in section.changes.items():
                 routes.append(Route(f"{BASE}/{path}", pages.change(change), methods=["POST"]))
-        handlers: dict[Any, Any] = {HTTPException: self._missing, Exception: self._fail}
+        handlers: dict[Any, Any] = {HTTPException: self._refuse, Exception: self._fail}
         return Starlette(routes=routes, exception_handlers=handlers)
 
     def _overview(self, request: Request) -> Page:
@@ -134,12 +134,13 @@ class Site:
         page = error_page(Unexpected("the console made a mistake", hint="Its log says more."))
         return self._pages.answer(request, page)
 
-    def _missing(self, request: Request, error: Exception) -> Response:
+    def _refuse(self, request: Request, error: Exception) -> Response:
+        """What never came to a view: no such page, another method, a form that is none."""
         assert isinstance(error, HTTPException)
-        page = error_page(NotFound("there is no such page", hint=f"Begin at {BASE}."))
-        answer = self._pages.answer(request, page)
-        answer.status_code = error.status_code
-        return answer
+        said = InvalidInput(f"the request cannot be answered: {error.detail}")
+        missing = NotFound("there is no such page", hint=f"Begin at {BASE}.")
+        page = error_page(missing if error.status_code == 404 else said)
+        return self._pages.answer(request, replace(page, status=error.status_code))
 
 
 def _overview_of(section: Section) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -25,12 +26,14 @@ class LedgerOnSight:
 
     def __init__(self, open_ledger: OpenLedger) -> None:
         self._open = open_ledger
+        self._lock = threading.Lock()
         self._ledger: Ledger | None = None
 
     def get(self) -> Ledger | None:
-        if self._ledger is None:
-            self._ledger = self._open()
-        return self._ledger
+        with self._lock:
+            if self._ledger is None:
+                self._ledger = self._open()
+            return self._ledger
 
     def close(self) -> None:
         if self._ledger is not None:

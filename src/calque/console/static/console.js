@@ -16,13 +16,23 @@ function show(figures) {
   }
 }
 
-function listen() {
+function listen(tell) {
   const source = new EventSource(document.body.dataset.liveFrom);
-  source.addEventListener("figures", (event) => show(JSON.parse(event.data)));
+  source.addEventListener("figures", (event) => tell(JSON.parse(event.data)));
   source.addEventListener("error", () => {
     // A connection that broke is opened again by the browser; one that was refused is not.
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(tell), 3000);
   });
 }
 
-if (spots.length) listen();
+// A browser opens six connections to a server at most: of all tabs one listens, and tells the others.
+// Where locks are not offered (plain HTTP from another machine) each listens for itself.
+function share() {
+  const channel = new BroadcastChannel("calque-figures");
+  channel.addEventListener("message", (event) => show(event.data));
+  const lead = () =>
+    new Promise(() => listen((figures) => { show(figures); channel.postMessage(figures); }));
+  navigator.locks.request("calque-figures", lead); // held until this tab is closed
+}
+
+if (spots.length) navigator.locks ? share() : listen(show);

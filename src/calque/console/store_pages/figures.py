@@ -16,6 +16,7 @@ from calque.store.metabase.engine.database import Database
 from calque.store.metabase.upkeep.last_runs import last_run
 from calque.store.metabase.upkeep.repair_queue import count_repairs
 from calque.store.metabase.upkeep.usage_history import HOUR_US, UsageRow, read_usage
+from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.status import StoreStatus, status_of
 from calque.store.upkeep.tally import count_usage
 from calque.store.upkeep.timers import TIMERS, Timer, timer_key
@@ -61,7 +62,8 @@ class StoreFigures:
         """Before the first tally: counted now, and believed for a moment, since it reads all."""
         with self._lock:
             if self._counted is None or time.monotonic() - self._counted[0] > BELIEVED:
-                report = count_usage(database)
+                # In this process: nobody expects a look at a page to start Spark.
+                report = count_usage(database, ScanOptions(engine="local"))
                 sizes = {name: int(getattr(report, name)) for name in _SIZES}
                 self._counted = (time.monotonic(), sizes)
             return self._counted[1]
