@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from typing import Annotated
@@ -11,6 +10,7 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, say
 from calque.cli.settings_flags import Config, LedgerUrl
+from calque.cli.stop_signals import catch_stop_signals
 from calque.config import load_settings
 from calque.console.required_packages import require_console_extra
 from calque.ledger.configured import existing_ledger_of
@@ -52,9 +52,7 @@ def console(
     site = Site([ledger_section(lambda: existing_ledger_of(settings))], announce=_tell_token)
     chosen = port if port is not None else (PORT if is_free(host, PORT) else 0)
     with serve_console(site, host, chosen) as served:
-        stopped: list[int] = []
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, _frame: stopped.append(number))
+        stopped = catch_stop_signals()
         if json:
             as_json({"console": served.url, "sign_in": served.sign_in_url()})
             sys.stdout.flush()

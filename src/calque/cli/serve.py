@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say
+from calque.cli.stop_signals import catch_stop_signals
 from calque.console.required_packages import require_console_extra
 from calque.errors import InvalidInput, MissingExtra
 from calque.gateway.required_packages import require_gateway_extra
@@ -148,7 +148,7 @@ def serve(
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             if tls is None and not _is_loopback(host):
                 say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
-            signals = _catch_signals()
+            signals = catch_stop_signals()
             _announce(served.address, grant, metrics, answered, pages, json)
             while not signals:
                 time.sleep(_LOOK_EVERY)
@@ -215,15 +215,3 @@ def _announce(
     if grant is not None:
         say("access grant, shown this once; whoever has it has everything in the store:")
         print(grant, flush=True)
-
-
-def _catch_signals() -> list[int]:
-    """SIGINT and SIGTERM, as they come from now on: both let what runs end and leave cleanly.
-
-    A list, because the handler may run while this thread holds the lock of anything better; and
-    it is looked at now and then, because another thread may get the signal and wake nobody.
-    """
-    caught: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _frame: caught.append(number))
-    return caught
