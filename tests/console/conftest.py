@@ -1,16 +1,19 @@
-"""One console and one browser for all tests of it."""
+"""One console for all tests of it, and a browser for those that need one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser
 
 from calque.errors import Unavailable
 from tests.console.world import Visitor, World, console_world
 from tests.servers.chromium import chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session")
@@ -26,9 +29,12 @@ def visitor(world: World) -> Visitor:
     return world.visitor()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real browser; its tests are skipped, with the reason, where there is none."""
+    """A real browser; its tests are skipped, with the reason, where there is none.
+
+    For one module: while Playwright is there, nothing else in this thread may run an event loop.
+    """
     with ExitStack() as stack:
         try:
             running = stack.enter_context(chromium())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import begin_job, end_job
@@ -19,6 +19,11 @@ from tests.servers.cutting import CuttingProxy
 PICTURES = os.environ.get("CALQUE_CONSOLE_PICTURES")
 """A folder for pictures of the pages, for whoever changes them."""
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+
+playwright = pytest.importorskip("playwright.sync_api", reason="there is no Playwright")
+expect = playwright.expect
 expect.set_options(timeout=30_000)
 
 

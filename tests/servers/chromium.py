@@ -12,12 +12,13 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import brotli
-from playwright.sync_api import Browser, Error, sync_playwright
+from typing import TYPE_CHECKING
 
 from calque.errors import Unavailable
 from tests.servers.npm import install_packages
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 VERSION = "147.0.0"
 PACKAGE = {
@@ -29,6 +30,10 @@ PACKAGE = {
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A running browser; Unavailable where it cannot be had or does not start."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError as error:
+        raise Unavailable("there is no Playwright", hint="Install it: make setup") from error
     home = installed() / "browser"
     environment: dict[str, str | float | bool] = {
         **os.environ,
@@ -61,6 +66,10 @@ def installed() -> Path:
 
 
 def _unpack(folder: Path) -> None:
+    try:
+        import brotli
+    except ImportError as error:
+        raise Unavailable("there is no brotli", hint="Install it: make setup") from error
     packed, home = folder / "node_modules/@sparticuz/chromium/bin", folder / "browser"
     for name in ("al2023", "fonts", "swiftshader"):
         archive = io.BytesIO(brotli.decompress((packed / f"{name}.tar.br").read_bytes()))
