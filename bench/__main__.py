@@ -2,6 +2,7 @@
 
 make bench                       all of them
 make bench ARGS="s3_copy"        some of them
+make bench ARGS="--scale 0.01"   all of them, far smaller: that they run, not how fast
 make bench ARGS="--keep"         also write the tables to docs/benchmarks.md
 """
 
@@ -20,7 +21,8 @@ PAGE = HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
 Every figure is a ratio of one run on one machine: absolute times of shared machines mean little.
-Run them with `make bench`; `make bench ARGS="--keep"` writes this page.
+Run them with `make bench`, some by name (`make bench ARGS="trees gateway"`); `--scale 0.01` makes
+each smaller (that it runs, not how fast), `--keep` writes this page. `BENCH_DIR` names a disk.
 """
 
 
@@ -33,11 +35,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *known], metavar="NAME", default=[])
     parser.add_argument("--keep", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--scale", type=float, default=1.0, help="of a full run: 0.1 is a tenth")
     asked = parser.parse_args()
+    if asked.keep and asked.scale != 1:
+        parser.error("--keep is for full runs: figures of smaller ones mean little")
     tables, failed = [], []
     for name in asked.names or known:
         done = subprocess.run(
-            [sys.executable, "-m", f"bench.{name}"],
+            [sys.executable, "-m", f"bench.{name}", str(asked.scale)],
             stdout=subprocess.PIPE,
             text=True,
             cwd=HERE.parent,

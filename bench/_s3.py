@@ -67,8 +67,11 @@ def s5cmd(*words: str, endpoint: str) -> list[str]:
     return [command, "--endpoint-url", endpoint, "--numworkers", str(CONCURRENT), *words]
 
 
-def rclone(*words: str, server: S3Server, chunk: int, endpoint: str) -> list[str]:
-    """rclone without a look at the target or the bucket first: nobody else does that here."""
+def rclone(
+    *words: str, server: S3Server, chunk: int, endpoint: str, compares: bool = False
+) -> list[str]:
+    """rclone without a look at the bucket first, and at the target only where it ``compares``:
+    nobody else does that here."""
     settings = {
         "RCLONE_CONFIG_W_TYPE": "s3",
         "RCLONE_CONFIG_W_PROVIDER": "Other",
@@ -81,7 +84,7 @@ def rclone(*words: str, server: S3Server, chunk: int, endpoint: str) -> list[str
     flags = [
         f"--transfers={CONCURRENT}",
         f"--checkers={CONCURRENT}",
-        "--no-check-dest",
+        *([] if compares else ["--no-check-dest"]),
         "--s3-no-check-bucket",
         f"--s3-copy-cutoff={chunk}B",
         f"--s3-chunk-size={chunk}B",

@@ -6,7 +6,6 @@ requests on kept connections, in turn.
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 from tests.servers.azurite import Azurite
 
-from bench.table import Row, show
+from bench.table import Row, asked_scale, show
 from calque.errors import Unavailable
 from calque.operator import Operator
 
@@ -41,7 +40,7 @@ with GcsFake() as fake:
 
 def main() -> None:
     """Print the table."""
-    show("cloud requests", run(float(os.environ.get("BENCH_SCALE", "1"))))
+    show("cloud requests", run(asked_scale()))
 
 
 def run(scale: float) -> list[Row]:

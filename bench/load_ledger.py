@@ -1,34 +1,30 @@
 """The ledger's share of a load: comparing a huge stage, big commits, recovery.
 
-python -m bench.load_ledger               a million staged files, and ten million
-python -m bench.load_ledger --million 0.1 a tenth of that
+python -m bench.load_ledger      a million staged files, and ten million
+python -m bench.load_ledger 0.1  a tenth of that
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from bench.table import Row, show
+from bench.table import Row, asked_scale, show
 
 MILLION = 1_000_000
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--million", type=float, default=1.0)
-    asked = parser.parse_args()
-    show("Loads: ledger and commits", run(asked.million))
+    show("Loads: ledger and commits", run(asked_scale()))
 
 
 def run(scale: float) -> list[Row]:
     """Every measurement, each in a process of its own so that memory is its own."""
-    count = int(scale * MILLION)
+    count = max(1000, int(scale * MILLION))
     with tempfile.TemporaryDirectory() as folder:
         rows = _compare(Path(folder), count)
         rows += [_commit(Path(folder), kind) for kind in ("delta", "iceberg")]

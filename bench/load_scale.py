@@ -27,7 +27,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from bench.table import Row, show
+from bench.table import Row, asked_scale, show
 
 FILES = 100_000
 ROUNDS = 3
@@ -52,7 +52,7 @@ def run(scale: float) -> list[Row]:
     subprocess.run([sys.executable, "-m", "calque.cli", "doctor", "--prepare"], capture_output=True)
     with tempfile.TemporaryDirectory(prefix="calque-bench-") as folder:
         base = Path(folder)
-        return [_first_row(base), *_small_files(base, round(FILES * scale))]
+        return [_first_row(base), *_small_files(base, max(10, round(FILES * scale)))]
 
 
 def _first_row(base: Path) -> Row:
@@ -180,8 +180,7 @@ def _first(taken: Taken) -> float:
 
 def main() -> None:
     """Print the table."""
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    show("Loads: from a cold start, and of very many small files", run(scale))
+    show("Loads: from a cold start, and of very many small files", run(asked_scale()))
 
 
 if __name__ == "__main__":

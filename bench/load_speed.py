@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from bench import _load_data as load_data
-from bench.table import Row, show
+from bench.table import Row, asked_scale, show
 
 FILES = 200
 JSON_FILES = 60
@@ -219,8 +219,7 @@ def _rate(size: int, taken: Taken) -> str:
 
 
 def main() -> None:
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    show("load_speed", run(scale))
+    show("load_speed", run(asked_scale()))
 
 
 if __name__ == "__main__":

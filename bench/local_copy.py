@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.table import Row, seconds, show
+from bench.table import Row, asked_scale, seconds, show
 from calque.operator import Operator
 from calque.values import GIB, MIB
 
@@ -26,7 +26,10 @@ def run(scale: float) -> list[Row]:
     """``scale`` 1: a file of 1 GiB and a tree of 50,000 files."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
-        return [_large_copy(folder, int(1024 * scale) * MIB), _listing(folder, int(50_000 * scale))]
+        return [
+            _large_copy(folder, max(1, int(1024 * scale)) * MIB),
+            _listing(folder, max(10, int(50_000 * scale))),
+        ]
 
 
 def _large_copy(folder: Path, size: int) -> Row:
@@ -126,7 +129,7 @@ def _bare(tree: Path) -> int:
 
 
 def main() -> None:
-    show("Local files", run(float(os.environ.get("BENCH_SCALE", "1"))))
+    show("Local files", run(asked_scale()))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from bench.table import Row, alternate, show
+from bench.table import Row, alternate, asked_scale, show
 from calque.operator import Operator
 from calque.operator.layers.chain import Call
 
@@ -65,7 +65,7 @@ def _in_batches(parts: int, concurrent: int) -> None:
 
 
 def main() -> None:
-    show("Parts in flight", run())
+    show("Parts in flight", run(asked_scale()))
 
 
 if __name__ == "__main__":

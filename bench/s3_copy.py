@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,7 @@ from tests.servers.proxy import Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
 
 from bench import _s3
-from bench.table import Row, seconds, show
+from bench.table import Row, asked_scale, seconds, show
 from calque.operator import Operator
 from calque.operator.options import CopyOptions
 from calque.values import MIB
@@ -203,8 +202,7 @@ def delayed_parts(server: S3Server, *, parts: int = 32, latency: float = 2.0) ->
 
 
 def main() -> None:
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else float(os.environ.get("SCALE", "1"))
-    show("S3 copies", run(scale))
+    show("S3 copies", run(asked_scale()))
 
 
 if __name__ == "__main__":

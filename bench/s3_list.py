@@ -6,15 +6,13 @@ are made by server-side copies of one object.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import boto3
 
 from bench import _s3
-from bench.table import Row, show
+from bench.table import Row, asked_scale, show
 from calque.operator import Operator
 from calque.operator.options import CopyOptions
 
@@ -80,8 +78,7 @@ def _boto(keys: int) -> None:
 
 
 def main() -> None:
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else float(os.environ.get("SCALE", "1"))
-    show("S3 listings", run(scale))
+    show("S3 listings", run(asked_scale()))
 
 
 if __name__ == "__main__":

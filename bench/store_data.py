@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from statistics import median
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from bench.table import Row, alternate, seconds, show
+from bench.table import Row, alternate, asked_scale, seconds, show
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.uplink.blocks import DEFAULT_BLOCK
@@ -201,9 +200,8 @@ def _copies_elsewhere(project: Project) -> Row:
 
 def main() -> None:
     """Print the table."""
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     rows: list[Row] = []
-    taken = seconds(lambda: rows.extend(run(scale)))
+    taken = seconds(lambda: rows.extend(run(asked_scale())))
     show("Store: bytes", rows)
     print(f"\n{taken:.0f} s")
 

@@ -20,7 +20,7 @@ import psycopg
 from sqlalchemy import insert
 
 from bench.store_meta import MIB, Store, stores
-from bench.table import Row, seconds, show
+from bench.table import Row, asked_scale, seconds, show
 from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import Encryption, ObjectRecord, new_stream_id, now_us
@@ -169,4 +169,4 @@ def run(scale: float = 1.0) -> list[Row]:
 
 
 if __name__ == "__main__":
-    show("Mass deletes", run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    show("Mass deletes", run(asked_scale()))

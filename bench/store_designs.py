@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import Any, Protocol
 import psycopg
 
 from bench.store_meta import running_postgres
-from bench.table import Row, seconds, show
+from bench.table import Row, asked_scale, seconds, show
 
 SEGMENTS = 10
 PIECES = b"p" * 40
@@ -260,7 +259,7 @@ def compare(database: str, scale: float) -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    show("Three designs of references", run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    show("Three designs of references", run(asked_scale()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The store's metadata against the databases themselves.
 
 Every figure is a ratio of one run: copies per second against the rate at which the same
-database durably commits the bare rows of a copy (``bare_commits.py``); a 10,000-segment copy
+database durably commits the bare rows of a copy (``_bare_commits.py``); a 10,000-segment copy
 against the two INSERT … SELECT statements alone; deletes with and without copies; copies of
 segments of different sizes. ``python -m bench.store_meta [scale]``.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import os
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,8 @@ from contextlib import contextmanager
 from sqlalchemy import insert, text
 from tests.servers.postgres import running_postgres
 
-from bench.bare_commits import BareCommits
-from bench.table import Row, seconds, show
+from bench._bare_commits import BareCommits
+from bench.table import Row, asked_scale, seconds, show
 from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.accounts.projects import create_project
@@ -366,7 +365,7 @@ def run(scale: float = 1.0) -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    show("Store metadata", run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    show("Store metadata", run(asked_scale()))
 
 
 if __name__ == "__main__":

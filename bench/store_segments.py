@@ -8,13 +8,12 @@ also with the statistics of a table of many small objects, which make a planner 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 
 from sqlalchemy import text
 
 from bench.store_meta import Store, stores
-from bench.table import Row, seconds, show
+from bench.table import Row, asked_scale, seconds, show
 from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
 from calque.store.metabase.copies.finish_move import FinishMove, finish_move
 from calque.store.metabase.copies.operations import Operation
@@ -125,7 +124,7 @@ def run(scale: float = 1.0) -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    show("Store operations by segments", run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    show("Store operations by segments", run(asked_scale()))
 
 
 if __name__ == "__main__":

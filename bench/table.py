@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -52,3 +53,8 @@ def alternate(rounds: int, *works: Callable[[], object]) -> list[float]:
         for taken, work in zip(times, works, strict=True):
             taken.append(seconds(work))
     return [statistics.median(taken) for taken in times]
+
+
+def asked_scale() -> float:
+    """How large a run is wanted: the first argument, else BENCH_SCALE, else 1."""
+    return float(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("BENCH_SCALE", "1"))

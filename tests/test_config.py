@@ -84,3 +84,27 @@ def test_secrets_are_never_shown() -> None:
     assert mask_url("postgresql://u:hunter2@h:5/db") == "postgresql://u:****@h:5/db"
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(settings.ledger.url)
+
+
+def test_a_store_with_a_dot_in_its_name_takes_its_access_from_the_environment() -> None:
+    """Names are names: a dot in one does not lead elsewhere."""
+    write('[stores."a.b"]\nlocation = "grpc://h:1"\n')
+    settings = load_settings(environ={"CALQUE_STORES_A.B_ACCESS": "grant"})
+    assert settings.stores["a.b"].access == Secret("grant")
+
+
+def test_the_environment_does_not_hide_a_section_that_is_none() -> None:
+    """A section of the wrong kind is told, also where a variable would go into it."""
+    write("ledger = 3\n")
+    with pytest.raises(ConfigInvalid, match="must be a table"):
+        load_settings(environ={"CALQUE_LEDGER_URL": "x.db"})
+
+
+def test_secrets_in_the_query_of_a_url_are_masked() -> None:
+    """Databases take a password there as well; the rest of the URL stays as it was."""
+    assert mask_url("postgresql://h/db?password=p&sslmode=x") == (
+        "postgresql://h/db?password=****&sslmode=x"
+    )
+    assert mask_url("s3://bucket/a?region=eu") == "s3://bucket/a?region=eu"
+    assert mask_url("./a folder/ledger.db") == "./a folder/ledger.db"
+    assert mask_url("http://[half") == "****"

@@ -25,25 +25,35 @@ Everything works without the file. Where it is there it gives names to large thi
     access = "…"                                # CALQUE_STORES_ARCHIVE_ACCESS
 
 The file is the one of ``--config`` or ``CALQUE_CONFIG``, else ``calque.toml`` in the working
-directory, else the one in the user's configuration folder.
+directory, else the one in the user's configuration folder. The words beside each key are what
+``calque init`` writes above it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit, urlunsplit
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from calque.errors import ConfigInvalid
 
 T = TypeVar("T")
 NOTHING: Mapping[str, Any] = {}
+SECRET_NAME = re.compile(
+    r"secret|passw|passphrase|token|credential$|key|sas|signature", re.IGNORECASE
+)
+"""Names of options whose values are not shown; ``credentials`` names a function and is none."""
+Where = tuple[str, ...]
+"""A setting by its names: ``("stages", "landing", "location")``."""
+
+ServiceOptions = Annotated[Mapping[str, str], "Options of its service; never credentials."]
 
 
 class Secret:
@@ -77,8 +87,8 @@ class Secret:
 class LedgerSettings:
     """Where loads are remembered. No url: a SQLite file in the user's state folder."""
 
-    url: Secret | None = None
-    expire_days: int = 64
+    url: Annotated[Secret | None, "A path or the URL of a database."] = None
+    expire_days: Annotated[int, "Days after which a loaded file is forgotten."] = 64
 
     def __post_init__(self) -> None:
         if self.expire_days < 1:
@@ -89,17 +99,19 @@ class LedgerSettings:
 class SparkSettings:
     """Where work runs. No master: a local session on this machine's cores."""
 
-    master: str | None = None
-    memory: str = "768m"
-    settings: Mapping[str, str] = field(default_factory=dict)
+    master: Annotated[str | None, "The URL of a Spark master."] = None
+    memory: Annotated[str, "Memory of the driver of a local session."] = "768m"
+    settings: Annotated[Mapping[str, str], "Settings of Spark itself, by their names."] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
     """A place where files arrive, and the options its service needs (never credentials)."""
 
-    location: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    location: Annotated[str, "The URI or folder that files arrive in."]
+    options: ServiceOptions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +122,8 @@ class RemoteSettings:
     them, or ``CALQUE_REMOTES_NAME_OPTION`` in the environment give those.
     """
 
-    location: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    location: Annotated[str, "The URI that the name stands for."]
+    options: ServiceOptions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +133,11 @@ class TableSettings:
     ``options`` are those of its service, as for a stage (never credentials).
     """
 
-    location: str | None = None
-    format: str = "delta"
-    catalog: str | None = None
-    identifier: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    location: Annotated[str | None, "Its URI or folder; not needed with a catalog."] = None
+    format: Annotated[str, "delta or iceberg."] = "delta"
+    catalog: Annotated[str | None, "The [catalogs.NAME] that knows an Iceberg table."] = None
+    identifier: Annotated[str | None, "Its name in the catalog, where that is another."] = None
+    options: ServiceOptions = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.format not in {"delta", "iceberg"}:
@@ -139,25 +151,29 @@ class StoreSettings:
     ``ca`` is a PEM file of the authorities that ``grpcs://`` trusts, instead of the public ones.
     """
 
-    location: str
-    access: Secret | None = None
-    ca: str | None = None
+    location: Annotated[str, "Its folder, or grpc:// or grpcs:// and host:port."]
+    access: Annotated[Secret | None, "The access grant, a secret."] = None
+    ca: Annotated[str | None, "A PEM file of the authorities that grpcs:// trusts."] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, merged and checked. ``source`` is the file that was read, if any."""
 
-    tenant: str = "default"
+    tenant: Annotated[str, "Whose loads these are: each tenant has its own."] = "default"
     ledger: LedgerSettings = field(default_factory=LedgerSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     stages: Mapping[str, StageSettings] = field(default_factory=dict)
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     stores: Mapping[str, StoreSettings] = field(default_factory=dict)
     remotes: Mapping[str, RemoteSettings] = field(default_factory=dict)
-    catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    formats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """Named file formats: ``type`` and the options of FILE_FORMAT."""
+    catalogs: Annotated[
+        Mapping[str, Mapping[str, str]], "Iceberg catalogs: properties as pyiceberg takes them."
+    ] = field(default_factory=dict)
+    formats: Annotated[
+        Mapping[str, Mapping[str, object]],
+        "Named file formats: `type` and the options of FILE_FORMAT.",
+    ] = field(default_factory=dict)
     source: Path | None = None
 
 
@@ -174,12 +190,37 @@ def load_settings(
     """
     source = _find(path, environ)
     data = _read(source) if source else {}
-    for where, value in (*_from_environment(environ, data), *flags.items()):
+    for place, value in _from_environment(environ, data):
+        _put(data, place, value)
+    for name, value in flags.items():
         if value is not None:
-            _put(data, where.split("."), value)
+            _put(data, tuple(name.split(".")), value)
     settings = _build(Settings, data, "")
     object.__setattr__(settings, "source", source)
     return settings
+
+
+def find_origins(
+    path: Path | None = None, *, environ: Mapping[str, str] = os.environ
+) -> dict[Where, str]:
+    """Where each value that is no default came from: the file, or a variable of the environment."""
+    source = _find(path, environ)
+    data = _read(source) if source else {}
+    origins = dict.fromkeys(_leaves(data), str(source))
+    names = environment_names(data).items()
+    return origins | {where: name for name, where in names if environ.get(name)}
+
+
+def environment_names(data: Mapping[str, Any] = NOTHING) -> dict[str, Where]:
+    """``CALQUE_LEDGER_URL`` → ``ledger.url``: fixed sections, and stores that the file names."""
+    names: dict[str, Where] = {"CALQUE_TENANT": ("tenant",)}
+    for section, kind in (("ledger", LedgerSettings), ("spark", SparkSettings)):
+        for item in fields(kind):
+            names[f"CALQUE_{section}_{item.name}".upper()] = (section, item.name)
+    stores = data.get("stores", {})
+    for store in stores if isinstance(stores, Mapping) else ():
+        names[f"CALQUE_STORES_{store}_ACCESS".upper()] = ("stores", store, "access")
+    return names
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -198,12 +239,20 @@ def remote_secrets(
 
 
 def mask_url(url: str) -> str:
-    """A URL without its password, for messages."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:****@{host}"))
+    """A URL without its password, for messages; nor are secrets of its query told."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:  # no URL: whatever it is, it is not shown
+        return "****"
+    if password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        parts = parts._replace(netloc=f"{parts.username or ''}:****@{host}")
+    asked = parse_qsl(parts.query, keep_blank_values=True)
+    if any(SECRET_NAME.search(name) for name, _ in asked):
+        shown = [(name, "****" if SECRET_NAME.search(name) else quote(it)) for name, it in asked]
+        parts = parts._replace(query="&".join(f"{name}={it}" for name, it in shown))
+    return url if parts == urlsplit(url) else urlunsplit(parts)
 
 
 def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
@@ -229,18 +278,11 @@ def _read(source: Path) -> dict[str, Any]:
 
 def _from_environment(
     environ: Mapping[str, str], data: Mapping[str, Any]
-) -> list[tuple[str, str | int]]:
-    """``CALQUE_LEDGER_URL`` → ``ledger.url``: fixed sections, and what the file has named."""
-    names: dict[str, str] = {"CALQUE_TENANT": "tenant"}
-    for section, kind in (("ledger", LedgerSettings), ("spark", SparkSettings)):
-        for item in fields(kind):
-            names[f"CALQUE_{section}_{item.name}".upper()] = f"{section}.{item.name}"
-    for store in data.get("stores", {}):
-        names[f"CALQUE_STORES_{store}_ACCESS".upper()] = f"stores.{store}.access"
-    found = [(names[name], environ[name]) for name in names if environ.get(name)]
+) -> list[tuple[Where, str | int]]:
     return [
-        (where, _number(value) if where == "ledger.expire_days" else value)
-        for where, value in found
+        (where, _number(environ[name]) if where == ("ledger", "expire_days") else environ[name])
+        for name, where in environment_names(data).items()
+        if environ.get(name)
     ]
 
 
@@ -251,9 +293,19 @@ def _number(value: str) -> int:
         raise ConfigInvalid(f"CALQUE_LEDGER_EXPIRE_DAYS must be a number, not {value!r}") from error
 
 
-def _put(data: dict[str, Any], where: list[str], value: Any) -> None:
+def _leaves(data: Mapping[str, Any], where: Where = ()) -> Iterator[Where]:
+    for name, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*where, name))
+        else:
+            yield (*where, name)
+
+
+def _put(data: Any, where: Where, value: Any) -> None:
     for name in where[:-1]:
         data = data.setdefault(name, {})
+        if not isinstance(data, dict):
+            return  # no table: told when the settings are built
     data[where[-1]] = value
 
 

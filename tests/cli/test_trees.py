@@ -194,3 +194,19 @@ def test_a_state_folder_that_cannot_be_written(
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert os.path.exists(folder / "t") is False
+
+
+def test_verify_looks_at_every_copy_again(
+    calque: Calque, site: Path, folder: Path, proxy: FaultProxy, root: str
+) -> None:
+    """The last line says how many were found as they were made; --json has it too."""
+    done = calque("cp", "-r", "site/", f"{root}/", "--verify", *OPTIONS)
+    assert done.returncode == 0
+    assert "4 of 4 copies verified" in done.stderr
+    done = calque("sync", f"{root}/", "down/", "--verify", "--json", *OPTIONS)
+    assert json.loads(done.stdout)["verified"] == 4
+    done = calque("mv", "-r", "down/", "moved/", "--verify")
+    assert "4 of 4 copies verified" in done.stderr
+    done = calque("mv", "moved/index.html", "other.html", "--verify")
+    assert done.returncode == 1
+    assert "--verify" in done.stderr

@@ -62,11 +62,12 @@ def test_there_across_and_back(
 ) -> None:
     """Equal trees at each step; a second run copies nothing; what is deleted is deleted there."""
     source, (first, second) = make_tree("source", FILES), roots
-    up = copy_tree(f"{source}/", first)
-    assert up.ok, up.problems
+    up = copy_tree(f"{source}/", first, verify=True)
+    assert up.ok, up.problems or up.refutations
+    assert up.verified == len(FILES)
     assert objects_of(first) == FILES
-    across = copy_tree(first, second)
-    assert across.ok, across.problems
+    across = copy_tree(first, second, verify=True)
+    assert across.ok, across.problems or across.refutations
     assert objects_of(second) == FILES
     assert across.totals.of("copied").objects == len(FILES)
     if first.capability.copy and first.scheme != "fs" and first.scheme != "memory":
@@ -135,3 +136,37 @@ def test_content_types_are_those_of_the_names(make_tree: MakeTree) -> None:
     }
     copy_tree(f"{source}/", other, content_type="text/plain")
     assert {other.stat(entry.path).content_type for entry in other.list()} == {"text/plain"}
+
+
+@pytest.mark.parametrize("roots", ["s3_seaweedfs", "gcs", "azblob", "calque"], indirect=True)
+def test_headers_and_tags_go_along(roots: tuple[Operator, Operator], tmp_path: Path) -> None:
+    """Inside a service and across, small and in parts; what a file cannot keep is counted."""
+    first, second = roots
+    large = b"x" * (9 * MIB)
+    other = Operator.from_uri(f"memory://{uuid.uuid4().hex}")
+    labels = {"team": "a b", "y": "z"} if first.capability.tags else None
+    for path, data in (("small", b"1"), ("large", large)):
+        first.write(
+            path,
+            data,
+            content_type="text/x-odd",
+            cache_control="no-store",
+            user={"k": "v"},
+            tags=labels,
+        )
+    for target in (second, other):
+        report = copy_tree(first, target)
+        assert report.ok, report.problems
+        for path in ("small", "large"):
+            made = target.stat(path)
+            assert (made.content_type, made.cache_control) == ("text/x-odd", "no-store"), path
+            assert made.user["k"] == "v"
+            if labels and target.capability.tags:
+                assert dict(made.tags or {}) == labels, (path, target)
+    down = copy_tree(first, tmp_path / "down")
+    assert down.ok, down.problems
+    assert sum(down.dropped.values()) >= 1
+    if labels:
+        bare = copy_tree(first, second, compare="always", carry_tags=False)
+        assert bare.ok, bare.problems
+        assert not second.stat("small").tags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,10 +10,11 @@ from calque.cli.locations import Options, SourceOptions, TargetOptions, settle
 from calque.cli.output import JsonFlag, as_json, printable, say
 from calque.cli.tree_flags import sheet_of_filters, with_sheet
 from calque.errors import InvalidInput
-from calque.transfer.check import By, CheckReport, CheckRow, check_against, check_request
 from calque.transfer.filters import Filters
-from calque.transfer.request import TreeOptions
-from calque.transfer.tree_request import TreeRequest
+from calque.transfer.request import By, TreeOptions
+
+if TYPE_CHECKING:
+    from calque.transfer.check import CheckReport, CheckRow
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -59,6 +60,9 @@ def check(
 
     - `calque check --against report.jsonl s3://b/x/` proves a target by recorded checksums
     """
+    from calque.transfer.check import check_against, check_request
+    from calque.transfer.tree_request import TreeRequest
+
     rows: list[CheckRow] = []
 
     def show(row: CheckRow) -> None:

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calque.errors import ConditionNotMatch, PermissionDenied
-from calque.operator import Checkpoint
+
+if TYPE_CHECKING:
+    from calque.operator import Checkpoint
 
 
 class StateFolderDenied(PermissionDenied):

@@ -11,9 +11,6 @@ import typer
 from calque.cli.output import JsonFlag, as_json, say
 from calque.cli.settings_flags import Config, LedgerUrl
 from calque.cli.stop_signals import catch_stop_signals
-from calque.config import load_settings
-from calque.console.required_packages import require_console_extra
-from calque.ledger.configured import existing_ledger_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -43,6 +40,10 @@ def console(
 
     calque console --ledger postgresql://db/ledger --port 8080
     """
+    from calque.config import load_settings
+    from calque.console.required_packages import require_console_extra
+    from calque.ledger.configured import existing_ledger_of
+
     require_console_extra()
     from calque.console.ledger_pages.section import ledger_section
     from calque.console.server import PORT, is_free, serve_console

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,9 +18,11 @@ from calque.cli.checkpoints import CheckpointFile, StateFolderDenied
 from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
 from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
-from calque.operator import Copier
-from calque.operator.options import CopyKeywords
 from calque.values import Metadata
+
+if TYPE_CHECKING:
+    from calque.operator import Copier
+    from calque.operator.options import CopyKeywords
 
 _SAVE_SECONDS = 2.0
 _SAY_SECONDS = 5.0

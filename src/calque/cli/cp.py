@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.copy_job import CopyJob, CopyReport
 from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.quantities import parse_duration
@@ -29,10 +28,12 @@ from calque.cli.tree_flags import (
     with_sheet,
 )
 from calque.cli.verify import compare
-from calque.operator.layers import Deadline, default_layers
-from calque.operator.options import CopyKeywords, Streaming
 from calque.transfer.filters import Filters
 from calque.transfer.request import TreeOptions
+
+if TYPE_CHECKING:
+    from calque.cli.copy_job import CopyReport
+    from calque.operator.options import CopyKeywords, Streaming
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -133,6 +134,9 @@ def cp(
 
     - `pg_dump db | calque cp - s3://backup/db.sql` stores what is piped in, whole or not at all
     """
+    from calque.cli.copy_job import CopyJob
+    from calque.operator.layers import Deadline, default_layers
+
     if is_of_trees(locations, recursive, filters, tree):
         chosen = with_filters(
             tree[0],
@@ -142,6 +146,7 @@ def cp(
             chunk=parse_chunk(chunk),
             carry_class=carry_class,
             carry_tags=carry_tags,
+            verify=bool(verify),
         )
         refuse_single(if_match=if_match, source_version=source_version, stream=stream)
         trees = import_module("calque.cli.trees")  # not paid for by a copy of one object

@@ -17,9 +17,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.rule import Rule
-from rich.text import Text
 
 from calque.cli.output import console, size, table
 from calque.errors import Aborted, AlreadyExists
@@ -72,6 +69,8 @@ class Tour:
     seen: list[tuple[str, str]] = field(default_factory=list)
 
     def heading(self, text: str) -> None:
+        from rich.rule import Rule
+
         console().print()
         console().print(Rule(text, align="left"))
 
@@ -106,6 +105,8 @@ class Tour:
         say(f"→ {what}: {seen}")
 
     def _announce(self, arguments: tuple[str, ...]) -> list[str]:
+        from rich.text import Text
+
         console().print()
         console().print(Text(f"$ calque {shlex.join(arguments)}", style="bold cyan"))
         return [sys.executable, "-m", "calque.cli", *arguments]
@@ -119,6 +120,9 @@ class Tour:
 
 def say(line: str) -> None:
     """A line of the guide's own."""
+    from rich.console import Console
+    from rich.text import Text
+
     Console(highlight=False).print(Text(line, style="green"))
 
 

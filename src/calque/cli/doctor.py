@@ -17,13 +17,7 @@ import typer
 from calque._version import __version__
 from calque.cli.locations import Location, Options
 from calque.cli.output import FAILED, JsonFlag, as_json, say, table
-from calque.config import load_settings, mask_url, state_folder
 from calque.errors import CalqueError, Unsupported
-from calque.operator.service import Probing
-from calque.spark import class_cache
-from calque.spark.gateway import java_command
-from calque.spark.java import find_jvm
-from calque.spark.session import prepare
 
 app = typer.Typer(add_completion=False)
 
@@ -82,6 +76,8 @@ def doctor(
 
       calque doctor --prepare
     """
+    from calque.spark.session import prepare
+
     if uri is not None and (Path(uri) / "store.json").is_file():
         _print([*_store(uri, Path(uri))], json=json)
         return
@@ -108,6 +104,8 @@ def _print(findings: list[Finding], *, json: bool) -> None:
 
 def _probe_server(location: Location, *, json: bool) -> None:
     """What the server there does, and the options that say so."""
+    from calque.operator.service import Probing
+
     service = location.operator.service
     if not isinstance(service, Probing):
         raise Unsupported(
@@ -158,6 +156,10 @@ def _services() -> Iterator[Finding]:
 
 
 def _spark() -> Iterator[Finding]:
+    from calque.spark import class_cache
+    from calque.spark.gateway import java_command
+    from calque.spark.java import find_jvm
+
     spark = _version("pyspark")
     advice = "" if spark else "pip install 'calque[spark]'"
     yield Finding("spark", spark is not None, spark or "not installed", advice)
@@ -181,6 +183,8 @@ def _spark() -> Iterator[Finding]:
 
 
 def _configuration(path: Path | None) -> Iterator[Finding]:
+    from calque.config import load_settings, mask_url, state_folder
+
     try:
         settings = load_settings(path)
     except CalqueError as error:

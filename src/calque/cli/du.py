@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,9 @@ from calque.cli.output import JsonFlag, as_json, printable, size
 from calque.cli.tree_flags import sheet_of_filters, with_sheet
 from calque.errors import NotFound
 from calque.transfer.filters import Filters
-from calque.transfer.model import Count
+
+if TYPE_CHECKING:
+    from calque.transfer.model import Count
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -59,6 +61,8 @@ def du(
 
 def _measure(location: Location, depth: int, filters: Filters) -> list[tuple[str, Count]]:
     """Folders with what lies anywhere below them, by name; the whole comes last."""
+    from calque.transfer.model import Count
+
     base = location.prefix
     if base and not base.endswith("/") and not location.is_local:
         base += "/"

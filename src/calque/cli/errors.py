@@ -8,9 +8,6 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, table
 from calque.cli.settings_flags import Config, LedgerUrl
-from calque.config import load_settings
-from calque.ledger.configured import ledger_of
-from calque.ledger.history import errors_of, find_load_by_name
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -42,6 +39,10 @@ def errors(
 
     - `calque errors nightly-2026-11-15 --json` also gives the raw lines
     """
+    from calque.config import load_settings
+    from calque.ledger.configured import ledger_of
+    from calque.ledger.history import errors_of, find_load_by_name
+
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
         found = list(errors_of(opened, find_load_by_name(opened, load_id).load_id))

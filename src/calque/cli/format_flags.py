@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
 from calque.errors import CalqueError, StatementInvalid
-from calque.loader.model.file_formats import FormatOptions
-from calque.loader.request.options import build_format, fields_said
+
+if TYPE_CHECKING:
+    from calque.loader.model.file_formats import FormatOptions
 
 T = TypeVar("T")
 
@@ -70,6 +71,8 @@ def read_format(
     encoding: str | None,
 ) -> FormatSaid:
     """The format that the flags ask for."""
+    from calque.loader.request.options import build_format, fields_said
+
     flags = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
     given = {name: _unescape_tab(value) for name, value in flags.items() if value is not None}
     pairs = {**_options(option or ()), **given}

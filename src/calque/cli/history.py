@@ -10,10 +10,6 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, seconds, size, table
 from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
-from calque.config import load_settings
-from calque.ledger.configured import ledger_of
-from calque.ledger.history import history as read_history
-from calque.loader.commit.tables import open_table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -34,6 +30,11 @@ def history(
 
     - `calque history lake/sales --limit 3 --json`
     """
+    from calque.config import load_settings
+    from calque.ledger.configured import ledger_of
+    from calque.ledger.history import history as read_history
+    from calque.loader.commit.tables import open_table
+
     settings = load_settings(config, flags={"ledger.url": ledger})
     lake = open_table(name, settings, must_exist=True)
     key = lake.key(lake.open())

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calque.cli.output import JsonFlag, as_json, record, say, table
-from calque.cli.trees import run_and_show
 from calque.errors import InvalidInput
-from calque.ledger.job_progress import copies_of, failures_of, spans_of
-from calque.ledger.job_record import Job
-from calque.ledger.jobs import find_job, list_jobs, remove_job
-from calque.transfer.jobs import configured_ledger
-from calque.transfer.tree_request import TreeRequest
+
+if TYPE_CHECKING:
+    from calque.ledger.job_record import Job
 
 app = typer.Typer(
     add_completion=False,
@@ -36,6 +33,9 @@ def ls(json: JsonFlag = False) -> None:
 
     calque jobs ls
     """
+    from calque.ledger.jobs import list_jobs
+    from calque.transfer.jobs import configured_ledger
+
     with configured_ledger() as ledger:
         now = ledger.shared_now()
         found = [_summary(job, now) for job in list_jobs(ledger)]
@@ -52,6 +52,10 @@ def show(job: JobName, json: JsonFlag = False) -> None:
 
     calque jobs show 20261115T101316
     """
+    from calque.ledger.job_progress import copies_of, failures_of, spans_of
+    from calque.ledger.jobs import find_job
+    from calque.transfer.jobs import configured_ledger
+
     with configured_ledger() as ledger:
         found = find_job(ledger, job)
         summary = _summary(found, ledger.shared_now())
@@ -95,6 +99,11 @@ def resume(
 
     calque jobs resume 20261115T101316-e202ddb8
     """
+    from calque.cli.trees import run_and_show
+    from calque.ledger.jobs import find_job
+    from calque.transfer.jobs import configured_ledger
+    from calque.transfer.tree_request import TreeRequest
+
     with configured_ledger() as ledger:
         found = find_job(ledger, job)
     if found.is_over:
@@ -114,6 +123,9 @@ def rm(jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Their i
 
     calque jobs rm 20261115T101316-e202ddb8
     """
+    from calque.ledger.jobs import remove_job
+    from calque.transfer.jobs import configured_ledger
+
     with configured_ledger() as ledger:
         for job in jobs:
             say(f"forgot job {remove_job(ledger, job).job_id}")

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say, size, table
 from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
-from calque.config import Settings, load_settings
 from calque.errors import NotFound
-from calque.ledger import Ledger, TableRow
-from calque.ledger.configured import ledger_of
-from calque.ledger.files import forget as forget_records
-from calque.ledger.history import records_of
-from calque.ledger.tables import find_table, register_table
-from calque.loader.after.expire import expire as expire_all
-from calque.loader.commit.rebuild import rebuild as rebuild_records
-from calque.loader.commit.tables import Lake, open_table
+
+if TYPE_CHECKING:
+    from calque.config import Settings
+    from calque.ledger import Ledger, TableRow
+    from calque.loader.commit.tables import Lake
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown", no_args_is_help=True)
 
@@ -39,6 +35,11 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """Show the record of every loaded file: `calque ledger show warehouse.sales`."""
+    from calque.config import load_settings
+    from calque.ledger.configured import ledger_of
+    from calque.ledger.history import records_of
+    from calque.loader.commit.tables import open_table
+
     settings = load_settings(config, flags={"ledger.url": ledger})
     lake = open_table(name, settings, must_exist=True)
     with ledger_of(settings) as opened:
@@ -67,6 +68,10 @@ def forget(
     json: JsonFlag = False,
 ) -> None:
     """Forget files, so that they load again: `calque ledger forget lake/sales s3://in/a.csv`."""
+    from calque.config import load_settings
+    from calque.ledger.configured import ledger_of
+    from calque.ledger.files import forget as forget_records
+
     if bool(locations) == everything:
         raise typer.BadParameter("name locations, or say --all")
     settings = load_settings(config, flags={"ledger.url": ledger})
@@ -87,6 +92,12 @@ def rebuild(
     json: JsonFlag = False,
 ) -> None:
     """Take in what the table itself tells of its loads: `calque ledger rebuild lake/sales`."""
+    from calque.config import load_settings
+    from calque.ledger.configured import ledger_of
+    from calque.ledger.tables import register_table
+    from calque.loader.commit.rebuild import rebuild as rebuild_records
+    from calque.loader.commit.tables import open_table
+
     settings = load_settings(config, flags={"ledger.url": ledger})
     lake = open_table(name, settings, must_exist=True)
     snapshot = lake.open()
@@ -106,6 +117,10 @@ def expire(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = Fal
     Records, loads and the sidecars beside tables go when their time is over. Loads that died are
     finished or aborted; those whose table was dropped, or made again, are let go.
     """
+    from calque.config import load_settings
+    from calque.ledger.configured import ledger_of
+    from calque.loader.after.expire import expire as expire_all
+
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
         swept = expire_all(settings, opened)
@@ -118,6 +133,9 @@ def expire(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = Fal
 
 
 def _find_known_table(name: str, settings: Settings, ledger: Ledger) -> tuple[Lake, TableRow]:
+    from calque.ledger.tables import find_table
+    from calque.loader.commit.tables import open_table
+
     lake = open_table(name, settings, must_exist=True)
     row = find_table(ledger, lake.key(lake.open()))
     if row is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,22 +31,14 @@ from calque.cli.loading import (
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.settings_flags import Config, LedgerUrl, Spark
-from calque.cli.watch import Watch
-from calque.config import load_settings
 from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
-from calque.loader.api import Loader
-from calque.loader.model.plan import MetadataColumn
-from calque.loader.plan.failed_files import FailedFiles
-from calque.loader.progress_bar import load_bar
-from calque.loader.report import Report
-from calque.loader.request.option_values import (
-    column_match,
-    metadata_kind,
-    on_error,
-    validation,
-)
-from calque.loader.request.request import LoadRequest
-from calque.loader.request.schema_text import schema_of_text
+
+if TYPE_CHECKING:
+    from calque.loader.api import Loader
+    from calque.loader.model.plan import MetadataColumn
+    from calque.loader.plan.failed_files import FailedFiles
+    from calque.loader.report import Report
+    from calque.loader.request.request import LoadRequest
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -149,6 +141,13 @@ def load(
 
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
+    from calque.cli.watch import Watch
+    from calque.config import load_settings
+    from calque.loader.api import Loader
+    from calque.loader.request.option_values import column_match, on_error, validation
+    from calque.loader.request.request import LoadRequest
+    from calque.loader.request.schema_text import schema_of_text
+
     with name_flags():
         said = read_format(
             format, option, header=header, delimiter=delimiter, quote=quote, encoding=encoding
@@ -234,6 +233,8 @@ def _warn_of_nothing(request: LoadRequest, require_files: bool) -> None:
 def _run(
     loader: Loader, request: LoadRequest, quiet: bool, failed: FailedFiles | None = None
 ) -> Report:
+    from calque.loader.progress_bar import load_bar
+
     with load_bar(show=not quiet) as update:
         return loader.run(request, update, failed)
 
@@ -243,6 +244,9 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _metadata(texts: list[str]) -> tuple[MetadataColumn, ...]:
+    from calque.loader.model.plan import MetadataColumn
+    from calque.loader.request.option_values import metadata_kind
+
     found = []
     for text in texts:
         column, equals, kind = text.partition("=")

@@ -6,15 +6,15 @@ import signal
 import sys
 import threading
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import FAILED, PARTLY, as_json, say, seconds, size, table
 from calque.errors import LoadAborted
-from calque.loader.look.rows import cells_of
-from calque.loader.model.outcome import Status
-from calque.loader.report import Report, count_of
+
+if TYPE_CHECKING:
+    from calque.loader.report import Report
 
 SHOWN = 200
 """Result rows shown to a person; programs get them all by --json."""
@@ -41,6 +41,8 @@ def stop_by_sigterm() -> None:
 
 def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: bool = False) -> None:
     """The result row of every file (of skipped ones only if asked) and a line of sums."""
+    from calque.loader.look.rows import cells_of
+
     if json:
         as_json(report.to_json())
         return
@@ -60,6 +62,9 @@ def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: boo
 
 
 def _show_rows(report: Report, *, skipped: bool) -> None:
+    from calque.loader.model.outcome import Status
+    from calque.loader.report import count_of
+
     shown: list[tuple[object, ...]] = []
     more = 0
     for row in report.rows():
@@ -78,6 +83,8 @@ def _show_rows(report: Report, *, skipped: bool) -> None:
 
 
 def _summary(report: Report) -> str:
+    from calque.loader.report import count_of
+
     if report.dry_run and report.plan is not None:
         plan = report.plan
         count = sum(1 for _ in plan.files)

@@ -6,18 +6,16 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.config import load_settings, remote_secrets
 from calque.errors import ConfigInvalid, InvalidInput, IsADirectory
-from calque.operator import Operator
-from calque.operator.layers import Layer, default_layers
-from calque.operator.layers.chain import Chain
-from calque.operator.registry import list_buckets, secrets_of
-from calque.operator.service import Bucket
-from calque.operator.uri import scheme_of
+
+if TYPE_CHECKING:
+    from calque.operator import Operator
+    from calque.operator.layers import Layer
+    from calque.operator.service import Bucket
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -50,6 +48,8 @@ LocationArgument = Annotated[str, typer.Argument(metavar="LOCATION", help="A URI
 
 
 def _parse_options(options: Sequence[str], scheme: str) -> dict[str, str]:
+    from calque.operator.registry import secrets_of
+
     named: dict[str, str] = {}
     for option in options:
         name, equals, value = option.partition("=")
@@ -67,6 +67,10 @@ def _parse_options(options: Sequence[str], scheme: str) -> dict[str, str]:
 
 def _resolve_remote(location: str) -> tuple[str, dict[str, str]]:
     """``NAME:rest`` with what ``[remotes.NAME]`` says of it; any other location as it is."""
+    from calque.config import load_settings, remote_secrets
+    from calque.operator.registry import secrets_of
+    from calque.operator.uri import scheme_of
+
     name, colon, rest = location.partition(":")
     if not colon or rest.startswith("//") or not _REMOTE.fullmatch(name):
         return location, {}
@@ -95,6 +99,11 @@ def is_account(location: str) -> bool:
 
 def buckets_of(location: str, options: Sequence[str] | None = None) -> Iterator[Bucket]:
     """The buckets of an account (see :func:`is_account`)."""
+    from calque.operator.layers import default_layers
+    from calque.operator.layers.chain import Chain
+    from calque.operator.registry import list_buckets
+    from calque.operator.uri import scheme_of
+
     given = _parse_options(options or (), scheme_of(location))
     return list_buckets(location, given, Chain(default_layers()))
 
@@ -105,6 +114,8 @@ def settle(location: str, options: Sequence[str] | None) -> tuple[str, dict[str,
     ``NAME:rest`` is one of a named remote. Options (``NAME=VALUE``) are those of remote services; a
     local side leaves them alone.
     """
+    from calque.operator.uri import scheme_of
+
     if not location:
         raise InvalidInput("an empty location names nothing", hint="For example s3://b/key.")
     location, settled = _resolve_remote(location)
@@ -130,6 +141,8 @@ class Location:
         layers: tuple[Layer, ...] | None = None,
     ) -> Location:
         """Open a location, or ``NAME:rest`` of a named remote; see :func:`settle`."""
+        from calque.operator import Operator
+
         text, given = settle(location, options)
         return cls(*Operator.locate(text, layers=layers, **given))
 

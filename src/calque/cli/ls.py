@@ -14,7 +14,6 @@ import typer
 from calque.cli.locations import Location, LocationArgument, Options, buckets_of, is_account
 from calque.cli.output import JsonFlag, as_json, moment, printable, size
 from calque.errors import NotFound
-from calque.transfer.filters import Filters, Rule
 from calque.values import Metadata
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -92,6 +91,8 @@ def _split_glob(location: Location) -> tuple[str, str] | None:
 
 
 def _matching(location: Location, base: str, pattern: str, recursive: bool) -> Iterator[Metadata]:
+    from calque.transfer.filters import Filters, Rule
+
     rules = [Rule.include(f"/{pattern}"), Rule.exclude("**")]
     if recursive:
         rules.insert(1, Rule.include(f"/{pattern.rstrip('/')}/**"))

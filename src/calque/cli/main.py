@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +16,13 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
+from calque.cli.logs import LogForm, set_up_logs
 from calque.cli.output import FAILED, USAGE, as_json, say
 from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
 
 if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
     from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "cp": ("calque.cli.cp", "Copy one object: atomically, with progress, resumable."),
@@ -45,6 +48,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("calque.cli.store", "Make a store in a folder, show its access, check it."),
     "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
     "console": ("calque.cli.console", "Loads, errors and trees in a browser."),
+    "init": ("calque.cli.init", "Write a calque.toml with every setting, its default, its words."),
+    "config": ("calque.cli.config", "The settings in force, and where each came from."),
+    "completion": ("calque.cli.completion", "The script that completes calque in a shell."),
     "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
 }
 """Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
@@ -53,28 +59,47 @@ COMMANDS: dict[str, tuple[str, str]] = {
 class LazyGroup(TyperGroup):
     """Imports a command's module only when that command is run: ``calque ls`` pays for ``ls``."""
 
+    _is_listing = False
+
     def list_commands(self, ctx: Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Every command is asked for its one line, and none need be imported to tell it."""
+        self._is_listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._is_listing = False
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in COMMANDS:
             return None
         module, summary = COMMANDS[cmd_name]
-        if ctx.resilient_parsing or _only_listing():
+        if ctx.resilient_parsing or self._is_listing:
             return TyperCommand(cmd_name, short_help=summary, help=summary)
-        command: Command = get_command(import_module(module).app)
-        command.name = cmd_name
-        return command
+        return _load(cmd_name, module)
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in COMMANDS and ctx.resilient_parsing:
+            # A shell completes what comes after the command: its flags are needed, so it is read.
+            with suppress(CalqueError, ImportError):  # without its extra there is nothing to offer
+                command = _load(name, COMMANDS[name][0])
+        return name, command, rest
 
 
-def _only_listing() -> bool:
-    return len(sys.argv) <= 1 or sys.argv[1] in {"--help", "-h"}
+def _load(name: str, module: str) -> Command:
+    command: Command = get_command(import_module(module).app)
+    command.name = name
+    return command
 
 
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -94,6 +119,10 @@ def main(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Say what happens underneath, with tracebacks.")
     ] = False,
+    log: Annotated[
+        LogForm | None,
+        typer.Option("--log", help="Log warnings, with times, as lines or as JSON."),
+    ] = None,
 ) -> None:
     """Copy objects to objects and files into tables: atomic, exactly once, resumable.
 
@@ -109,12 +138,7 @@ def main(
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
     """
-    # The debug lines of SDKs hold headers and signed URLs; ours do not.
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.ERROR,
-        format="%(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("calque").setLevel(logging.DEBUG if verbose else logging.NOTSET)
+    set_up_logs(verbose, log)
 
 
 def run() -> None:
@@ -151,7 +175,7 @@ def _report(error: CalqueError, arguments: list[str]) -> int:
         told = {} if report is None else {"report": report.to_json()}
         as_json({"error": _describe(error), **told})
     else:
-        say(f"error: {error}")
+        say(f"error: {error}", level=logging.ERROR)
     for note in getattr(error, "__notes__", ()):
         say(f"  note: {note}")
     if "-v" in arguments or "--verbose" in arguments:
@@ -162,7 +186,7 @@ def _report(error: CalqueError, arguments: list[str]) -> int:
 def _report_system(error: OSError, arguments: list[str]) -> int:
     """What no command expects: mostly a standard output that is full, or a pipe that was closed."""
     if error.errno != errno.EPIPE:
-        say(f"error: {error.strerror or error}")
+        say(f"error: {error.strerror or error}", level=logging.ERROR)
         if "-v" in arguments or "--verbose" in arguments:
             logging.getLogger("calque").debug("traceback", exc_info=error)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush there

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.copy_job import CopyJob, CopyReport
 from calque.cli.cp import (
     Chunk,
     Concurrent,
@@ -23,6 +23,7 @@ from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.standard_streams import STANDARD
 from calque.cli.tree_flags import (
     Recursive,
+    Verify,
     is_of_trees,
     parse_chunk,
     sheet_of_filters,
@@ -32,11 +33,12 @@ from calque.cli.tree_flags import (
     with_sheet,
 )
 from calque.errors import InvalidInput
-from calque.operator.move import delete_moved, rename_at_once
-from calque.operator.options import CopyKeywords, CopyOptions
-from calque.operator.service import Renaming
 from calque.transfer.filters import Filters
 from calque.transfer.request import TreeOptions
+
+if TYPE_CHECKING:
+    from calque.cli.copy_job import CopyReport
+    from calque.operator.options import CopyKeywords, CopyOptions
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -51,6 +53,7 @@ def mv(
     if_not_exists: IfNotExists = False,
     concurrent: Concurrent = None,
     chunk: Chunk = None,
+    verify: Verify = False,
     stream: Stream = False,
     option: Options = None,
     source_option: SourceOptions = None,
@@ -71,6 +74,10 @@ def mv(
 
     - `calque mv s3://landing/a.csv s3://archive/2026/` copies inside S3, then deletes
     """
+    from calque.cli.copy_job import CopyJob
+    from calque.operator.move import delete_moved
+    from calque.operator.options import CopyOptions
+
     if is_of_trees(locations, recursive, filters, tree):
         chosen = with_filters(
             tree[0],
@@ -78,6 +85,7 @@ def mv(
             if_not_exists=if_not_exists,
             concurrent=concurrent or 16,
             chunk=parse_chunk(chunk),
+            verify=verify,
         )
         trees = import_module("calque.cli.trees")  # not paid for by a copy of one object
         trees.TreeCommand(
@@ -91,6 +99,8 @@ def mv(
             json=json,
         ).run()
         return
+    if verify:
+        raise InvalidInput("--verify of a move is of a tree", hint="With -r it is taken for one.")
     source, target = source_and_target(locations)
     if STANDARD in (source, target):
         raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")
@@ -117,6 +127,10 @@ def mv(
 
 def _rename(source: Location, target: Location, options: CopyOptions) -> CopyReport | None:
     """The move as one rename; None where the service has none, or cannot between these two."""
+    from calque.cli.copy_job import CopyReport
+    from calque.operator.move import rename_at_once
+    from calque.operator.service import Renaming
+
     service, into = source.operator.service, target.operator.service
     if not isinstance(service, Renaming):
         return None

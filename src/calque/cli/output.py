@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-from rich.table import Table
-from rich.text import Text
 
+from calque.cli.logs import log_as_json
 from calque.values import size_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON for programs.")]
 
@@ -38,14 +33,23 @@ IDS = {"load", "load_id"}
 
 def console() -> Console:
     """The console of results (standard output)."""
+    from rich.console import Console
+
     return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
 
 
-def say(line: str) -> None:
+def say(line: str, *, level: int = logging.INFO) -> None:
     """Lines for people; they go to standard error so that results stay clean.
+
+    Where the log is JSON (``--log json``) they are records of it, of this level.
 
     Names and words of servers stand in them: what could trick a terminal is escaped.
     """
+    if log_as_json(line, level):
+        return
+    from rich.console import Console
+    from rich.text import Text
+
     shown = "\n".join(printable(each) for each in line.split("\n"))
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text(shown))
 
@@ -58,6 +62,9 @@ def as_json(value: Any) -> None:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """A table on a terminal; tab-separated lines with a header elsewhere."""
+    from rich.table import Table
+    from rich.text import Text
+
     if not sys.stdout.isatty():
         print("\t".join(printable(column) for column in columns))
         for row in rows:
@@ -116,6 +123,16 @@ def byte_bar(label: str, total: int | None, *, show: bool = True) -> Iterator[Pr
 
     The one task in it has id 0: ``bar.update(bar.tasks[0].id, completed=n)``.
     """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from calque.cli.flags import name_flags
@@ -21,12 +23,9 @@ from calque.cli.format_flags import (
 )
 from calque.cli.output import JsonFlag, as_json, record, say, size, table
 from calque.cli.settings_flags import Config, RowCount
-from calque.config import load_settings
-from calque.loader.look.rows import cells_of
-from calque.loader.look.stage_preview import FIRST_ROWS, StagePreview, preview_stage
-from calque.loader.report import count_of
-from calque.loader.request.request import LoadRequest
-from calque.loader.request.schema_text import schema_of_text, text_of_type
+
+if TYPE_CHECKING:
+    from calque.loader.look.stage_preview import StagePreview
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -34,7 +33,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 @app.command()
 def preview(
     stage: StageArgument,
-    rows: RowCount = FIRST_ROWS,
+    rows: RowCount = 10,
     format: Format = None,
     option: Option = None,
     header: Header = None,
@@ -60,6 +59,11 @@ def preview(
 
     - `calque preview @landing --json`
     """
+    from calque.config import load_settings
+    from calque.loader.look.stage_preview import preview_stage
+    from calque.loader.request.request import LoadRequest
+    from calque.loader.request.schema_text import schema_of_text
+
     with name_flags():
         said = read_format(
             format, option, header=header, delimiter=delimiter, quote=quote, encoding=encoding
@@ -82,6 +86,10 @@ def preview(
 
 
 def _show(seen: StagePreview) -> None:
+    from calque.loader.look.rows import cells_of
+    from calque.loader.report import count_of
+    from calque.loader.request.schema_text import text_of_type
+
     more = "" if seen.is_all else " and more"
     record(
         {

@@ -15,10 +15,7 @@ from calque.cli.tree_flags import (
     with_sheet,
 )
 from calque.errors import CalqueError, InvalidInput, NotFound
-from calque.transfer.filters import Filters
-from calque.transfer.places import has_glob
-from calque.transfer.request import TreeOptions
-from calque.transfer.side import NO_FILTERS
+from calque.transfer.filters import NO_FILTERS, Filters
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -60,6 +57,9 @@ def rm(
 
     - `calque rm -f maybe.csv` does not mind when it is gone already
     """
+    from calque.transfer.places import has_glob
+    from calque.transfer.request import TreeOptions
+
     if recursive or any(has_glob(each) for each in locations):
         if if_match is not None:
             raise InvalidInput("--if-match is of one object, not of a tree")

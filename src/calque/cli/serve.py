@@ -15,16 +15,12 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, say
 from calque.cli.stop_signals import catch_stop_signals
-from calque.console.required_packages import require_console_extra
 from calque.errors import InvalidInput, MissingExtra
-from calque.gateway.required_packages import require_gateway_extra
-from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.metainfo.tls import ServerCertificate
-from calque.store.serve import serve_metrics, serve_store
 
 if TYPE_CHECKING:
     from calque.cli.serve_s3 import ServedS3
     from calque.console.server import ServedConsole
+    from calque.store.metainfo.tls import ServerCertificate
 
 _LOOK_EVERY = 0.5
 """Seconds."""
@@ -95,6 +91,11 @@ def serve(
     has no S3 key one is made and printed, once; others: `calque store s3-key`. The address of the
     console is printed with a token that signs one browser in.
     """
+    from calque.console.required_packages import require_console_extra
+    from calque.gateway.required_packages import require_gateway_extra
+    from calque.store.embedded import EmbeddedStore, StoreOptions
+    from calque.store.serve import serve_metrics, serve_store
+
     tls = _certificate(tls_cert, tls_key)
     if s3 and not _has_extra(require_gateway_extra, "S3", required=s3_port is not None):
         s3 = False
@@ -158,6 +159,8 @@ def serve(
 
 
 def _certificate(certificate: Path | None, key: Path | None) -> ServerCertificate | None:
+    from calque.store.metainfo.tls import ServerCertificate
+
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:

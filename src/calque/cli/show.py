@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from calque.cli.output import JsonFlag, as_json, record, say, table
 from calque.cli.settings_flags import Config, RowCount, TableArgument
-from calque.config import load_settings
-from calque.loader.look.rows import cells_of
-from calque.loader.look.table_summary import TableSummary, summarise_table
-from calque.loader.request.schema_text import text_of_type
+
+if TYPE_CHECKING:
+    from calque.loader.look.table_summary import TableSummary
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -33,6 +34,9 @@ def show(
 
     - `calque show lake/sales --rows 0 --json`
     """
+    from calque.config import load_settings
+    from calque.loader.look.table_summary import summarise_table
+
     seen = summarise_table(name, load_settings(config), rows)
     if json:
         as_json(seen.to_json())
@@ -41,6 +45,9 @@ def show(
 
 
 def _show(seen: TableSummary) -> None:
+    from calque.loader.look.rows import cells_of
+    from calque.loader.request.schema_text import text_of_type
+
     told = {
         "table": seen.name,
         "format": seen.kind,

@@ -16,10 +16,7 @@ from calque.cli.loading import (
 )
 from calque.cli.output import JsonFlag
 from calque.cli.settings_flags import Config, LedgerUrl, Spark
-from calque.config import load_settings
 from calque.errors import LoadAborted
-from calque.loader.api import sql as run_sql
-from calque.loader.progress_bar import load_bar
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -46,6 +43,10 @@ def sql(
 
     - `calque sql "TRUNCATE TABLE warehouse.sales"` empties it and forgets what was loaded
     """  # noqa: E501 - an example stands on one line
+    from calque.config import load_settings
+    from calque.loader.api import sql as run_sql
+    from calque.loader.progress_bar import load_bar
+
     text = sys.stdin.read() if statement == "-" else statement
     settings = load_settings(config, flags={"ledger.url": ledger})
     stop_by_sigterm()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
-from calque.cli.copy_job import CopyReport, terminable
 from calque.cli.locations import Location
 from calque.errors import InvalidInput, IsADirectory, Unsupported
-from calque.operator.options import CopyKeywords
-from calque.operator.read import pinned_options, read_on
 from calque.values import ByteRange, Metadata
+
+if TYPE_CHECKING:
+    from calque.cli.copy_job import CopyReport
+    from calque.operator.options import CopyKeywords
 
 STANDARD = "-"
 _OF_COPIES = ("chunk", "carry_class")
@@ -34,6 +36,8 @@ def refuse_unfit(source: str, target: str, options: CopyKeywords, *, resume: boo
 
 def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
     """Write what comes in as one object; cut off by an error or a signal it leaves nothing."""
+    from calque.cli.copy_job import terminable
+
     if not target.path or target.path.endswith("/") or target.is_local_directory:
         raise IsADirectory(
             f"{target.uri} is a directory, and standard input has no name to keep",
@@ -54,6 +58,8 @@ def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
 
 def show_on_standard_output(source: Location, options: CopyKeywords) -> CopyReport:
     """Write an object's bytes as they arrive, all of one version."""
+    from calque.operator.read import pinned_options, read_on
+
     begun = time.monotonic()
     found = source.operator.stat(source.path, version=options.get("source_version"))
     service = source.operator.service
@@ -65,6 +71,8 @@ def show_on_standard_output(source: Location, options: CopyKeywords) -> CopyRepo
 
 
 def _report(source: str, target: str, made: Metadata, found: Metadata, begun: float) -> CopyReport:
+    from calque.cli.copy_job import CopyReport
+
     return CopyReport(
         source=source,
         target=target,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import JsonFlag, as_json
-from calque.store.embedded import EmbeddedStore
-from calque.store.uplink.access import Prefix
+
+if TYPE_CHECKING:
+    from calque.store.uplink.access import Prefix
 
 
 def access(
@@ -39,6 +40,8 @@ def access(
 
     calque store access ./data photos/2026/ --no-write --no-delete --until 2027-01-01
     """
+    from calque.store.embedded import EmbeddedStore
+
     store = EmbeddedStore.open(folder)
     try:
         grant = store.grant(passphrase if store.has_passphrase else None)
@@ -63,5 +66,7 @@ def access(
 
 
 def _prefix(text: str) -> Prefix:
+    from calque.store.uplink.access import Prefix
+
     bucket, _, prefix = text.partition("/")
     return Prefix(bucket, prefix)

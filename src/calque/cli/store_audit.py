@@ -16,8 +16,6 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
-from calque.store.upkeep.audit import audit_store
-from calque.store.upkeep.audit_sample import SLOTS
 
 
 def audit(
@@ -25,7 +23,7 @@ def audit(
     dry_run: DryRun = False,
     slots: Annotated[
         int, typer.Option(min=1, max=10_000, help="Segments that are looked at for each node.")
-    ] = SLOTS,
+    ] = 3,
     engine: Engine = "auto",
     master: Master = None,
     json: JsonFlag = False,
@@ -38,6 +36,8 @@ def audit(
 
     calque store audit ./data --slots 100
     """
+    from calque.store.upkeep.audit import audit_store
+
     with open_store(folder) as store, row_bar("segments") as tell:
         report = audit_store(
             store, slots=slots, dry_run=dry_run, scan=scan_options(engine, master), tell=tell

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, record
-from calque.store.embedded import EmbeddedStore
-from calque.store.upkeep.backup import StoreCopyReport, copy_store
+
+if TYPE_CHECKING:
+    from calque.store.upkeep.backup import StoreCopyReport
 
 StoreFolder = Annotated[
     Path,
@@ -30,6 +31,9 @@ def backup(
 
     calque store backup ./backups/monday --project ./data
     """
+    from calque.store.embedded import EmbeddedStore
+    from calque.store.upkeep.backup import copy_store
+
     store = EmbeddedStore.open(project)
     try:
         show(copy_store(store, target), json)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from calque.cli.output import JsonFlag, as_json, table
 from calque.cli.store_mkbucket import Project
-from calque.store.open_project import open_project
 
 
 def buckets(project: Project = "./data", json: JsonFlag = False) -> None:
@@ -12,6 +11,8 @@ def buckets(project: Project = "./data", json: JsonFlag = False) -> None:
 
     calque store buckets --project ./data
     """
+    from calque.store.open_project import open_project
+
     with open_project(project, create=False) as opened:
         found = list(opened.list_buckets())
     if json:

@@ -16,7 +16,6 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
-from calque.store.upkeep.exit import cancel_exit, exit_node
 
 
 def exit_(
@@ -39,6 +38,8 @@ def exit_(
 
     calque store exit ./data /disk3
     """
+    from calque.store.upkeep.exit import cancel_exit, exit_node
+
     with open_store(folder) as store:
         if cancel:
             stays = cancel_exit(store, node)

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 from calque.cli.output import JsonFlag, as_json, record
 from calque.cli.upkeep_flags import DryRun, Folder, open_store
-from calque.store.upkeep.expire import plan_sweep, sweep_store
 
 
 def expire(folder: Folder, dry_run: DryRun = False, json: JsonFlag = False) -> None:
@@ -16,6 +15,8 @@ def expire(folder: Folder, dry_run: DryRun = False, json: JsonFlag = False) -> N
 
     calque store expire ./data
     """
+    from calque.store.upkeep.expire import plan_sweep, sweep_store
+
     with open_store(folder) as store:
         swept = asdict(plan_sweep(store) if dry_run else sweep_store(store))
     if json:

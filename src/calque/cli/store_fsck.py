@@ -8,7 +8,6 @@ import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, say, table
 from calque.cli.upkeep_flags import Engine, Folder, Master, open_store, row_bar, scan_options
-from calque.store.upkeep.fsck import check_store, mend_store, note_findings
 
 
 def fsck(
@@ -41,6 +40,8 @@ def fsck(
 
     calque store fsck ./data --repair
     """
+    from calque.store.upkeep.fsck import check_store, mend_store, note_findings
+
     with open_store(folder) as store:
         with row_bar("segments") as tell:
             findings = check_store(

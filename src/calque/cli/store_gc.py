@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,9 +18,9 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
-from calque.store.nodes.commit_window import COMMIT_WINDOW
-from calque.store.nodes.trash import KEPT
-from calque.store.upkeep.gc import GcOptions, GcReport, NodeRestored, collect_store, restore_garbage
+
+if TYPE_CHECKING:
+    from calque.store.upkeep.gc import GcReport, NodeRestored
 
 
 def gc(
@@ -39,10 +39,10 @@ def gc(
             help="Hours that a piece must be older than the snapshot of the rows. With fewer than "
             "24 an upload that is under way may lose its pieces to the trash.",
         ),
-    ] = COMMIT_WINDOW / timedelta(hours=1),
+    ] = 72.0,
     empty_after: Annotated[
         float, typer.Option(min=0, help="Days that a piece stays in the trash.")
-    ] = KEPT / timedelta(days=1),
+    ] = 7.0,
     engine: Engine = "auto",
     master: Master = None,
     json: JsonFlag = False,
@@ -57,6 +57,8 @@ def gc(
 
     calque store gc ./data
     """
+    from calque.store.upkeep.gc import GcOptions, collect_store, restore_garbage
+
     with open_store(folder) as store:
         if restore:
             _show_restored(restore_garbage(store, dry_run=dry_run), json)

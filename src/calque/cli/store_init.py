@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import JsonFlag, as_json, record
 from calque.errors import ConfigInvalid
-from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.nodes.erasure import Redundancy
+
+if TYPE_CHECKING:
+    from calque.store.nodes.erasure import Redundancy
 
 
 def init(
@@ -43,6 +44,8 @@ def init(
 
     calque store init ./data --pieces 4/6 --node /disk1 --node /disk2 … --node /disk6
     """
+    from calque.store.embedded import EmbeddedStore, StoreOptions
+
     options = StoreOptions(
         redundancy=_redundancy(pieces),
         nodes=node or (),
@@ -66,6 +69,8 @@ def init(
 
 
 def _redundancy(pieces: str) -> Redundancy:
+    from calque.store.nodes.erasure import Redundancy
+
     required, _, total = pieces.partition("/")
     if not (required.isascii() and required.isdigit() and total.isascii() and total.isdigit()):
         raise ConfigInvalid(f"--pieces takes two numbers such as 4/6, not {pieces!r}")

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say
-from calque.store.open_project import open_project
 
 Project = Annotated[
     str,
@@ -29,6 +28,8 @@ def mkbucket(
 
     calque store mkbucket photos --project ./data
     """
+    from calque.store.open_project import open_project
+
     with open_project(project, create=False) as opened:
         made = opened.create_bucket(name, placement=placement)
     if json:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.store_mkbucket import Project
 from calque.errors import InvalidInput
-from calque.store import project as projects
-from calque.store.open_project import open_project
-from calque.store.uplink.move_prefix import PrefixResult
+
+if TYPE_CHECKING:
+    from calque.store.uplink.move_prefix import PrefixResult
 
 Source = Annotated[str, typer.Argument(help="Bucket and prefix: `photos/2025/`.")]
 Target = Annotated[str, typer.Argument(help="Where they go: `archive/photos/2025/`.")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace objects that stand at the new names.")
 ]
-Verb = Callable[..., PrefixResult]
+Verb = Callable[..., "PrefixResult"]
 
 
 def move_prefix(
@@ -33,6 +33,8 @@ def move_prefix(
 
     calque store move-prefix photos/2025/ archive/photos/2025/ --project ./data
     """
+    from calque.store import project as projects
+
     _run("moved", projects.Project.move_prefix, source, target, project, overwrite, json)
 
 
@@ -47,12 +49,16 @@ def copy_prefix(
 
     calque store copy-prefix photos/2025/ archive/photos/2025/ --project ./data
     """
+    from calque.store import project as projects
+
     _run("copied", projects.Project.copy_prefix, source, target, project, overwrite, json)
 
 
 def _run(
     done: str, verb: Verb, source: str, target: str, where: str, overwrite: bool, json: bool
 ) -> None:
+    from calque.store.open_project import open_project
+
     places = (*_split(source), *_split(target))
 
     def tell(objects: int, bytes_: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,8 +18,9 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
-from calque.store.upkeep.node_states import GONE_AFTER
-from calque.store.upkeep.repair import RepairOptions, RepairReport, repair_store
+
+if TYPE_CHECKING:
+    from calque.store.upkeep.repair import RepairReport
 
 
 def repair(
@@ -31,7 +32,7 @@ def repair(
     ] = None,
     gone_after: Annotated[
         float, typer.Option(min=0, help="Hours of silence after which a node is given up.")
-    ] = GONE_AFTER / timedelta(hours=1),
+    ] = 24.0,
     engine: Engine = "auto",
     master: Master = None,
     json: JsonFlag = False,
@@ -45,6 +46,8 @@ def repair(
 
     calque store repair ./data --gone /disk3
     """
+    from calque.store.upkeep.repair import RepairOptions, repair_store
+
     options = RepairOptions(
         dry_run=dry_run,
         gone=tuple(gone or ()),

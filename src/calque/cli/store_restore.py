@@ -9,8 +9,6 @@ import typer
 
 from calque.cli.output import JsonFlag
 from calque.cli.store_backup import StoreFolder, show
-from calque.store.embedded import EmbeddedStore
-from calque.store.upkeep.backup import copy_store
 
 
 def restore(
@@ -30,6 +28,9 @@ def restore(
 
     calque store restore ./backups/monday --project ./data
     """
+    from calque.store.embedded import EmbeddedStore
+    from calque.store.upkeep.backup import copy_store
+
     store = EmbeddedStore.open(backup)
     try:
         show(copy_store(store, project, database=database, nodes=node or ()), json)

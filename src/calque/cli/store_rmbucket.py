@@ -8,7 +8,6 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, say
 from calque.cli.store_mkbucket import Project
-from calque.store.open_project import open_project
 
 
 def rmbucket(
@@ -25,6 +24,8 @@ def rmbucket(
 
     calque store rmbucket photos --with-objects
     """
+    from calque.store.open_project import open_project
+
     with open_project(project, create=False) as opened:
         deleted = opened.delete_bucket(name, with_objects=with_objects)
     if json:

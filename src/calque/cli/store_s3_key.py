@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer._click.core import Context
 from typer.core import TyperGroup
 
 from calque.cli.output import JsonFlag, as_json, record, say, table
-from calque.gateway.keys import AccessKeys, Limits
-from calque.store.embedded import EmbeddedStore
-from calque.store.metainfo.timestamps import as_utc
-from calque.store.uplink.access import Prefix
+
+if TYPE_CHECKING:
+    from calque.store.embedded import EmbeddedStore
+    from calque.store.uplink.access import Prefix
 
 
 class _MakeByDefault(TyperGroup):
@@ -64,6 +64,9 @@ def make(
     json: JsonFlag = False,
 ) -> None:
     """Make a key; its id and secret are shown this once."""
+    from calque.gateway.keys import AccessKeys, Limits
+    from calque.store.metainfo.timestamps import as_utc
+
     prefixes = tuple(_prefix(text) for text in prefix or ())
     limits = Limits(
         prefixes=prefixes,
@@ -86,6 +89,8 @@ def make(
 @app.command("list")
 def list_(folder: Folder, passphrase: Passphrase = None, json: JsonFlag = False) -> None:
     """The keys by their fingerprints: what each may do, and since when."""
+    from calque.gateway.keys import AccessKeys
+
     with _opened(folder) as store:
         grant = store.grant(passphrase if store.has_passphrase else None)
         found = [*AccessKeys(store.endpoint.database).list(grant)]
@@ -117,6 +122,8 @@ def revoke(
     json: JsonFlag = False,
 ) -> None:
     """Refuse a key: within a second, wherever the store is served."""
+    from calque.gateway.keys import AccessKeys
+
     with _opened(folder) as store:
         revoked = AccessKeys(store.endpoint.database).revoke(key)
     if json:
@@ -127,6 +134,8 @@ def revoke(
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[EmbeddedStore]:
+    from calque.store.embedded import EmbeddedStore
+
     store = EmbeddedStore.open(folder)
     try:
         yield store
@@ -135,5 +144,7 @@ def _opened(folder: Path) -> Iterator[EmbeddedStore]:
 
 
 def _prefix(text: str) -> Prefix:
+    from calque.store.uplink.access import Prefix
+
     bucket, _, prefix = text.partition("/")
     return Prefix(bucket, prefix)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,9 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
-from calque.store.metabase.model.records import moment
-from calque.store.metabase.upkeep.usage_history import read_usage
-from calque.store.upkeep.tally import TallyReport, tally_store
+
+if TYPE_CHECKING:
+    from calque.store.upkeep.tally import TallyReport
 
 
 def tally(
@@ -41,6 +41,10 @@ def tally(
 
     calque store tally ./data --history 7
     """
+    from calque.store.metabase.model.records import moment
+    from calque.store.metabase.upkeep.usage_history import read_usage
+    from calque.store.upkeep.tally import tally_store
+
     with open_store(folder) as store:
         if history is not None:
             database = store.endpoint.database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,9 @@ from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, printable, say, size, table
 from calque.cli.quantities import parse_duration
 from calque.errors import CalqueError
-from calque.operator import Leftover
+
+if TYPE_CHECKING:
+    from calque.operator import Leftover
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

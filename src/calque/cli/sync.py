@@ -10,6 +10,7 @@ from calque.cli.cp import Chunk, IfNotExists, Quiet
 from calque.cli.locations import Options, SourceOptions, TargetOptions
 from calque.cli.output import JsonFlag
 from calque.cli.tree_flags import (
+    Verify,
     parse_chunk,
     sheet_of_deletes,
     sheet_of_filters,
@@ -17,7 +18,6 @@ from calque.cli.tree_flags import (
     with_filters,
     with_sheet,
 )
-from calque.cli.trees import TreeCommand
 from calque.transfer.filters import Filters
 from calque.transfer.request import TreeOptions
 
@@ -38,6 +38,7 @@ def sync(
         int, typer.Option("--concurrent", "-c", help="Requests in flight, over the whole tree.")
     ] = 16,
     chunk: Chunk = None,
+    verify: Verify = False,
     option: Options = None,
     source_option: SourceOptions = None,
     target_option: TargetOptions = None,
@@ -57,6 +58,8 @@ def sync(
 
     - `calque sync ./photos/ az://archive/photos/ --exclude '*.tmp' --dry-run`
     """
+    from calque.cli.trees import TreeCommand
+
     options, report = tree
     asked, yes = deletes
     chosen = with_filters(
@@ -65,6 +68,7 @@ def sync(
         if_not_exists=if_not_exists,
         concurrent=concurrent,
         chunk=parse_chunk(chunk),
+        verify=verify,
         **asked,
     )
     TreeCommand(

@@ -8,9 +8,6 @@ import typer
 
 from calque.cli.output import PARTLY, JsonFlag, as_json, say, table
 from calque.cli.settings_flags import Config, LedgerUrl
-from calque.config import load_settings
-from calque.ledger.configured import existing_ledger_of
-from calque.loader.look.known_tables import list_tables
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -27,6 +24,10 @@ def tables(ledger: LedgerUrl = None, config: Config = None, json: JsonFlag = Fal
 
     - `calque tables --config prod.toml --json`
     """
+    from calque.config import load_settings
+    from calque.ledger.configured import existing_ledger_of
+    from calque.loader.look.known_tables import list_tables
+
     settings = load_settings(config, flags={"ledger.url": ledger})
     opened = existing_ledger_of(settings)
     try:

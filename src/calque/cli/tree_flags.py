@@ -16,9 +16,6 @@ from calque.cli.quantities import parse_duration, parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import InvalidInput
 from calque.transfer.filters import Filters, Rule
-from calque.transfer.names_file import read_names
-from calque.transfer.places import has_glob
-from calque.transfer.report_file import parse_outcomes, read_paths
 from calque.transfer.request import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
 
 Include = Annotated[
@@ -62,6 +59,10 @@ Recursive = Annotated[
     bool, typer.Option("--recursive", "-r", help="Folders with all that lies below them.")
 ]
 
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Look at every copied target of a tree again at the end.")
+]
+
 
 def sheet_of_filters(
     include: Include = None,
@@ -87,6 +88,9 @@ def names_from(
     files_from: str | None, null: bool, from_report: str | None, only: str
 ) -> tuple[str, ...] | None:
     """The paths that a file or an earlier report names; None where neither was given."""
+    from calque.transfer.names_file import read_names
+    from calque.transfer.report_file import parse_outcomes, read_paths
+
     if files_from is not None and from_report is not None:
         raise InvalidInput("--files-from and --from-report both name paths: choose one")
     if files_from is not None:
@@ -151,6 +155,18 @@ def sheet_of_tree(
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of all uploads; else by their names.")
     ] = None,
+    fold_case: Annotated[
+        bool,
+        typer.Option(
+            "--fold-case", help="Refuse names that differ in case only, wherever they go."
+        ),
+    ] = False,
+    space_check: Annotated[
+        bool,
+        typer.Option(
+            "--space-check/--no-space-check", help="Refuse what a local target has no room for."
+        ),
+    ] = True,
     backup_to: Annotated[
         str | None,
         typer.Option(
@@ -200,6 +216,8 @@ def sheet_of_tree(
         bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
         on_error=on_error,
         fsync=fsync,
+        fold_case=fold_case,
+        space_check=space_check,
         content_type=content_type,
         folders=folders,
         backup_to=backup_to,
@@ -255,6 +273,8 @@ def is_of_trees(
     tree: tuple[TreeOptions, str | None],
 ) -> bool:
     """Whether a command is about more than one object: -r, several sources, or a pattern."""
+    from calque.transfer.places import has_glob
+
     several = len(locations) > 2 and STANDARD not in locations
     options, report = tree
     patterns = options.globs and any(has_glob(each) for each in locations[:-1])

@@ -12,20 +12,20 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.copy_job import terminable
 from calque.cli.locations import settle
 from calque.cli.output import as_json, printable, say, size
 from calque.errors import InvalidInput
-from calque.transfer.api import PreparedRun, remove_trees
-from calque.transfer.model import Row
-from calque.transfer.progress import TreeProgress
-from calque.transfer.report import Report
-from calque.transfer.report_file import ReportFile
-from calque.transfer.request import Kind, TreeOptions
-from calque.transfer.tree_request import TreeRequest
+
+if TYPE_CHECKING:
+    from calque.transfer.model import Row
+    from calque.transfer.progress import TreeProgress
+    from calque.transfer.report import Report
+    from calque.transfer.request import Kind, TreeOptions
+    from calque.transfer.tree_request import TreeRequest
 
 _SAY_SECONDS = 5.0
 _SHOWN = 20
@@ -48,6 +48,8 @@ class TreeCommand:
         quiet: bool = False,
         json: bool = False,
     ) -> None:
+        from calque.transfer.tree_request import TreeRequest
+
         if len(locations) < 2:
             raise InvalidInput("a source and a target are needed", hint="calque COMMAND SRC... DST")
         *sources, target = locations
@@ -77,6 +79,9 @@ def run_and_show(
     request: TreeRequest, *, yes: bool = True, quiet: bool = False, json: bool = False
 ) -> None:
     """Run a request, show it, and leave with its exit code."""
+    from calque.cli.copy_job import terminable
+    from calque.transfer.api import PreparedRun
+
     shows_rows = request.options.dry_run and not json
     with terminable():
         prepared = PreparedRun(
@@ -109,6 +114,10 @@ def remove_and_show(
     json: bool,
 ) -> None:
     """Delete trees, show what went, and leave with the exit code."""
+    from calque.cli.copy_job import terminable
+    from calque.transfer.api import remove_trees
+    from calque.transfer.report_file import ReportFile
+
     settled = [settle(each, given) for each in locations]
     with terminable():
         done = remove_trees(
@@ -147,6 +156,10 @@ def show_report(report: Report) -> None:
     say(f"{', '.join(parts)} in {totals.seconds:.1f} s" + (f"; {ways}" if ways else ""))
     for what, count in report.dropped.items():
         say(f"{what} of {count} objects could not be kept by the target")
+    if report.verified is not None:
+        say(f"{report.verified} of {totals.of('copied').objects} copies verified")
+    for line in report.refutations[:_SHOWN]:
+        say(f"not as it was copied: {line}")
     if report.no_deletes:
         say(f"nothing was deleted: {report.no_deletes}")
     if report.error:

@@ -6,15 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from calque.store.embedded import EmbeddedStore
-from calque.store.upkeep.engines import ScanOptions
-from calque.store.upkeep.scan import Tell
+if TYPE_CHECKING:
+    from calque.store.embedded import EmbeddedStore
+    from calque.store.upkeep.engines import ScanOptions
+    from calque.store.upkeep.scan import Tell
 
 Folder = Annotated[Path, typer.Argument(help="The folder of the store.")]
 DryRun = Annotated[
@@ -34,6 +33,8 @@ Master = Annotated[
 
 def scan_options(engine: str, master: str | None) -> ScanOptions:
     """The flags as options; a master alone asks for Spark."""
+    from calque.store.upkeep.engines import ScanOptions
+
     wanted = "spark" if master is not None and engine == "auto" else engine
     return ScanOptions(engine=wanted, master=master)  # type: ignore[arg-type]  # it checks
 
@@ -41,6 +42,8 @@ def scan_options(engine: str, master: str | None) -> ScanOptions:
 @contextmanager
 def open_store(folder: Path) -> Iterator[EmbeddedStore]:
     """The store for the length of a ``with`` block."""
+    from calque.store.embedded import EmbeddedStore
+
     store = EmbeddedStore.open(folder)
     try:
         yield store
@@ -51,6 +54,15 @@ def open_store(folder: Path) -> Iterator[EmbeddedStore]:
 @contextmanager
 def row_bar(label: str, *, show: bool = True) -> Iterator[Tell]:
     """A bar of rows, or pieces, on standard error; silent where it is no terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

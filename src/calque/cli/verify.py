@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from calque.cli.copy_job import CopyReport
 from calque.cli.locations import Location
 from calque.errors import IntegrityError
 from calque.values import Metadata
+
+if TYPE_CHECKING:
+    from calque.cli.copy_job import CopyReport
 
 Proof = Literal["checksums", "bytes"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,11 +18,13 @@ from calque.errors import (
     PermissionDenied,
     Unsupported,
 )
-from calque.loader.api import Loader
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.values import Backoff
+
+if TYPE_CHECKING:
+    from calque.loader.api import Loader
 
 LONGEST = 300.0
 """Seconds between two looks at most, however often a look failed."""

@@ -15,6 +15,7 @@ from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
+from calque.transfer.collisions import Collisions
 from calque.transfer.jobs import configured_ledger, open_job
 from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Row, new_job_id
@@ -26,8 +27,10 @@ from calque.transfer.remove import Removal
 from calque.transfer.report import Collector, Report, RowWriter
 from calque.transfer.request import Kind, TreeOptions
 from calque.transfer.run import Confirm, Run
+from calque.transfer.shared_paths import refuse_shared_paths
 from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
+from calque.transfer.verification import Verification
 
 if TYPE_CHECKING:
     from calque.transfer.cluster import Cluster
@@ -60,27 +63,40 @@ class PreparedRun:
                 # What is kept must be neither copied nor deleted by the same run.
                 refuse_overlap(each.source, each.backup, *filters, clears=clears)
                 refuse_overlap(each.target, each.backup, *filters, clears=clears)
+        refuse_shared_paths(self.trees)
         sources = tuple(_shown(each) for each in self.trees)
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
         )
-        cluster = _cluster_of(options)
+        cluster = _cluster_of(options, self.trees)
         if cluster is not None:
             cluster.prepare(request, self.trees)
         # Last of all that may be refused: from here on there is a job.
         self._opened = open_job(request, self.trees, report, ledger)
+        verification = self._verification(options)
+        claim = None if verification is None else verification.note
         self._run = Run(
             self.trees,
             options,
-            Collector(report, self._opened.writer, on_event),
+            Collector(report, self._opened.writer, on_event, claim),
             limit=self._limit,
             moves=request.kind == "mv",
             confirm=confirm,
             journal=self._opened.journal,
             known=self._opened.known,
             cluster=cluster,
+            verification=verification,
         )
         self.progress = self._run.progress
+
+    def _verification(self, options: TreeOptions) -> Verification | None:
+        if not options.verify or options.dry_run:
+            return None
+        verification, writer = Verification(self.trees), self._opened.writer
+        if writer is not None and self._opened.journal and self._opened.journal.resumed:
+            for row in writer.rows():  # of the process before this one
+                verification.note(row)
+        return verification
 
     @property
     def job(self) -> str:
@@ -301,11 +317,16 @@ def _several(given: Given | Sequence[Given]) -> tuple[Given, ...]:
     return tuple(given)
 
 
-def _cluster_of(options: TreeOptions) -> Cluster | None:
+def _cluster_of(options: TreeOptions, trees: Sequence[Trees]) -> Cluster | None:
     """Where a run is asked to go; nothing of Spark is even imported where it stays here."""
     spark = options.spark or load_settings().spark.master
     if spark is None or options.dry_run:
         return None
+    if any(Collisions.of(each, options) is not None for each in trees):
+        raise Unsupported(
+            "names that differ in case only cannot be found on Spark yet",
+            hint="Run it here, on threads, without --spark.",
+        )
     from calque.transfer.cluster import Cluster
 
     return Cluster(spark, shared_fs=options.shared_fs)

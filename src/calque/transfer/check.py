@@ -26,16 +26,13 @@ from calque.transfer.places import Given, open_target
 from calque.transfer.plan import Plan, Trees
 from calque.transfer.remembered import Remembered
 from calque.transfer.report_file import read_report
-from calque.transfer.request import Compare, TreeOptions
+from calque.transfer.request import By, Compare, TreeOptions
 from calque.transfer.rules import HASHES, Comparison, checksums
 from calque.transfer.side import Side
 from calque.transfer.tree_request import TreeRequest
 from calque.values import ByteRange, Checksum, Metadata
 
 Sign = Literal["=", "+", "-", "*", "!"]
-By = Literal["listing", "size", "checksum", "download"]
-"""By what the listings say (checksums where both have one, else sizes); by sizes alone; by
-checksums, asked of the servers and made of local files; by the bytes of both."""
 
 EQUAL, DIFFERENT, UNSURE = 0, 1, 3
 A = TypeVar("A")

@@ -150,3 +150,6 @@ def _without_inner(prefixes: Iterable[str]) -> list[str]:
         if not kept or not prefix.startswith(kept[-1]):
             kept.append(prefix)
     return kept
+
+
+NO_FILTERS = Filters()

@@ -34,6 +34,9 @@ class TreeKeywords(TypedDict, total=False):
     bandwidth: int | None
     on_error: OnError
     dry_run: bool
+    fold_case: bool
+    space_check: bool
+    verify: bool
     fsync: Fsync
     content_type: str | None
     carry_tags: bool

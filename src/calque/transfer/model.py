@@ -149,7 +149,7 @@ class Row:
     error: str | None = None
     """The class of the error (``NotFound`` …); ``why`` has its words."""
     target: str | None = None
-    """Where it went, where that is not the same path (``--on-collision rename``)."""
+    """Where it went, where that is not the same path."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

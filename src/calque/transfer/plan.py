@@ -72,6 +72,8 @@ class Plan:
     remembered: Remembered | None = None
     tell: Tell = lambda path, kind: None
     seen: Seen = field(default_factory=Seen)
+    collides: Callable[[str], str | None] = lambda path: None
+    """Why a path would fall together with another at the target; None where it does not."""
 
     def pairs(self, span: KeyRange = EVERYTHING) -> Iterator[Pair]:
         """Both sides of a range, joined in the order of keys.
@@ -124,6 +126,7 @@ class Plan:
             if not limits(source):
                 self.seen.filtered += 1
                 return None
+            objection = objection or self.collides(pair.path)
             if objection is not None:
                 return Decision(pair, "refuse", "unfit", objection)
             decided = comparison.decide(pair)

@@ -43,6 +43,12 @@ class Report:
     """Why nothing was deleted although it was asked for."""
     dropped: dict[str, int] = field(default_factory=dict)
     """What the target could not keep, and of how many objects."""
+    verified: int | None = None
+    """Copied targets that a fresh listing shows as they were made; None where none was asked."""
+    refuted: int = 0
+    """Those that it does not show so."""
+    refutations: list[str] = field(default_factory=list)
+    """The first of them, each with its reason."""
     error: str = ""
     """What ended the run before its time."""
     stopped: bool = False
@@ -56,7 +62,7 @@ class Report:
             return STOPPED
         if self.totals.problems:
             return PARTLY if self.totals.done else FAILED
-        return PARTLY if self.no_deletes or self.error else DONE
+        return PARTLY if self.no_deletes or self.error or self.refuted else DONE
 
     @property
     def ok(self) -> bool:
@@ -74,6 +80,9 @@ class Report:
             "kept": list(self.kept),
             "no_deletes": self.no_deletes,
             "dropped": dict(self.dropped),
+            "verified": self.verified,
+            "refuted": self.refuted,
+            "refutations": list(self.refutations),
             "error": self.error,
             "stopped": self.stopped,
             "resumed": self.resumed,
@@ -89,10 +98,13 @@ class Collector:
         report: Report,
         writer: RowWriter | None = None,
         listen: Callable[[Row], None] | None = None,
+        claim: Callable[[Row], None] | None = None,
     ) -> None:
+        """``claim`` gets the rows that are held against the target once more at the end."""
         self.report = report
         self._writer = writer
         self._listen = listen
+        self._claim = claim
         self._lock = threading.Lock()
 
     def add(self, row: Row) -> None:
@@ -105,8 +117,16 @@ class Collector:
                 self.report.kept.append(row.path)
             if self._writer is not None:
                 self._writer.write((row,))
+            if self._claim is not None:
+                self._claim(row)
             if self._listen is not None:
                 self._listen(row)
+
+    def note_refuted(self, path: str, why: str) -> None:
+        """A copied target is not what its row says."""
+        self.report.refuted += 1
+        if len(self.report.refutations) < _SHOWN:
+            self.report.refutations.append(f"{path}: {why}")
 
     def flush(self) -> None:
         """Bring the rows so far to the disk."""

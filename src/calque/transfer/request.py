@@ -11,6 +11,9 @@ from calque.errors import InvalidInput
 from calque.transfer.filters import Filters
 
 Kind = Literal["cp", "sync", "mv", "rm"]
+By = Literal["listing", "size", "checksum", "download"]
+"""By what the listings say (checksums where both have one, else sizes); by sizes alone; by
+checksums, asked of the servers and made of local files; by the bytes of both."""
 Compare = Literal["default", "size", "time", "checksum", "always", "never"]
 Links = Literal["follow", "keep", "unsafe"]
 Fsync = Literal["each", "batch", "none"]
@@ -54,7 +57,7 @@ class MaxDelete:
 
 _UNASKED = MaxDelete()
 _CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
-_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk")
+_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify", "space_check")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,12 @@ class TreeOptions:
     """Bytes a second that pass through the client, at most."""
     on_error: OnError = "continue"
     dry_run: bool = False
+    fold_case: bool = False
+    """Refuse paths that differ in case only, also where the target tells them apart."""
+    space_check: bool = True
+    """Refuse what a local target has no room for, before it is begun."""
+    verify: bool = False
+    """Look at every copied target once more at the end, in a fresh listing."""
     fsync: Fsync = "batch"
     content_type: str | None = None
     carry_tags: bool = True
@@ -158,6 +167,7 @@ class TreeOptions:
                 "carry_tags",
                 "carry_class",
                 "folders",
+                "fold_case",
                 "backup_to",
                 "links",
                 "modes",

@@ -18,6 +18,7 @@ from calque.transfer.report import Collector, Report
 from calque.transfer.request import TreeOptions
 from calque.transfer.shared import Cluster, Shared
 from calque.transfer.tree_job import TreeJob
+from calque.transfer.verification import Verification
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
@@ -40,7 +41,9 @@ class Run:
         journal: Journal | None = None,
         known: Mapping[tuple[int, str], Row] = NO_ROWS,
         cluster: Cluster | None = None,
+        verification: Verification | None = None,
     ) -> None:
+        self._verification = verification
         self._cluster = cluster
         self._trees = trees
         self._journal = journal
@@ -88,11 +91,14 @@ class Run:
             if self._options.delete:
                 self._note_deletes(jobs)
                 self._delete(jobs)
+            self._verify()
         except CalqueError as error:
             self._fail(error)
         finally:
             for job in jobs:
                 job.close()
+            if self._verification is not None:
+                self._verification.close()
             self.report.totals.seconds = time.monotonic() - begun
         if self._shared.gave_up.is_set():
             self.report.error = "given up at an error: the rest was not tried"
@@ -149,6 +155,18 @@ class Run:
         self.report.no_deletes = self._objection(jobs)
         for job in jobs:
             job.clearing.delete(withheld=self.report.no_deletes)
+
+    def _verify(self) -> None:
+        """Look at what was copied once more; a listing that fails now is an error of its own."""
+        if self._verification is None or self._stopping.is_set():
+            return
+        self.progress.phase = "verifying"
+        try:
+            self._verification.run(self._collector.note_refuted)
+        except CalqueError as error:
+            self.report.error = f"what was copied could not be verified: {error}"
+            return
+        self.report.verified = self._verification.looked_at - self.report.refuted
 
     def _objection(self, jobs: Sequence[TreeJob]) -> str:
         """Why nothing may be deleted; empty where all may."""

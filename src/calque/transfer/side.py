@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from calque.errors import CalqueError, NotFound, Unexpected
 from calque.operator.paths import is_directory
 from calque.operator.service import Service, Walking
-from calque.transfer.filters import Filters
+from calque.transfer.filters import NO_FILTERS, Filters
 from calque.transfer.model import EVERYTHING, Entries, KeyRange, Order, sort_key
 from calque.transfer.ranges import keeps_borders
 from calque.transfer.sort_on_disk import sort_on_disk
@@ -17,7 +17,6 @@ from calque.values import Metadata
 
 Tell = Callable[[str, str], None]
 """Gets path and kind of what a listing finds and cannot be copied."""
-NO_FILTERS = Filters()
 
 
 def tell_nobody(path: str, kind: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -25,8 +25,10 @@ from calque.operator.service import Directories
 from calque.transfer.backup import Backup
 from calque.transfer.carry import RENAMED, Carrier
 from calque.transfer.clearing import Clearing
+from calque.transfer.collisions import Collisions
 from calque.transfer.copy_keeper import CopyKeeper
 from calque.transfer.deletes import delete_listed, remove_emptied
+from calque.transfer.free_space import Decided, FreeSpace
 from calque.transfer.frontier import Frontier, NoRange
 from calque.transfer.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
@@ -74,6 +76,9 @@ class TreeJob:
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
         self.plan = Plan(trees, shared.options, self._remembered, self._tell)
+        collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
+        if collisions is not None:
+            self.plan = replace(self.plan, collides=collisions.objection)
         self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
         self._carrier = Carrier(
@@ -91,6 +96,7 @@ class TreeJob:
         if ranges is None:
             left = self._unfinished
             ranges = [EVERYTHING] if left is None else left.spans_of(number)
+        self._space = FreeSpace.of(trees, shared.options)
         self._elsewhere = list(ranges) if elsewhere else None
         self._most_pages = pages
         self._ranges = RangePool([] if elsewhere else ranges, splits=trees.can_be_cut)
@@ -206,8 +212,8 @@ class TreeJob:
         source, target = sides
         plan = replace(self.plan, trees=replace(self._trees, source=source, target=target))
         decide, frontier = plan.decider(), Frontier(NoRange(), self._journal)
-        for pair in plan.pairs():
-            self._decide(decide, pair, frontier)
+        for pair in plan.pairs():  # a part of each is on the disk already
+            self._act(pair, decide(pair), frontier)
 
     def _list(self) -> None:
         with self._lock:
@@ -235,8 +241,7 @@ class TreeJob:
         for page in _pages(self.plan.pairs(span.span)):
             faults.point("tree.listed")
             mine = span.claim([pair.path for pair in page])
-            for pair in page[:mine]:
-                self._decide(decide, pair, frontier)
+            self._act_on(decide, page[:mine], frontier)
             self._call_help(page)
             if mine < len(page) or self._shared.stopping.is_set():
                 break
@@ -266,10 +271,19 @@ class TreeJob:
             self._ranges.forbid_splits()
         return kept
 
-    def _decide(
-        self, decide: Callable[[Pair], Decision | None], pair: Pair, frontier: Frontier
+    def _act_on(
+        self,
+        decide: Callable[[Pair], Decision | None],
+        pairs: Iterable[Pair],
+        frontier: Frontier,
     ) -> None:
-        decision = decide(pair)
+        decided: Iterator[Decided] = ((pair, decide(pair)) for pair in pairs)
+        if self._space is not None:
+            decided = self._space.reserve(decided)
+        for pair, decision in decided:
+            self._act(pair, decision, frontier)
+
+    def _act(self, pair: Pair, decision: Decision | None, frontier: Frontier) -> None:
         if (self._number, pair.path) in self._shared.known:
             return
         if self._shared.moves and decision is not None:

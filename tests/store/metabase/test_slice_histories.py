@@ -102,7 +102,7 @@ class SliceHistory(RuleBasedStateMachine):
     def copy_part(self, number: int, source: Place, first: float, share: float) -> None:
         """A range of an object is the next part."""
         known = self.model.get(source)
-        if number >= len(self.pending) or known is None:
+        if number >= len(self.pending) or known is None or not known.body:
             return
         offset = min(int(first * len(known.body)), len(known.body) - 1)
         length = max(1, int(share * (len(known.body) - offset)))

@@ -1,0 +1,86 @@
+"""What a command imports before it works: only what it needs, or every start pays for it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.cli.main import COMMANDS
+from calque.cli.preview import preview
+from calque.cli.store_audit import audit
+from calque.cli.store_gc import gc
+from calque.cli.store_repair import repair
+from calque.loader.look.stage_preview import FIRST_ROWS
+from calque.store.nodes.commit_window import COMMIT_WINDOW
+from calque.store.nodes.trash import KEPT
+from calque.store.upkeep.audit_sample import SLOTS
+from calque.store.upkeep.node_states import GONE_AFTER
+
+HEAVY = {
+    "alembic", "azure", "boto3", "botocore", "cryptography", "deltalake", "duckdb", "google",
+    "grpc", "numpy", "pyarrow", "pyiceberg", "pyspark", "sqlalchemy", "sqlglot",
+}  # fmt: skip
+"""Libraries of tables, databases and services: a tenth of a second each, or more."""
+
+LISTING = """
+import json, sys
+from calque.cli.main import run
+try:
+    run()
+except SystemExit as stop:
+    code = stop.code
+else:
+    code = 0
+print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+def imported_by(folder: Path, environment: dict[str, str], *arguments: str) -> set[str]:
+    """The modules that a process of the command has when it is done."""
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING, *arguments],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=150,
+    )  # fmt: skip
+    code, modules = json.loads(done.stderr.splitlines()[-1])
+    assert code in (0, None), done.stderr
+    return set(modules)
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_imports_no_work(folder: Path, environment: dict[str, str], command: str) -> None:
+    """``calque X --help`` reads flags: no library of X, and no layer below the flags."""
+    modules = imported_by(folder, environment, *command.split(), "--help")
+    assert modules & (HEAVY | {"asyncio", "rich.progress"}) == set()
+    layers = {"databases", "gateway", "ledger", "loader", "operator", "spark", "store"}
+    assert modules & {f"calque.{layer}" for layer in layers} == set()
+
+
+def test_a_copy_of_a_file_imports_no_table(folder: Path, environment: dict[str, str]) -> None:
+    """``calque cp`` of a local file needs no SQL, no table, no SDK of a service."""
+    (folder / "a").write_bytes(b"data")
+    modules = imported_by(folder, environment, "cp", "a", "b", "--quiet")
+    assert (folder / "b").read_bytes() == b"data"
+    assert modules & HEAVY == set()
+    assert "calque.operator" in modules  # else nothing would be shown
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "value"),
+    [
+        (preview, "rows", FIRST_ROWS),
+        (audit, "slots", SLOTS),
+        (repair, "gone_after", GONE_AFTER / timedelta(hours=1)),
+        (gc, "window", COMMIT_WINDOW / timedelta(hours=1)),
+        (gc, "empty_after", KEPT / timedelta(days=1)),
+    ],
+)
+def test_a_default_is_that_of_the_library(command: Any, flag: str, value: float) -> None:
+    """A default is written out in the flags, to import nothing for it; both are the same."""
+    assert inspect.signature(command).parameters[flag].default == value
