@@ -89,7 +89,8 @@ def test_a_store_is_served_with_one_command(tmp_path: Path) -> None:
         assert made["secret_access_key"] not in json.dumps(listed)
         assert store("s3-key", "revoke", folder, made["fingerprint"]).exit_code == 0
         wait_until_refused(reader)
-    with serving(folder) as again:
+    with serving(folder, "--no-console") as again:
+        assert again["console"] is None
         assert "secret_access_key" not in again["s3"], "a key is shown once"
         assert client_of(again, told["s3"]).get_object(Bucket="photos", Key="in/a")
 

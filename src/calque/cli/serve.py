@@ -1,10 +1,10 @@
-"""``calque serve``: a store for others: S3, satellite and relay."""
+"""``calque serve``: a store for others: S3, satellite and relay, and a console to look at it."""
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from ipaddress import ip_address
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say
+from calque.cli.stop_signals import catch_stop_signals
 from calque.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from calque.cli.serve_s3 import ServedS3
+    from calque.console.server import ServedConsole
     from calque.store.metainfo.tls import ServerCertificate
 
 _LOOK_EVERY = 0.5
@@ -70,6 +72,13 @@ def serve(
     s3_region: Annotated[
         str, typer.Option(help="The region that S3 clients are told.")
     ] = "us-east-1",
+    console: Annotated[bool, typer.Option(help="Show the store in a browser, too.")] = True,
+    console_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="The port of the console: 7780, or a free one if that is taken."
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve a store until Ctrl-C: over S3 to every tool, over gRPC to calque's own clients.
@@ -79,14 +88,21 @@ def serve(
     calque serve ./data --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
 
     When the store is new its access grant is printed, once; later: `calque store access`. When it
-    has no S3 key one is made and printed, once; others: `calque store s3-key`.
+    has no S3 key one is made and printed, once; others: `calque store s3-key`. The address of the
+    console is printed with a token that signs one browser in.
     """
+    from calque.console.required_packages import require_console_extra
+    from calque.gateway.required_packages import require_gateway_extra
     from calque.store.embedded import EmbeddedStore, StoreOptions
     from calque.store.serve import serve_metrics, serve_store
 
     tls = _certificate(tls_cert, tls_key)
-    if s3 and not _has_gateway(required=s3_port is not None):
+    if s3 and not _has_extra(require_gateway_extra, "S3", required=s3_port is not None):
         s3 = False
+    if console and not _has_extra(
+        require_console_extra, "a console", required=console_port is not None
+    ):
+        console = False
     new = not EmbeddedStore.exists(folder)
     if new:
         EmbeddedStore.create(folder, StoreOptions(passphrase=passphrase)).close()
@@ -110,6 +126,21 @@ def serve(
                         tls=tls,
                     )
                 )
+            pages = None
+            if console:
+                from calque.cli.serve_console import serve_pages
+                from calque.console.store_pages.object import S3Door
+
+                pages = stack.enter_context(
+                    serve_pages(
+                        store,
+                        host,
+                        0 if console_port is None and not port else console_port,
+                        passphrase=passphrase,
+                        door=S3Door(answered.endpoint, s3_region) if answered else None,
+                        tls=tls,
+                    )
+                )
             metrics = None
             if metrics_port is not None:
                 metrics = stack.enter_context(serve_metrics(store, metrics_port))
@@ -118,8 +149,8 @@ def serve(
                 grant = replace(store.grant(passphrase or None), address=served.address).serialize()
             if tls is None and not _is_loopback(host):
                 say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
-            signals = _catch_signals()
-            _announce(served.address, grant, metrics, answered, json)
+            signals = catch_stop_signals()
+            _announce(served.address, grant, metrics, answered, pages, json)
             while not signals:
                 time.sleep(_LOOK_EVERY)
     finally:
@@ -145,27 +176,32 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _has_gateway(*, required: bool) -> bool:
-    """Whether S3 can be answered: the store alone is served without its extra."""
-    from calque.gateway.required_packages import require_gateway_extra
-
+def _has_extra(require: Callable[[], None], what: str, *, required: bool) -> bool:
+    """Whether it can be served, too: the store alone is served without the extra."""
     try:
-        require_gateway_extra()
+        require()
     except MissingExtra as error:
         if required:
             raise
-        say(f"without S3: {error}")
+        say(f"without {what}: {error}")
         return False
     return True
 
 
 def _announce(
-    address: str, grant: str | None, metrics: str | None, s3: ServedS3 | None, json: bool
+    address: str,
+    grant: str | None,
+    metrics: str | None,
+    s3: ServedS3 | None,
+    pages: ServedConsole | None,
+    json: bool,
 ) -> None:
     key = s3.key if s3 else None
     if json:
         shown = {"endpoint": s3.endpoint, **(asdict(key) if key else {})} if s3 else None
-        as_json({"address": address, "access": grant, "metrics": metrics, "s3": shown})
+        seen = {"url": pages.url, "sign_in": pages.sign_in_url()} if pages else None
+        told = {"address": address, "access": grant, "metrics": metrics, "s3": shown}
+        as_json({**told, "console": seen})
         sys.stdout.flush()
         return
     say(f"serving {address} (Ctrl-C stops)")
@@ -173,6 +209,8 @@ def _announce(
         say(f"metrics at {metrics}")
     if s3 is not None:
         say(f"S3 at {s3.endpoint}")
+    if pages is not None:
+        say(f"console at {pages.url}; sign in, once, with {pages.sign_in_url()}")
     if key is not None:
         say("a key for S3, shown this once; whoever has it has everything in the store:")
         print(f"AWS_ACCESS_KEY_ID={key.access_key_id}")
@@ -180,15 +218,3 @@ def _announce(
     if grant is not None:
         say("access grant, shown this once; whoever has it has everything in the store:")
         print(grant, flush=True)
-
-
-def _catch_signals() -> list[int]:
-    """SIGINT and SIGTERM, as they come from now on: both let what runs end and leave cleanly.
-
-    A list, because the handler may run while this thread holds the lock of anything better; and
-    it is looked at now and then, because another thread may get the signal and wake nobody.
-    """
-    caught: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _frame: caught.append(number))
-    return caught

@@ -27,7 +27,8 @@ Files:
 - ``manifest``, ``prepare``, ``finalise``, ``abort``, ``record``: the end of a load;
 - ``adopt``: loads of other ledgers, told by the table;
 - ``jobs``, ``job_record``, ``job_progress``: runs of trees, what is left of them, what failed;
-- ``history``: what was done; ``purge``: sources to be removed; ``expire``: what is too old to keep.
+- ``history``: what was done; ``recent``: what happened lately, over all tables;
+  ``purge``: sources to be removed; ``expire``: what is too old to keep.
 """
 
 from calque.ledger.database import Ledger, open_ledger

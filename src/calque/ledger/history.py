@@ -72,18 +72,18 @@ def history(ledger: Ledger, key: TableKey, *, limit: int = 100) -> list[LoadRow]
         tables.c.catalog == key.catalog,
         tables.c.address == key.address,
     ]
-    return _select_loads(ledger, conditions, limit)
+    return select_loads(ledger, conditions, limit)
 
 
 def find_load(ledger: Ledger, load_id: str) -> LoadRow:
     """One load; NotFound if the ledger has never seen it."""
-    return _require_one(ledger, load_id, _select_loads(ledger, [loads.c.load_id == load_id], 1))
+    return _require_one(ledger, load_id, select_loads(ledger, [loads.c.load_id == load_id], 1))
 
 
 def find_load_by_name(ledger: Ledger, name: str) -> LoadRow:
     """One load by its id, or the last that bore the label; NotFound if there is none."""
-    found = _select_loads(ledger, [loads.c.load_id == name], 1)
-    return _require_one(ledger, name, found or _select_loads(ledger, [loads.c.label == name], 1))
+    found = select_loads(ledger, [loads.c.load_id == name], 1)
+    return _require_one(ledger, name, found or select_loads(ledger, [loads.c.label == name], 1))
 
 
 def _require_one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:
@@ -97,13 +97,17 @@ def _require_one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow
 
 def loads_of_label(ledger: Ledger, number: int, label: str) -> list[LoadRow]:
     """The loads of a label in one table, newest first."""
-    return _select_loads(ledger, [loads.c.table_number == number, loads.c.label == label], 10_000)
+    return select_loads(ledger, [loads.c.table_number == number, loads.c.label == label], 10_000)
 
 
-def results_of(ledger: Ledger, load_id: str) -> Iterator[FileResult]:
-    """The result rows of a load, in order of location."""
+def results_of(ledger: Ledger, load_id: str, *, after: str = "") -> Iterator[FileResult]:
+    """The result rows of a load, in order of location, behind ``after``."""
     columns = [results.c[name] for name in FileResult.__dataclass_fields__]
-    query = select(*columns).where(results.c.load_id == load_id).order_by(results.c.location)
+    query = (
+        select(*columns)
+        .where(results.c.load_id == load_id, results.c.location > after)
+        .order_by(results.c.location)
+    )
     with ledger.read() as connection:
         for row in connection.execution_options(yield_per=5000).execute(query):
             yield FileResult(*row)
@@ -149,9 +153,10 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
 _MOMENTS = {"last_modified", "verified_at", "expires_at", "loaded_at"}
 
 
-def _select_loads(
-    ledger: Ledger, conditions: list[ColumnElement[bool]], limit: int
+def select_loads(
+    ledger: Ledger, conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> list[LoadRow]:
+    """Loads that meet the conditions, newest first."""
     query = (
         select(*_LOAD)
         .join(tables, tables.c.number == loads.c.table_number)

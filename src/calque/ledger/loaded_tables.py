@@ -22,6 +22,15 @@ class LoadedTable:
     loads: int
     rows: int
     last_load_at: datetime | None
+    number: int = 0
+
+    @property
+    def spelling(self) -> str:
+        """The table as commands take it."""
+        catalog, address = self.address
+        if catalog == "delta":
+            return (self.location or address).removeprefix("file://")
+        return f"{catalog}/{address}" if catalog.startswith("iceberg:/") else address
 
 
 def list_loaded_tables(ledger: Ledger) -> list[LoadedTable]:
@@ -35,6 +44,7 @@ def list_loaded_tables(ledger: Ledger) -> list[LoadedTable]:
             func.count(loads.c.load_id),
             func.coalesce(func.sum(loads.c.rows), 0),
             func.max(loads.c.finished_at),
+            tables.c.number,
         )
         .join(loads, committed, isouter=True)
         .where(tables.c.tenant == ledger.tenant)
@@ -44,8 +54,8 @@ def list_loaded_tables(ledger: Ledger) -> list[LoadedTable]:
     with ledger.read() as connection:
         found = {
             (catalog, address): LoadedTable(
-                (catalog, address), location, count, int(rows), moment(last)
+                (catalog, address), location, count, int(rows), moment(last), number
             )
-            for catalog, address, location, count, rows, last in connection.execute(query)
+            for catalog, address, location, count, rows, last, number in connection.execute(query)
         }
     return list(found.values())

@@ -76,14 +76,8 @@ def _in_catalog(
 
 
 def _loaded(one: LoadedTable) -> KnownTable:
-    catalog, address = one.address
-    if catalog == "delta":
-        name = one.location or address
-        return _known(name.removeprefix("file://"), "delta", one.location, "ledger", one)
-    in_folder = catalog.startswith("iceberg:/")
-    return _known(
-        f"{catalog}/{address}" if in_folder else address, "iceberg", one.location, "ledger", one
-    )
+    format = "delta" if one.address[0] == "delta" else "iceberg"
+    return _known(one.spelling, format, one.location, "ledger", one)
 
 
 def _known(

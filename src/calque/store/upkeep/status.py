@@ -61,13 +61,18 @@ def read_status(folder: Path) -> StoreStatus:
     try:
         if current_revision(database) != revisions()[-1]:
             return StoreStatus({}, 0, 0, 0, 0, is_current=False)
-        repaired, checked = last_run(database, "repair"), last_run(database, "fsck")
-        return StoreStatus(
-            nodes=dict(Counter(each.state for each in Nodes(database).all())),
-            repair_queue=count_repairs(database),
-            lost_segments=0 if repaired is None else int(repaired.report["lost_segments"]),
-            lost_objects=0 if repaired is None else int(repaired.report["lost_objects"]),
-            findings=0 if checked is None else int(checked.report["findings"]),
-        )
+        return status_of(database)
     finally:
         database.close()
+
+
+def status_of(database: Database) -> StoreStatus:
+    """The status of a store whose database is open."""
+    repaired, checked = last_run(database, "repair"), last_run(database, "fsck")
+    return StoreStatus(
+        nodes=dict(Counter(each.state for each in Nodes(database).all())),
+        repair_queue=count_repairs(database),
+        lost_segments=0 if repaired is None else int(repaired.report["lost_segments"]),
+        lost_objects=0 if repaired is None else int(repaired.report["lost_objects"]),
+        findings=0 if checked is None else int(checked.report["findings"]),
+    )

@@ -134,7 +134,7 @@ class Timers(threading.Thread):
             if self._is_due(timer):
                 self._tried[timer.service] = self._store.endpoint.database.clock()
                 timer.run(self._store, self._metrics, self._over.is_set)
-                note_run(self._store.endpoint.database, _key(timer), {})
+                note_run(self._store.endpoint.database, timer_key(timer), {})
         except FailedPrecondition as error:  # another process does it, or must be waited for
             _log.info("%s is left out: %s", timer.service, error)
         except CalqueError as error:  # the next time may be better
@@ -146,11 +146,12 @@ class Timers(threading.Thread):
 
     def _is_due(self, timer: Timer) -> bool:
         """Since it ran last, in whichever process, or was tried here, or this server began."""
-        found = last_run(self._store.endpoint.database, _key(timer))
+        found = last_run(self._store.endpoint.database, timer_key(timer))
         last = self._began if found is None else found.finished_at
         last = max(last, self._tried.get(timer.service, 0))
         return self._store.endpoint.database.clock() - last >= timer.every * 1_000_000
 
 
-def _key(timer: Timer) -> str:
+def timer_key(timer: Timer) -> str:
+    """Under what name its runs are noted, beside what the service itself notes."""
     return f"timer {timer.service}"

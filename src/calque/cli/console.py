@@ -1,0 +1,70 @@
+"""``calque console``: a page with loads, errors and trees of the ledger."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from calque.cli.output import JsonFlag, as_json, say
+from calque.cli.settings_flags import Config, LedgerUrl
+from calque.cli.stop_signals import catch_stop_signals
+
+app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+_LOOK_EVERY = 0.5
+"""Seconds."""
+
+
+@app.command()
+def console(
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; the default is this machine alone.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="The port: 7780, or a free one where that is taken."),
+    ] = None,
+    ledger: LedgerUrl = None,
+    config: Config = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show loads, their errors, and runs over trees in a browser, until Ctrl-C.
+
+    It shows what the ledger remembers. `calque serve` shows a store as well. Open the address that
+    is printed: the token in it signs one browser in.
+
+    calque console
+
+    calque console --ledger postgresql://db/ledger --port 8080
+    """
+    from calque.config import load_settings
+    from calque.console.required_packages import require_console_extra
+    from calque.ledger.configured import existing_ledger_of
+
+    require_console_extra()
+    from calque.console.ledger_pages.section import ledger_section
+    from calque.console.server import PORT, is_free, serve_console
+    from calque.console.site import Site
+
+    settings = load_settings(config, flags={"ledger.url": ledger})
+    site = Site([ledger_section(lambda: existing_ledger_of(settings))], announce=_tell_token)
+    chosen = port if port is not None else (PORT if is_free(host, PORT) else 0)
+    with serve_console(site, host, chosen) as served:
+        stopped = catch_stop_signals()
+        if json:
+            as_json({"console": served.url, "sign_in": served.sign_in_url()})
+            sys.stdout.flush()
+        else:
+            say(f"the console is at {served.url} (Ctrl-C stops)")
+            say("sign in, once, with:")
+            print(served.sign_in_url(), flush=True)
+        while not stopped:
+            time.sleep(_LOOK_EVERY)
+    say("stopped")
+
+
+def _tell_token(token: str) -> None:
+    say(f"signed in; the token for the next browser: {token}")

@@ -1,0 +1,133 @@
+"""Loads: the history of all tables or of one, a load with its files and its rejected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from starlette.requests import Request
+
+from calque.console.charts import Chart
+from calque.console.page import Page
+from calque.console.text import shell_line
+from calque.errors import InvalidInput, NotFound
+from calque.ledger import Ledger
+from calque.ledger.history import LoadRow, errors_of, find_load, results_of
+from calque.ledger.loaded_tables import LoadedTable, list_loaded_tables
+from calque.ledger.recent import DayOfLoads, loads_by_day, open_loads, recent_loads
+
+FILES_A_PAGE = 200
+ERRORS_SHOWN = 200
+LOADS_SHOWN = 100
+DAYS = 30
+
+
+class LoadPages:
+    """The pages, over whatever ledger there is when they are asked for."""
+
+    def __init__(self, ledger: Callable[[], Ledger | None]) -> None:
+        self._ledger = ledger
+
+    def show_loads(self, request: Request) -> Page:
+        """The last loads; ``?table=`` those of one table."""
+        ledger = self._ledger()
+        if ledger is None:
+            return Page("loads.html", "Loads", _nothing(), "calque load STAGE --into TABLE")
+        found = list_loaded_tables(ledger)
+        chosen = _find_table(found, request.query_params.get("table"))
+        number = None if chosen is None else chosen.number
+        data = {
+            "tables": [_describe_table(each) for each in found],
+            "chosen": None if chosen is None else _describe_table(chosen),
+            "running": [
+                describe_load(each)
+                for each in open_loads(ledger)
+                if number in (None, each.table_number)
+            ],
+            "loads": [
+                describe_load(each)
+                for each in recent_loads(ledger, table=number, limit=LOADS_SHOWN)
+            ],
+            "charts": charts_of(loads_by_day(ledger, DAYS, table=number)),
+        }
+        if chosen is None:
+            return Page("loads.html", "Loads", data, "calque tables")
+        command = shell_line("calque", "history", chosen.spelling)
+        return Page("loads.html", f"Loads of {chosen.spelling}", data, command)
+
+    def show_load(self, request: Request) -> Page:
+        """One load: its files, and the first of its rejected rows."""
+        load_id = request.query_params.get("id", "")
+        ledger = self._ledger()
+        if ledger is None:
+            raise NotFound(f"there is no load {load_id!r}: nothing was loaded yet")
+        load = find_load(ledger, load_id)
+        after = request.query_params.get("after", "")
+        rows = results_of(ledger, load_id, after=after)
+        files = [asdict(each) for each in islice(rows, FILES_A_PAGE + 1)]
+        more = files[FILES_A_PAGE - 1]["location"] if len(files) > FILES_A_PAGE else None
+        data = {
+            "load": describe_load(load),
+            "files": files[:FILES_A_PAGE],
+            "more": more,
+            "errors": list(islice(errors_of(ledger, load_id), ERRORS_SHOWN)),
+        }
+        return Page("load.html", f"Load {load_id}", data, shell_line("calque", "errors", load_id))
+
+
+def describe_load(load: LoadRow) -> dict[str, Any]:
+    """A load, how long it took, and what to do about it."""
+    told = asdict(load)
+    seconds = None
+    if load.started_at and load.finished_at:
+        seconds = (load.finished_at - load.started_at).total_seconds()
+    retry = shell_line("calque", "sql", load.statement) if load.statement else None
+    troubled = load.errors > 0 or load.state == "ABORTED"
+    return {
+        **told,
+        "seconds": seconds,
+        "retry": retry,
+        "advice": shell_line("calque", "errors", load.load_id) if troubled else None,
+    }
+
+
+def charts_of(days: Sequence[DayOfLoads]) -> list[Chart]:
+    """Rows and errors, day by day."""
+    return [
+        Chart(
+            "Rows loaded",
+            [(each.day.isoformat(), each.rows, f"{each.rows:,} rows") for each in days],
+        ),
+        Chart(
+            "Rows rejected",
+            [(each.day.isoformat(), each.errors, f"{each.errors:,} errors") for each in days],
+            kind="bad",
+        ),
+    ]
+
+
+def _describe_table(table: LoadedTable) -> dict[str, Any]:
+    return {
+        "number": table.number,
+        "table": table.spelling,
+        "loads": table.loads,
+        "rows": table.rows,
+        "last_load": table.last_load_at,
+    }
+
+
+def _find_table(found: Sequence[LoadedTable], asked: str | None) -> LoadedTable | None:
+    if not asked:
+        return None
+    if not asked.isdecimal() or not asked.isascii():
+        raise InvalidInput(f"{asked!r} is no number of a table")
+    for each in found:
+        if each.number == int(asked):
+            return each
+    raise NotFound(f"there is no table {asked} in the ledger", hint="See the list of loads.")
+
+
+def _nothing() -> dict[str, Any]:
+    return {"tables": [], "chosen": None, "running": [], "loads": [], "charts": []}

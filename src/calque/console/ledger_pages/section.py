@@ -1,0 +1,94 @@
+"""The pages of the ledger together, and what they add to the overview."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from calque.console.ledger_pages.jobs import JOBS_SHOWN, JobPages, describe_job
+from calque.console.ledger_pages.loads import LoadPages, charts_of, describe_load
+from calque.console.site import Section
+from calque.ledger import Ledger
+from calque.ledger.jobs import list_jobs
+from calque.ledger.loaded_tables import list_loaded_tables
+from calque.ledger.recent import count_under_way, loads_by_day, recent_loads
+
+DAYS = 14
+_DAY_US = int(timedelta(days=1).total_seconds() * 1_000_000)
+
+OpenLedger = Callable[[], Ledger | None]
+
+
+class LedgerOnSight:
+    """The configured ledger; where there is none yet it is looked for again at each question."""
+
+    def __init__(self, open_ledger: OpenLedger) -> None:
+        self._open = open_ledger
+        self._lock = threading.Lock()
+        self._ledger: Ledger | None = None
+
+    def get(self) -> Ledger | None:
+        with self._lock:
+            if self._ledger is None:
+                self._ledger = self._open()
+            return self._ledger
+
+    def close(self) -> None:
+        if self._ledger is not None:
+            self._ledger.close()
+
+
+def ledger_section(open_ledger: OpenLedger) -> Section:
+    """Loads and jobs of the ledger that ``open_ledger`` gives, once there is one."""
+    sight = LedgerOnSight(open_ledger)
+    loads, jobs = LoadPages(sight.get), JobPages(sight.get)
+    return Section(
+        name="ledger",
+        links=[("Loads", "loads"), ("Copies and trees", "jobs")],
+        views={
+            "loads": loads.show_loads,
+            "load": loads.show_load,
+            "jobs": jobs.show_jobs,
+            "job": jobs.show_job,
+        },
+        changes={"job/forget": jobs.forget},
+        overview=lambda: _overview(sight.get()),
+        figures=lambda: _figures(sight.get()),
+        close=sight.close,
+    )
+
+
+def _overview(ledger: Ledger | None) -> dict[str, Any]:
+    if ledger is None:
+        return {"where": None}
+    now = ledger.shared_now()
+    troubled = recent_loads(ledger, with_trouble=True, since=now - _DAY_US, limit=20)
+    found = [describe_job(job, now) for job in list_jobs(ledger)[:JOBS_SHOWN]]
+    return {
+        "where": ledger.where,
+        "tables": len(list_loaded_tables(ledger)),
+        "loads_running": count_under_way(ledger).loads,
+        "jobs_running": sum(each["state"] == "RUNNING" for each in found),
+        "last_loads": [describe_load(each) for each in recent_loads(ledger, limit=5)],
+        "charts": charts_of(loads_by_day(ledger, DAYS)),
+        "troubled_loads": [describe_load(each) for each in troubled],
+        "left_jobs": [each for each in found if each["resume"]][:20],
+    }
+
+
+def _figures(ledger: Ledger | None) -> dict[str, object]:
+    if ledger is None:
+        return {}
+    running = count_under_way(ledger)
+    figures: dict[str, object] = {"loads running": running.loads, "jobs running": 0}
+    if running.jobs:
+        now = ledger.shared_now()
+        told = [describe_job(job, now) for job in list_jobs(ledger)[:JOBS_SHOWN]]
+        alive = [each for each in told if each["state"] == "RUNNING"]
+        figures["jobs running"] = len(alive)
+        for each in told:
+            figures[f"job {each['job']} copied"] = each["copied"]
+            figures[f"job {each['job']} state"] = each["state"]
+    return figures

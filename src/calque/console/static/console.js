@@ -1,0 +1,38 @@
+// Figures that change while one looks. Everything else works without this file.
+"use strict";
+
+const spots = document.querySelectorAll("[data-live]");
+
+function show(figures) {
+  for (const spot of spots) {
+    const value = figures[spot.dataset.live];
+    if (value === undefined) continue;
+    const text = typeof value === "number" ? value.toLocaleString("en").replaceAll(",", "\u202f") : String(value);
+    if (spot.textContent === text) continue;
+    spot.textContent = text;
+    spot.classList.remove("changed");
+    void spot.offsetWidth; // so that the animation begins anew
+    spot.classList.add("changed");
+  }
+}
+
+function listen(tell) {
+  const source = new EventSource(document.body.dataset.liveFrom);
+  source.addEventListener("figures", (event) => tell(JSON.parse(event.data)));
+  source.addEventListener("error", () => {
+    // A connection that broke is opened again by the browser; one that was refused is not.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(tell), 3000);
+  });
+}
+
+// A browser opens six connections to a server at most: of all tabs one listens, and tells the others.
+// Where locks are not offered (plain HTTP from another machine) each listens for itself.
+function share() {
+  const channel = new BroadcastChannel("calque-figures");
+  channel.addEventListener("message", (event) => show(event.data));
+  const lead = () =>
+    new Promise(() => listen((figures) => { show(figures); channel.postMessage(figures); }));
+  navigator.locks.request("calque-figures", lead); // held until this tab is closed
+}
+
+if (spots.length) navigator.locks ? share() : listen(show);

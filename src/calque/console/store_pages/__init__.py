@@ -1,0 +1,1 @@
+"""Pages of a store: what it holds and saves, its objects, its upkeep, its keys."""
