@@ -13,7 +13,7 @@ from calque.store.metainfo import MetainfoClient
 from calque.store.metainfo.tls import channel_credentials
 from calque.store.project import Project
 from calque.store.relay.client import RelayedNodes
-from calque.store.uplink.grant import AccessGrant
+from calque.store.uplink.grant import GRANT_MARK, AccessGrant
 from calque.store.uplink.session import Session, UplinkSettings
 
 ACCESS, PASSPHRASE = "CALQUE_ACCESS", "CALQUE_PASSPHRASE"
@@ -42,6 +42,12 @@ def open_project(
     """
     if passphrase == "":
         raise InvalidInput("a passphrase cannot be empty", hint="Leave it out for none.")
+    if isinstance(where, str) and where.startswith(GRANT_MARK):
+        # Not repeated: it is a secret, and would become the name of a folder.
+        raise InvalidInput(
+            "an access grant was given where the place of a store belongs",
+            hint="Pass it as access=…, and the folder or address as the first argument.",
+        )
     if isinstance(where, str) and where.startswith("@"):
         named = _find_named_store(where[1:])
         where, ca = named.location, ca or named.ca

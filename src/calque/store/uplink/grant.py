@@ -22,7 +22,7 @@ from calque.store.metainfo.timestamps import as_utc
 from calque.store.uplink.access import EncryptionAccess, Prefix, PrefixKey
 from calque.store.uplink.keys import SecretKey
 
-_MARK = "calque1-"
+GRANT_MARK = "calque1-"
 _CHECKSUM = 8
 
 
@@ -38,16 +38,18 @@ class AccessGrant:
         """The grant as one line of text. It is a secret: treat it as a password."""
         payload = json.dumps(_to_json(self), separators=(",", ":")).encode()
         body = payload + _checksum(payload)
-        return _MARK + base64.urlsafe_b64encode(body).decode().rstrip("=")
+        return GRANT_MARK + base64.urlsafe_b64encode(body).decode().rstrip("=")
 
     @classmethod
     def parse(cls, text: str) -> AccessGrant:
         """Read a serialised grant; InvalidInput, without showing it, when it is not whole."""
         text = text.strip()
-        if not text.startswith(_MARK):
-            raise InvalidInput(f"an access grant begins with {_MARK!r}, this text does not")
+        if not text.startswith(GRANT_MARK):
+            raise InvalidInput(f"an access grant begins with {GRANT_MARK!r}, this text does not")
         try:
-            body = base64.b64decode(_pad_base64(text[len(_MARK) :]), altchars=b"-_", validate=True)
+            body = base64.b64decode(
+                _pad_base64(text[len(GRANT_MARK) :]), altchars=b"-_", validate=True
+            )
             payload, checksum = body[:-_CHECKSUM], body[-_CHECKSUM:]
             if _checksum(payload) != checksum:
                 raise InvalidInput("the checksum is wrong")
