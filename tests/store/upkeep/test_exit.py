@@ -8,11 +8,14 @@ from collections.abc import Callable
 import pytest
 from typer.testing import CliRunner
 
+from calque import faults
 from calque.cli.main import app
 from calque.errors import FailedPrecondition, NotFound
+from calque.store.metabase.objects.physical_segments import physical_segments
+from calque.store.nodes.erasure import Redundancy
 from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.exit import cancel_exit, exit_node, resume_exits
-from calque.store.upkeep.repair import repair_store
+from calque.store.upkeep.repair import RepairOptions, repair_store
 from tests.store.upkeep.conftest import TWO_OF_FOUR
 from tests.store.upkeep.kept_store import KeptStore
 
@@ -104,6 +107,37 @@ def test_an_upload_under_way_puts_nothing_there(plain: KeptStore) -> None:
     plain.lose_node(0)
     plain.read_all()
     assert exit_node(plain.store, plain.node(1).id.hex()).is_done
+
+
+@pytest.mark.parametrize("service", ["repair", "exit"])
+def test_pieces_are_not_moved_to_a_node_that_leaves_meanwhile(
+    make_store: Callable[..., KeptStore], monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    """Two nodes leave at once, or one while a repair writes: none is named once it is gone."""
+    kept = make_store(Redundancy.of(1, 2, share_size=200), nodes=4)
+    kept.upload("a", 900)
+    holders = {n for n in range(4) if held(kept, n)}
+    first, (one, other) = min(holders), sorted({0, 1, 2, 3} - holders)
+    point, passed = faults.point, list[str]()
+
+    def leave_when_written(step: str) -> None:
+        if step == "repair.written" and not passed:
+            passed.extend(str(n) for n in (one, other) if held(kept, n))
+            exit_node(kept.store, kept.node(int(passed[0])).id.hex())
+        point(step)
+
+    monkeypatch.setattr(faults, "point", leave_when_written)
+    name = kept.node(first).id.hex()
+    if service == "exit":
+        assert exit_node(kept.store, name).is_done
+    else:
+        assert repair_store(kept.store, RepairOptions(gone=(name,))).failed == 1
+    database, left = kept.store.endpoint.database, kept.node(int(passed[0])).id
+    for segment in physical_segments(database):
+        assert left not in {node_id for _, node_id in segment.pieces}
+    for number in (first, int(passed[0])):
+        kept.lose_node(number)
+    kept.read_all()
 
 
 def test_the_command_leaves_and_cancels(plain: KeptStore) -> None:

@@ -21,6 +21,7 @@ from calque.store.chunks import Buffer
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import (
     COUNTS_AS_HEALTHY,
+    LEAVING,
     TAKES_PIECES,
     NodeRecord,
     Nodes,
@@ -119,7 +120,7 @@ class Healer:
         except CalqueError as error:
             _log.warning("piece %s is not moved as it is: %s", old.hex(), error)
             return Healed.FAILED
-        return self._commit(segment, targets)
+        return self._commit(segment, self._leave_out_leaving(segment, targets))
 
     def _read(self, segment: _Segment, placed: Sequence[Placed]) -> Iterator[Buffer]:
         found = [(each.number, self._node(each.record)) for each in placed]
@@ -149,11 +150,25 @@ class Healer:
             notes = "; ".join(getattr(error, "__notes__", ()))
             _log.warning("segment %s is not repaired: %s %s", segment.name, error, notes)
             return Healed.FAILED
+        held = self._leave_out_leaving(segment, held)
         done = self._commit(segment, held)
         return Healed.NO_ROOM if done is Healed.DONE and len(held) < len(missing) else done
 
-    def _commit(self, segment: _Segment, held: Sequence[Target]) -> Healed:
+    def _leave_out_leaving(self, segment: _Segment, held: Sequence[Target]) -> list[Target]:
+        """Those whose nodes were not asked to leave since they were chosen.
+
+        A node that leaves waits for nobody who began before: what is named there now would be
+        lost when it is switched off.
+        """
         faults.point("repair.written")
+        self._nodes.refresh()
+        leaving = {each.node_id for each in self._nodes.all() if each.state in LEAVING}
+        discard_pieces([each for each in held if each.node.id in leaving], segment.root)
+        return [each for each in held if each.node.id not in leaving]
+
+    def _commit(self, segment: _Segment, held: Sequence[Target]) -> Healed:
+        if not held:
+            return Healed.FAILED
         new = {each.number: each.node.id for each in held}
         # A doubtful piece that could not be replaced stays in the list: it is better than none.
         old = {each.number: each.record.node_id for each in segment.placed}

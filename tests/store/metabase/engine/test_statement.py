@@ -47,8 +47,9 @@ def test_the_list_is_complete() -> None:
     """Every statement of every operation is registered, and few may read everything."""
     assert len(STATEMENTS) > 50
     free = {statement.name for statement in Statement.registry.values() if statement.whole_table}
-    few = {"all nodes", "every s3 key"}
-    assert {name for name in free if not name.startswith("fsck")} <= few
+    # Keys of S3 are only known where the gateway was loaded, by another test of this process.
+    few = ("all nodes", "every s3 key")
+    assert all(name.startswith("fsck") or name in few for name in free)
 
 
 @pytest.fixture

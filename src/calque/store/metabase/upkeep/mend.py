@@ -36,12 +36,14 @@ _borrows = (
         segments.c.inline_data.is_(None),
         segments.c.encrypted_size > 0,
         # What is borrowed by a slice needs no reference.
-        ~select(segment_slices.c.position)
+        select(segment_slices.c.position)
         .where(
             segment_slices.c.stream_id == segments.c.stream_id,
             segment_slices.c.position == segments.c.position,
         )
-        .exists(),
+        .limit(1)
+        .scalar_subquery()
+        .is_(None),
     )
     .exists()
 )
