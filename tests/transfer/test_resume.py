@@ -131,6 +131,22 @@ def test_killed_while_deleting(tmp_path: Path) -> None:
     assert len(rows) == len(set(rows))
 
 
+def test_killed_while_moving(tmp_path: Path) -> None:
+    """Nothing is lost, and what was moved has its row although no listing shows it any more."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    wanted = fill(source, 60)
+    report = tmp_path / "report.jsonl"
+    places = (tmp_path / "state", f"{source}/", f"{target}/")
+    child = Child(*places, kind="mv", report=report, concurrent=1)
+    for step in ("tree.told@20", "tree.told@15"):
+        assert child.run(f"{step}:kill").returncode == -signal.SIGKILL
+        assert tree_of(source) | tree_of(target) == wanted
+    child.finish()
+    assert files(source) == []
+    assert tree_of(target) == wanted
+    assert sorted(row.path for row in read_report(report)) == sorted(wanted)
+
+
 def test_other_options_are_refused(tmp_path: Path) -> None:
     """An unfinished job is not gone on with by another request: it is named, with what differs.
     It may be begun anew; and how fast it runs is nothing that makes it another."""

@@ -67,11 +67,18 @@ class ReportFile:
         )
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Append rows, each after its act."""
-        text = "".join(json.dumps(row.to_json()) + "\n" for row in rows).encode()
+        """Append rows, each after its act.
+
+        What was moved or deleted no listing shows again: its row outlives a killed process.
+        """
+        several = tuple(rows)
+        text = "".join(json.dumps(row.to_json()) + "\n" for row in several).encode()
+        acts = any(row.route is not None or row.outcome == "deleted" for row in several)
         with self._lock:
             try:
                 self._file.write(text)
+                if acts:
+                    self._file.flush()
             except OSError as error:
                 raise _refuse(self.path, error) from error
 
