@@ -18,5 +18,13 @@ FORKS.set_forkserver_preload(
         "tests.loader.loader",
         "tests.loader.world",
         *(module for module, _ in COMMANDS.values()),
+        # What commands import only when they run.
+        "calque.loader.api",
+        "calque.operator",
+        "calque.operator.services.fs.builder",
+        "calque.operator.services.s3.builder",
+        "calque.store.open_project",
+        "calque.store.upkeep.timers",
+        "calque.transfer.api",
     ]
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from calque.store.upkeep.fsck import check_store
 from calque.store.upkeep.gc import GcOptions, collect_store, restore_garbage
 from calque.store.upkeep.repair import RepairOptions, repair_store
 from calque.store.upkeep.tally import tally_store
+from tests.forks import FORKS
 from tests.store.upkeep.kept_store import KeptStore
 from tests.store_client.world import Clock
 
@@ -60,9 +60,6 @@ STEPS = {
 }  # fmt: skip
 CASES = [(service, step) for service, steps in STEPS.items() for step in steps]
 
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["calque.store.upkeep.timers", __name__])
-
 
 def run_until_killed(folder: str, ahead: timedelta, service: str, step: str) -> None:
     """In another process: a service that is killed at a step of it."""
@@ -94,7 +91,7 @@ def broken(request: pytest.FixtureRequest, make_store: Callable[..., KeptStore])
 def test_killed_and_started_again(broken: KeptStore, service: str, step: str) -> None:
     """Every object has its bytes; after the next runs there is neither damage nor garbage."""
     folder = broken.store.folder
-    child = processes.Process(
+    child = FORKS.Process(
         target=run_until_killed, args=(str(folder), broken.clock.ahead, service, step)
     )
     child.start()
