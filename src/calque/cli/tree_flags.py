@@ -161,12 +161,10 @@ def sheet_of_tree(
             "--fold-case", help="Refuse names that differ in case only, wherever they go."
         ),
     ] = False,
-    space_check: Annotated[
+    no_space_check: Annotated[
         bool,
-        typer.Option(
-            "--space-check/--no-space-check", help="Refuse what a local target has no room for."
-        ),
-    ] = True,
+        typer.Option("--no-space-check", help="Try also what a local target has no room for."),
+    ] = False,
     backup_to: Annotated[
         str | None,
         typer.Option(
@@ -217,7 +215,7 @@ def sheet_of_tree(
         on_error=on_error,
         fsync=fsync,
         fold_case=fold_case,
-        space_check=space_check,
+        space_check=not no_space_check,
         content_type=content_type,
         folders=folders,
         backup_to=backup_to,
