@@ -231,7 +231,8 @@ def a_copy_stopped_and_resumed(tour: Tour) -> None:
 
 def _pieces(tour: Tour) -> int:
     """Pieces on the disks that are there."""
-    return sum(1 for file in (tour.folder / "disks").glob("*/pieces/*/*/*") if file.is_file())
+    found = (tour.folder / "disks").glob("*/pieces/*/*/*")
+    return sum(1 for file in found if file.is_file() and not file.name.startswith("."))
 
 
 def _sales(path: Path, day: int, rows: int) -> None:

@@ -19,7 +19,7 @@ from calque.store.nodes.bloom import BloomFilter, BloomShape
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
 from calque.store.nodes.pieces import piece_id
-from calque.store.nodes.trash import collect_garbage, empty_trash
+from calque.store.nodes.trash import collect_garbage, empty_trash, remove_unfinished
 from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.exit import exit_node
 from calque.store.upkeep.gc import GcOptions, collect_store, make_filters, restore_garbage
@@ -342,3 +342,17 @@ def test_emptying_passes_over_other_files(plain: KeptStore) -> None:
     assert empty_trash(node, plain.clock.now()) == 0
     restore_garbage(plain.store)
     assert node.root.read("trash/20200101/readme") == b"mine"
+
+
+def test_rests_of_killed_writes_go(plain: KeptStore) -> None:
+    """A temporary file that nobody writes any more goes after a day, and not before."""
+    node = plain.node(0)
+    rest = plain.disk(0) / "pieces" / ".calque-0123456789abcdef01234567-piece.tmp"
+    rest.parent.mkdir(exist_ok=True)
+    rest.write_bytes(b"half a piece")
+    collect_store(plain.store, NO_WINDOW)
+    assert rest.exists()
+    plain.pass_days(2)
+    assert remove_unfinished(node, plain.clock.now(), dry_run=True) == 1
+    collect_store(plain.store)
+    assert not rest.exists()

@@ -27,6 +27,9 @@ TRASH, NOTE = "trash/", "calque-gc"
 KEPT = timedelta(days=7)
 """How long a piece stays in the trash."""
 
+UNFINISHED = timedelta(days=1)
+"""How old the rest of a killed write must be: one that is under way is never so old."""
+
 MANY = 100
 """So many pieces may go even if no more stay: where more would, somebody must say it is meant."""
 
@@ -113,6 +116,17 @@ def empty_trash(node: Node, now: datetime, *, kept: timedelta = KEPT, dry_run: b
             node.root.delete(path)
             faults.point("gc.emptied")
         gone += 1
+    return gone
+
+
+def remove_unfinished(node: Node, now: datetime, *, dry_run: bool = False) -> int:
+    """Remove what killed writes left of pieces that never were, temporary files or parts."""
+    gone = 0
+    for found in node.root.leftovers():
+        if now - found.started >= UNFINISHED:
+            if not dry_run:
+                node.root.remove_leftover(found)
+            gone += 1
     return gone
 
 

@@ -28,7 +28,13 @@ from calque.store.nodes.bloom import FALSE_POSITIVES, BloomShape
 from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
-from calque.store.nodes.trash import KEPT, collect_garbage, empty_trash, restore_trash
+from calque.store.nodes.trash import (
+    KEPT,
+    collect_garbage,
+    empty_trash,
+    remove_unfinished,
+    restore_trash,
+)
 from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.piece_filters import PieceCounts, PieceFilters
 from calque.store.upkeep.scan import ScanReport, Tell, run_scan, sample_scan
@@ -219,6 +225,8 @@ def _collect_node(
             dry_run=options.dry_run, many=options.many, stopped=stopped,
         )  # fmt: skip
         emptied = empty_trash(node, now, kept=options.empty_after, dry_run=options.dry_run)
+        rests = remove_unfinished(node, now, dry_run=options.dry_run)
+        _log.info("node %s had %d rests of killed writes", node.name, rests)
     except CalqueError as error:
         _log.warning("the garbage of node %s waits: %s", node.name, error)
         return NodeGarbage(node.name, error=error.message)
