@@ -123,7 +123,7 @@ def remove_unfinished(node: Node, now: datetime, *, dry_run: bool = False) -> in
     """Remove what killed writes left of pieces that never were, temporary files or parts."""
     gone = 0
     for found in node.root.leftovers():
-        if now - found.started >= UNFINISHED:
+        if found.started is not None and now - found.started >= UNFINISHED:
             if not dry_run:
                 node.root.remove_leftover(found)
             gone += 1
