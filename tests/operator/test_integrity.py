@@ -1,5 +1,7 @@
 """What a copy compares when it ends."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +23,11 @@ class Wrong(MemoryService):
     size: int | None = None
     checksum: Checksum | None = None
     steps: int = 0
+
+    def with_chain(self, chain: Chain) -> Wrong:
+        made = Wrong(self._client.config, self._client.store, chain)
+        made.size, made.checksum, made.steps = self.size, self.checksum, self.steps
+        return made
 
     def copy(
         self, source: Metadata, target: str, options: CopyOptions, *, into: Service

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
+from azure.core.exceptions import ResourceExistsError
 from azure.storage.blob import BlobServiceClient
 
 from tests.servers.npm import find_node, install_packages
@@ -54,9 +56,10 @@ class Azurite:
         return f"http://{HOST}:{port or self.port}/{account}"
 
     def make_container(self, account: str, name: str) -> None:
-        """A container, made by Microsoft's own client."""
+        """A container, made by Microsoft's own client unless it is there."""
         credential = {"account_name": account, "account_key": self.keys[account]}
-        with BlobServiceClient(self.endpoint(account), credential=credential) as client:
+        client = BlobServiceClient(self.endpoint(account), credential=credential)
+        with client, suppress(ResourceExistsError):
             client.create_container(name)
 
     def stop(self) -> None:

@@ -14,9 +14,9 @@ from tests.operator.http.clouds import NAMES, answering, nowhere
 
 SIZE = 12 * 1024 * 1024
 ABOUT = {
-    "s3": 'HTTP/1.1 200 OK\r\nETag: "7"\r\nContent-Type: text/plain\r\n',
-    "gcs": "HTTP/1.1 200 OK\r\nx-goog-generation: 7\r\n",
-    "azblob": 'HTTP/1.1 200 OK\r\nETag: "7"\r\n',
+    "s3": 'HTTP/1.1 200 OK\r\nConnection: close\r\nETag: "7"\r\nContent-Type: text/plain\r\n',
+    "gcs": "HTTP/1.1 200 OK\r\nConnection: close\r\nx-goog-generation: 7\r\n",
+    "azblob": 'HTTP/1.1 200 OK\r\nConnection: close\r\nETag: "7"\r\n',
 }
 RESOURCE = b'{"generation": "7", "size": "%d"}' % SIZE
 EVERY_BYTE = pytest.mark.parametrize("byte", [b"x", b""], ids=["trickling", "silent"])
@@ -39,7 +39,8 @@ class Peer:
             yield self._byte
 
     def tell(self, body: bytes = b"", more: str = "", status: str = "200 OK") -> bytes:
-        return f"HTTP/1.1 {status}\r\n{more}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        head = f"HTTP/1.1 {status}\r\nConnection: close\r\n{more}Content-Length: {len(body)}"
+        return f"{head}\r\n\r\n".encode() + body
 
 
 def _trickling(name: str, peer: Peer) -> Answerer:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from calque.errors import AlreadyExists
 from calque.operator.layers.chain import Chain
 from calque.operator.services.s3.client import Client, Link, Request
 from calque.operator.services.s3.config import S3Config
@@ -21,9 +24,10 @@ def client_of(server: S3Server, bucket: str, **options: object) -> Client:
 
 
 def make_bucket(server: S3Server, bucket: str, *, versions: bool = False) -> None:
-    """Create a bucket, keeping versions if asked."""
+    """Create a bucket, keeping versions if asked; other tests of this process may have made it."""
     client = client_of(server, bucket)
-    client.send("make", "", Request("PUT", None))
+    with suppress(AlreadyExists):
+        client.send("make", "", Request("PUT", None))
     if versions:
         state = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
         client.send("make", "", Request("PUT", None, query=(("versioning", ""),), body=state))

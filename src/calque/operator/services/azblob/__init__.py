@@ -4,7 +4,8 @@ Large copies stage blocks from the source's URL and commit their list; the targe
 then. Block ids carry our mark, the copy's id and the block's number, so the service itself can say
 what is staged (resume) and what was left (sweep). A blob's etag pins it.
 
-The files are those of every service (see ``calque.operator.services``), and three of its own:
+The files are those of every service (see ``calque.operator.services``), and four of its own:
 ``blocks`` (ids and lists of blocks), ``staging`` (the blocks of one write: found, committed,
-discarded), ``resource`` (headers and XML to metadata and back).
+discarded), ``resource`` (headers and XML to metadata and back), ``buckets`` (the containers of an
+account).
 """

@@ -14,7 +14,8 @@ What holds here:
 The files are those of every service (see ``calque.operator.services``), and those of files alone:
 ``root`` and ``syscalls`` (paths, the kernel), ``temporary`` (how a file is written aside and takes
 its name), ``extents`` (how bytes move), ``resume`` (a copy that goes on), ``rename``,
-``directories``.
+``directories``, ``aside`` (many files written first and named later), ``attributes`` (times, modes,
+owners), ``links`` (symlinks kept as such).
 """
 
 from calque.operator.services.fs.service import FsService

@@ -5,6 +5,6 @@ An object's identity is its **generation**, a number that every new set of bytes
 sends also changes when only metadata is touched. ``if_match`` takes a generation; the service's own
 etag is taken too and looked up first, the change itself still being conditional on the generation.
 
-The files are those of every service (see ``calque.operator.services``), and one of its own:
-``resource`` (the JSON of an object to metadata and back).
+The files are those of every service (see ``calque.operator.services``), and two of its own:
+``resource`` (the JSON of an object to metadata and back), ``buckets`` (those of a project).
 """
