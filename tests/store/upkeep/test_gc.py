@@ -344,15 +344,15 @@ def test_emptying_passes_over_other_files(plain: KeptStore) -> None:
     assert node.root.read("trash/20200101/readme") == b"mine"
 
 
-def test_rests_of_killed_writes_go(plain: KeptStore) -> None:
+def test_what_killed_writes_left_goes(plain: KeptStore) -> None:
     """A temporary file that nobody writes any more goes after a day, and not before."""
     node = plain.node(0)
-    rest = plain.disk(0) / "pieces" / ".calque-0123456789abcdef01234567-piece.tmp"
-    rest.parent.mkdir(exist_ok=True)
-    rest.write_bytes(b"half a piece")
+    left = plain.disk(0) / "pieces" / ".calque-0123456789abcdef01234567-piece.tmp"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half a piece")
     collect_store(plain.store, NO_WINDOW)
-    assert rest.exists()
+    assert left.exists()
     plain.pass_days(2)
     assert remove_unfinished(node, plain.clock.now(), dry_run=True) == 1
     collect_store(plain.store)
-    assert not rest.exists()
+    assert not left.exists()

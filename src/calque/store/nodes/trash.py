@@ -28,7 +28,7 @@ KEPT = timedelta(days=7)
 """How long a piece stays in the trash."""
 
 UNFINISHED = timedelta(days=1)
-"""How old the rest of a killed write must be: one that is under way is never so old."""
+"""How old what a killed write left must be: a write that is under way is never so old."""
 
 MANY = 100
 """So many pieces may go even if no more stay: where more would, somebody must say it is meant."""

@@ -225,8 +225,8 @@ def _collect_node(
             dry_run=options.dry_run, many=options.many, stopped=stopped,
         )  # fmt: skip
         emptied = empty_trash(node, now, kept=options.empty_after, dry_run=options.dry_run)
-        rests = remove_unfinished(node, now, dry_run=options.dry_run)
-        _log.info("node %s had %d rests of killed writes", node.name, rests)
+        unfinished = remove_unfinished(node, now, dry_run=options.dry_run)
+        _log.debug("node %s had %d unfinished writes", node.name, unfinished)
     except CalqueError as error:
         _log.warning("the garbage of node %s waits: %s", node.name, error)
         return NodeGarbage(node.name, error=error.message)
