@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from bench.table import Row, alternate, asked_scale, seconds, show
 from calque.store.open_project import open_project
 from calque.store.project import Project
-from calque.store.uplink.blocks import DEFAULT_BLOCK
+from calque.store.uplink.encryption.blocks import DEFAULT_BLOCK
 from calque.store.uplink.session import UplinkSettings
 from calque.values import GIB, MIB
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 
-from calque.cli.main import COMMANDS
+from calque.cli.main import COMMANDS, module_of
 
 FORKS = multiprocessing.get_context("forkserver")
 # One list for all: whoever forks first starts the server, and it imports once.
@@ -17,7 +17,7 @@ FORKS.set_forkserver_preload(
         "tests.command",
         "tests.loader.loader",
         "tests.loader.world",
-        *(module for module, _ in COMMANDS.values()),
+        *(module_of(name) for name in COMMANDS),
         # What commands import only when they run.
         "calque.loader.api",
         "calque.operator",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.cli.main import COMMANDS
+from calque.cli.main import COMMANDS, module_of
 from tests.command import run_command_text
 
 BIN = str(Path(sys.executable).parent)
@@ -80,7 +80,7 @@ def test_bash_completes_for_real() -> None:
 def test_the_names_of_commands_cost_no_import_of_them() -> None:
     """To offer the names of commands none of them is read; to offer flags only its own is."""
     assert modules_read_for("calque ") == set()
-    assert modules_read_for("calque init --f") == {"calque.cli.init"}
+    assert modules_read_for("calque init --f") == {"calque.cli.commands.init"}
 
 
 def modules_read_for(line: str) -> set[str]:
@@ -94,4 +94,4 @@ def modules_read_for(line: str) -> set[str]:
         [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True
     )
     assert "calque.cli.main" in done.stderr
-    return set(done.stderr.split()) & {module for module, _ in COMMANDS.values()}
+    return set(done.stderr.split()) & {module_of(name) for name in COMMANDS}

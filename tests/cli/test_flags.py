@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.main import get_command
 
+from calque.cli.commands.load import app
 from calque.cli.flags import FLAGS, in_flags, name_flags
-from calque.cli.load import app
 from calque.errors import StatementInvalid
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from calque.cli.commands.preview import preview
 from calque.cli.main import COMMANDS
-from calque.cli.preview import preview
-from calque.cli.store_audit import audit
-from calque.cli.store_gc import gc
-from calque.cli.store_repair import repair
+from calque.cli.store.audit import audit
+from calque.cli.store.gc import gc
+from calque.cli.store.repair import repair
 from calque.loader.look.stage_preview import FIRST_ROWS
 from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.trash import KEPT

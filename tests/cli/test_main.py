@@ -22,7 +22,7 @@ def test_version() -> None:
 def test_help_lists_every_command_with_its_line() -> None:
     """The help teaches: what it is, every command, examples."""
     said = calque("--help").stdout
-    for name, (_, summary) in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         assert name in said
         assert summary.split(":")[0].split(".")[0][:30] in said
     assert "Examples" in said

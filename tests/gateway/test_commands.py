@@ -19,7 +19,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from calque.cli.store import app as store_app
+from calque.cli.commands.store import app as store_app
 from calque.errors import InvalidInput, NotFound, PermissionDenied
 from calque.gateway.gateway import Gateway
 from calque.gateway.keys import AccessKeys

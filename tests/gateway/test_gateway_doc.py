@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from calque.cli.serve import app as serve_app
+from calque.cli.commands.serve import app as serve_app
 from calque.store.embedded import EmbeddedStore
 from tests.gateway.test_commands import store
 from tests.gateway.world import World

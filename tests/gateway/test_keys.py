@@ -12,7 +12,7 @@ from sqlalchemy import text
 from calque.errors import InvalidInput, NotFound
 from calque.gateway.gateway import Gateway
 from calque.gateway.keys import AccessKeys, hash_id
-from calque.store.uplink.access import Prefix
+from calque.store.uplink.encryption.access import Prefix
 from tests.gateway.test_gateway import refused
 from tests.gateway.world import World, gateway_world
 from tests.servers.postgres import PostgresServer

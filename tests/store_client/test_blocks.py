@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from calque.errors import IntegrityError, InvalidInput
 from calque.store.chunks import ChunkReader
-from calque.store.uplink.blocks import (
+from calque.store.uplink.encryption.blocks import (
     BlockCipher,
     EncryptionParameters,
     SegmentEncryption,
     span_of,
 )
-from calque.store.uplink.cipher import CipherSuite
-from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.encryption.cipher import CipherSuite
+from calque.store.uplink.encryption.keys import SecretKey
 
 KEY = SecretKey(bytes(range(32)))
 SMALL = EncryptionParameters(CipherSuite.AES_256_GCM, 16 + 10)

@@ -20,8 +20,8 @@ from calque.errors import (
 )
 from calque.operator.layers.chain import Call
 from calque.store.nodes.node import Node
-from calque.store.uplink.copy_object import Copy
-from calque.store.uplink.rewrap import Conditions
+from calque.store.uplink.verbs.copy_object import Copy
+from calque.store.uplink.verbs.rewrap import Conditions
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SIZES, SMALL, World
 
 

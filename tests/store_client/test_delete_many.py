@@ -7,7 +7,7 @@ import os
 import pytest
 
 from calque.errors import ConditionNotMatch, InvalidInput, NotFound, PermissionDenied
-from calque.store.uplink.access import Prefix
+from calque.store.uplink.encryption.access import Prefix
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
 
 

@@ -18,9 +18,9 @@ import pytest
 from calque.errors import IntegrityError, InvalidInput, NotFound, PermissionDenied
 from calque.store.open_project import open_project
 from calque.store.project import Project
-from calque.store.uplink.access import EncryptionAccess, Prefix
+from calque.store.uplink.encryption.access import EncryptionAccess, Prefix
+from calque.store.uplink.encryption.metadata import open_metadata, seal_metadata
 from calque.store.uplink.grant import AccessGrant
-from calque.store.uplink.metadata import open_metadata, seal_metadata
 from tests.store_client.world import BUCKET, OTHER, World
 
 

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from calque.errors import IntegrityError, InvalidInput, Unsupported
-from calque.store.uplink.access import EncryptionAccess
-from calque.store.uplink.cipher import (
+from calque.store.uplink.encryption.access import EncryptionAccess
+from calque.store.uplink.encryption.cipher import (
     WRAPPED_SIZE,
     CipherSuite,
     Sealed,
@@ -19,8 +19,8 @@ from calque.store.uplink.cipher import (
     unwrap,
     wrap,
 )
-from calque.store.uplink.keys import SecretKey
-from calque.store.uplink.segment_keys import (
+from calque.store.uplink.encryption.keys import SecretKey
+from calque.store.uplink.encryption.segment_keys import (
     Position,
     new_segment_key,
     rewrap_segment_key,

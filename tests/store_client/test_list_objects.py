@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calque.errors import IntegrityError, NotFound
-from calque.store.uplink.access import EncryptionAccess
+from calque.store.uplink.encryption.access import EncryptionAccess
+from calque.store.uplink.encryption.keys import SecretKey
 from calque.store.uplink.grant import AccessGrant
-from calque.store.uplink.keys import SecretKey
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from tests.store_client.world import BUCKET, World
 

@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from calque.store.metainfo import Metainfo
 from calque.store.project import Project
 from calque.store.uplink.levels import Directory, LevelCache, sort_items
-from calque.store.uplink.list_objects import read_level
 from calque.store.uplink.session import Session
+from calque.store.uplink.verbs.list_objects import read_level
 from tests.store_client.test_list_objects import KEYS, by_bytes, one_level
 from tests.store_client.world import BUCKET, SMALL, World
 

@@ -23,9 +23,9 @@ from calque.errors import (
 from calque.store.metabase.model.schema import segment_copies, segment_slices
 from calque.store.nodes.node import Node
 from calque.store.project import Project
-from calque.store.uplink.access import Prefix
-from calque.store.uplink.blocks import EncryptionParameters
-from calque.store.uplink.cipher import CipherSuite
+from calque.store.uplink.encryption.access import Prefix
+from calque.store.uplink.encryption.blocks import EncryptionParameters
+from calque.store.uplink.encryption.cipher import CipherSuite
 from tests.store.world import in_parallel
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SIZES, SMALL, World
 

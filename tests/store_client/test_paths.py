@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.errors import IntegrityError, InvalidInput
-from calque.store.uplink.keys import SecretKey
-from calque.store.uplink.paths import (
+from calque.store.uplink.encryption.keys import SecretKey
+from calque.store.uplink.encryption.paths import (
     bucket_key,
     check_key,
     decrypt_path,

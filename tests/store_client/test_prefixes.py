@@ -17,9 +17,9 @@ from calque.errors import (
 )
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.project import Project
-from calque.store.uplink import move_prefix
-from calque.store.uplink.access import Prefix
-from calque.store.uplink.move_prefix import PrefixMove
+from calque.store.uplink.encryption.access import Prefix
+from calque.store.uplink.verbs import move_prefix
+from calque.store.uplink.verbs.move_prefix import PrefixMove
 from tests.store.world import in_parallel
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
 

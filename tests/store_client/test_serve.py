@@ -26,8 +26,8 @@ from calque.operator import Operator
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.relay.client import RelayedNode
-from calque.store.uplink.access import Prefix
-from calque.store.uplink.blocks import EncryptionParameters
+from calque.store.uplink.encryption.access import Prefix
+from calque.store.uplink.encryption.blocks import EncryptionParameters
 from calque.store.uplink.grant import AccessGrant
 from tests.store_client.world import SMALL
 

@@ -25,8 +25,8 @@ from calque.errors import (
 from calque.store.nodes.expire import delete_expired_pieces
 from calque.store.nodes.pieces import piece_path
 from calque.store.upkeep.expire import SweepReport, sweep_store
-from calque.store.uplink.blocks import EncryptionParameters
-from calque.store.uplink.cipher import CipherSuite
+from calque.store.uplink.encryption.blocks import EncryptionParameters
+from calque.store.uplink.encryption.cipher import CipherSuite
 from calque.store.uplink.session import UplinkSettings
 from calque.values import MIB
 from tests.store_client.world import BUCKET, SEGMENT, SIZES, SMALL, World

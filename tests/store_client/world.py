@@ -10,8 +10,8 @@ from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.nodes.erasure import Redundancy
 from calque.store.project import Project
 from calque.store.upkeep.fsck import check_store
-from calque.store.uplink.blocks import EncryptionParameters
-from calque.store.uplink.cipher import CipherSuite
+from calque.store.uplink.encryption.blocks import EncryptionParameters
+from calque.store.uplink.encryption.cipher import CipherSuite
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.session import Session, UplinkSettings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.transfer.filters import Filters, Rule
+from calque.transfer.request.filters import Filters, Rule
 
 CASES: tuple[tuple[str, str, bool], ...] = (
     # rules (+ include, - exclude, in this order), path, whether it is taken

@@ -10,13 +10,14 @@ from pathlib import Path
 
 _SCRIPT = """
 import json, sys
-from calque.transfer import journal, copy_keeper, tree_job
+from calque.transfer.jobs import journal
+from calque.transfer.run import copy_keeper, tree_job
 journal._NOTE_SECONDS = 0.01
 copy_keeper._KEEP_SECONDS = 0.0
 tree_job._PAGE = 20
 from calque.transfer.api import PreparedRun
-from calque.transfer.keywords import options_from
-from calque.transfer.tree_request import TreeRequest
+from calque.transfer.request.keywords import options_from
+from calque.transfer.request.tree_request import TreeRequest
 told = json.loads(sys.argv[1])
 request = TreeRequest(
     kind=told["kind"],

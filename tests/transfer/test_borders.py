@@ -9,9 +9,9 @@ import pytest
 import calque
 from calque.operator import Operator
 from calque.operator.services.memory.service import MemoryService
-from calque.transfer import tree_job
 from calque.transfer.model import KeyRange
-from calque.transfer.side import Side
+from calque.transfer.plan.side import Side
+from calque.transfer.run import tree_job
 from calque.values import Metadata
 from tests.transfer.conftest import objects_of
 

@@ -14,7 +14,7 @@ from calque.errors import InvalidInput, NotFound
 from calque.operator import Operator
 from calque.transfer.check import By, CheckReport, CheckRow, check_against
 from calque.transfer.model import Row
-from calque.transfer.report_file import ReportFile
+from calque.transfer.report.report_file import ReportFile
 from tests.transfer.conftest import MakeTree
 
 FILES = {"a/same": b"one", "a/changed": b"two", "b": b"three", "gone": b"x"}

@@ -16,11 +16,11 @@ import pytest
 import calque
 from calque.errors import InvalidInput
 from calque.operator import Operator
-from calque.transfer.cluster import SpanTask
 from calque.transfer.model import KeyRange
-from calque.transfer.report_file import read_report
-from calque.transfer.request import TreeOptions
-from calque.transfer.tree_request import TreeRequest
+from calque.transfer.report.report_file import read_report
+from calque.transfer.request.options import TreeOptions
+from calque.transfer.request.tree_request import TreeRequest
+from calque.transfer.run.cluster import SpanTask
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.seaweedfs import S3Server
 from tests.servers.spark_cluster import spark_cluster
@@ -82,8 +82,8 @@ _SCRIPT = """
 import json, sys
 import calque
 from calque.transfer.api import PreparedRun
-from calque.transfer.tree_request import TreeRequest
-from calque.transfer.keywords import options_from
+from calque.transfer.request.tree_request import TreeRequest
+from calque.transfer.request.keywords import options_from
 told = json.loads(sys.argv[1])
 request = TreeRequest(kind="cp", sources=[told["source"]], target=told["target"],
     options=options_from("cp", told["options"]), report=told["report"])

@@ -10,8 +10,8 @@ import pytest
 from calque.errors import Unsupported
 from calque.operator import Operator
 from calque.transfer.api import copy_tree, sync_tree
-from calque.transfer.collisions import folds_case
-from calque.transfer.side import Side
+from calque.transfer.plan.collisions import folds_case
+from calque.transfer.plan.side import Side
 from tests.transfer.conftest import MakeTree, files_of, objects_of
 
 FILES = {"Read.me": b"1", "read.me": b"2", "Dir/x": b"3", "dir/X": b"4", "dir/y": b"5"}

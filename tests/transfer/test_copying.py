@@ -15,8 +15,8 @@ from calque.operator import Operator
 from calque.operator.layers import Call, Fault, FaultInjection
 from calque.operator.service import Aside
 from calque.transfer.api import copy_tree, move_tree, sync_tree
-from calque.transfer.durability import DurableBatch
 from calque.transfer.model import Row
+from calque.transfer.run.durability import DurableBatch
 from calque.values import Metadata
 from tests.transfer.conftest import MakeTree, files_of, objects_of
 

@@ -20,7 +20,7 @@ from calque.transfer.api import (
     remove_tree,
     sync_tree,
 )
-from calque.transfer.request import TreeOptions
+from calque.transfer.request.options import TreeOptions
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, files_of, objects_of, s3_options
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.errors import InvalidInput
-from calque.transfer.filters import Filters, Rule
-from calque.transfer.globs import Glob
+from calque.transfer.request.filters import Filters, Rule
+from calque.transfer.request.globs import Glob
 from calque.values import Metadata
 from tests.transfer.filter_cases import CASES, filters_of
 

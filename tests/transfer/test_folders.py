@@ -8,9 +8,9 @@ import pytest
 
 from calque.operator import Operator
 from calque.operator.options import WriteOptions
-from calque.transfer import tree_job
 from calque.transfer.api import copy_tree, sync_tree
 from calque.transfer.model import Row
+from calque.transfer.run import tree_job
 from tests.transfer.conftest import MakeTree, files_of
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from calque.transfer.join import join
 from calque.transfer.model import Entries, sort_key
+from calque.transfer.plan.join import join
 from calque.values import Metadata
 
 PATHS = some.sets(
@@ -36,7 +36,7 @@ def test_each_path_once_with_both_sides(ours: set[str], theirs: set[str]) -> Non
 
 PROGRAM = """
 import resource, sys
-from calque.transfer.join import join
+from calque.transfer.plan.join import join
 from calque.values import Metadata
 def side(count):
     for number in range(count):

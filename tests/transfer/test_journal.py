@@ -11,9 +11,9 @@ from calque.ledger import Ledger, open_ledger
 from calque.ledger.jobs import list_jobs
 from calque.transfer.api import PreparedRun
 from calque.transfer.model import Row, Totals
-from calque.transfer.report import Report
-from calque.transfer.request import TreeOptions
-from calque.transfer.tree_request import TreeRequest, differences
+from calque.transfer.report.report import Report
+from calque.transfer.request.options import TreeOptions
+from calque.transfer.request.tree_request import TreeRequest, differences
 from tests.servers.postgres import PostgresServer
 from tests.transfer.conftest import MakeTree, files_of
 

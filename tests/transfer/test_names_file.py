@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from calque.errors import InvalidInput, NotFound
-from calque.transfer.names_file import read_names
+from calque.transfer.request.names_file import read_names
 
 
 def test_lines(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.errors import InvalidInput
-from calque.transfer.borders import SeenKeys, find_border
 from calque.transfer.model import EVERYTHING, KeyRange, sort_key
-from calque.transfer.ranges import OpenRange, RangePool, cover, cut, keeps_borders
+from calque.transfer.plan.borders import SeenKeys, find_border, keeps_borders
+from calque.transfer.run.ranges import OpenRange, RangePool, cover, cut
 
 _letters = st.one_of(
     st.sampled_from("ab/0\U0010ffff\ue000\ud7ff\x01\udc80\udcff"),

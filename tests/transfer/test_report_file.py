@@ -11,7 +11,7 @@ import pytest
 
 from calque.errors import CalqueError, InvalidInput, NotFound
 from calque.transfer.model import Row
-from calque.transfer.report_file import (
+from calque.transfer.report.report_file import (
     ReportFile,
     format_of,
     parse_outcomes,

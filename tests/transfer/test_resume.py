@@ -14,14 +14,14 @@ from calque.ledger.jobs import end_job, list_jobs
 from calque.operator import Operator
 from calque.operator.services.fs.marker import is_temporary
 from calque.transfer.api import copy_tree
-from calque.transfer.jobs import configured_ledger, open_job
-from calque.transfer.journal import Journal
+from calque.transfer.jobs.journal import Journal
+from calque.transfer.jobs.open_job import configured_ledger, open_job
 from calque.transfer.model import Row, new_job_id
-from calque.transfer.pairing import pair_up
-from calque.transfer.places import open_target
-from calque.transfer.report import Report
-from calque.transfer.report_file import read_report
-from calque.transfer.tree_request import TreeRequest
+from calque.transfer.plan.pairing import pair_up
+from calque.transfer.plan.places import open_target
+from calque.transfer.report.report import Report
+from calque.transfer.report.report_file import read_report
+from calque.transfer.request.tree_request import TreeRequest
 from tests.servers.proxy import Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, s3_options

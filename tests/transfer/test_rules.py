@@ -15,10 +15,10 @@ from calque.operator import Operator
 from calque.operator.capability import Capability
 from calque.transfer.api import copy_tree, sync_tree
 from calque.transfer.model import Pair, Row
-from calque.transfer.remembered import Remembered
-from calque.transfer.request import Compare
-from calque.transfer.rules import Comparison, checksums
-from calque.transfer.side import Side
+from calque.transfer.plan.remembered import Remembered
+from calque.transfer.plan.rules import Comparison, checksums
+from calque.transfer.plan.side import Side
+from calque.transfer.request.options import Compare
 from calque.values import Checksum, Metadata
 from tests.transfer.conftest import MakeTree, files_of, objects_of
 

@@ -12,7 +12,7 @@ import pytest
 
 from calque.errors import ResourceExhausted
 from calque.transfer.model import sort_key
-from calque.transfer.sort_on_disk import sort_on_disk
+from calque.transfer.plan.sort_on_disk import sort_on_disk
 from calque.values import Checksum, Metadata
 
 

@@ -11,8 +11,8 @@ from calque.operator import Operator
 from calque.operator.layers import Fault, FaultInjection
 from calque.transfer.api import PreparedRun, copy_tree, move_tree, sync_tree
 from calque.transfer.model import Row
-from calque.transfer.request import TreeOptions
-from calque.transfer.tree_request import TreeRequest
+from calque.transfer.request.options import TreeOptions
+from calque.transfer.request.tree_request import TreeRequest
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, files_of, s3_options
 

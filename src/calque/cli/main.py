@@ -24,36 +24,36 @@ if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
     from typer._click.core import Command, Context
     from typer._click.formatting import HelpFormatter
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "cp": ("calque.cli.cp", "Copy one object: atomically, with progress, resumable."),
-    "mv": ("calque.cli.mv", "Move one object: renamed where possible, else copied and deleted."),
-    "sync": ("calque.cli.sync", "Make a tree like another: what changed is copied, nothing else."),
-    "ls": ("calque.cli.ls", "List objects in key order."),
-    "check": ("calque.cli.check", "Compare two trees; nothing is changed."),
-    "du": ("calque.cli.du", "Count objects and bytes, folder by folder."),
-    "stat": ("calque.cli.stat", "Show what is known of an object."),
-    "cat": ("calque.cli.cat", "Write an object's bytes to standard output."),
-    "rm": ("calque.cli.rm", "Delete objects."),
-    "sweep": ("calque.cli.sweep", "Remove what killed copies left."),
-    "jobs": ("calque.cli.jobs", "Runs over trees: under way, left unfinished, resumed."),
-    "load": ("calque.cli.load", "Load staged files into a table, each exactly once."),
-    "preview": ("calque.cli.preview", "What a load would read: dialect, columns, first rows."),
-    "sql": ("calque.cli.sql", "Run a COPY INTO: Snowflake, Databend or Databricks spelling."),
-    "tables": ("calque.cli.tables", "The tables there are: of calque.toml, catalogs, the ledger."),
-    "show": ("calque.cli.show", "A table: schema, rows, version, first rows."),
-    "history": ("calque.cli.history", "The loads of a table: rows, errors, times, who."),
-    "errors": ("calque.cli.errors", "The rows that a load rejected, with their places."),
-    "ledger": ("calque.cli.ledger", "What is remembered of a table: show, forget, rebuild."),
-    "demo": ("calque.cli.demo", "See it at work: real commands on real files, in two minutes."),
-    "store": ("calque.cli.store", "Make a store in a folder, show its access, check it."),
-    "serve": ("calque.cli.serve", "Serve a store to clients in other processes."),
-    "console": ("calque.cli.console", "Loads, errors and trees in a browser."),
-    "init": ("calque.cli.init", "Write a calque.toml with every setting, its default, its words."),
-    "config": ("calque.cli.config", "The settings in force, and where each came from."),
-    "completion": ("calque.cli.completion", "The script that completes calque in a shell."),
-    "doctor": ("calque.cli.doctor", "What is installed, what is missing, what to do about it."),
+COMMANDS = {
+    "cp": "Copy one object: atomically, with progress, resumable.",
+    "mv": "Move one object: renamed where possible, else copied and deleted.",
+    "sync": "Make a tree like another: what changed is copied, nothing else.",
+    "ls": "List objects in key order.",
+    "check": "Compare two trees; nothing is changed.",
+    "du": "Count objects and bytes, folder by folder.",
+    "stat": "Show what is known of an object.",
+    "cat": "Write an object's bytes to standard output.",
+    "rm": "Delete objects.",
+    "sweep": "Remove what killed copies left.",
+    "jobs": "Runs over trees: under way, left unfinished, resumed.",
+    "load": "Load staged files into a table, each exactly once.",
+    "preview": "What a load would read: dialect, columns, first rows.",
+    "sql": "Run a COPY INTO: Snowflake, Databend or Databricks spelling.",
+    "tables": "The tables there are: of calque.toml, catalogs, the ledger.",
+    "show": "A table: schema, rows, version, first rows.",
+    "history": "The loads of a table: rows, errors, times, who.",
+    "errors": "The rows that a load rejected, with their places.",
+    "ledger": "What is remembered of a table: show, forget, rebuild.",
+    "demo": "See it at work: real commands on real files, in two minutes.",
+    "store": "Make a store in a folder, show its access, check it.",
+    "serve": "Serve a store to clients in other processes.",
+    "console": "Loads, errors and trees in a browser.",
+    "init": "Write a calque.toml with every setting, its default, its words.",
+    "config": "The settings in force, and where each came from.",
+    "completion": "The script that completes calque in a shell.",
+    "doctor": "What is installed, what is missing, what to do about it.",
 }
-"""Name → (module with a Typer ``app``, one-line help). The order here is the order of the help."""
+"""Name → one-line help, in its order. Each is a module of ``commands`` that has an ``app``."""
 
 
 class LazyGroup(TyperGroup):
@@ -75,10 +75,10 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, summary = COMMANDS[cmd_name]
+        summary = COMMANDS[cmd_name]
         if ctx.resilient_parsing or self._is_listing:
             return TyperCommand(cmd_name, short_help=summary, help=summary)
-        return _load(cmd_name, module)
+        return _load(cmd_name)
 
     def resolve_command(
         self, ctx: Context, args: list[str]
@@ -87,12 +87,17 @@ class LazyGroup(TyperGroup):
         if name in COMMANDS and ctx.resilient_parsing:
             # A shell completes what comes after the command: its flags are needed, so it is read.
             with suppress(CalqueError, ImportError):  # without its extra there is nothing to offer
-                command = _load(name, COMMANDS[name][0])
+                command = _load(name)
         return name, command, rest
 
 
-def _load(name: str, module: str) -> Command:
-    command: Command = get_command(import_module(module).app)
+def module_of(name: str) -> str:
+    """The module of a command."""
+    return f"calque.cli.commands.{name}"
+
+
+def _load(name: str) -> Command:
+    command: Command = get_command(import_module(module_of(name)).app)
     command.name = name
     return command
 

@@ -15,8 +15,8 @@ import typer
 from calque.cli.quantities import parse_duration, parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import InvalidInput
-from calque.transfer.filters import Filters, Rule
-from calque.transfer.request import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
+from calque.transfer.request.filters import Filters, Rule
+from calque.transfer.request.options import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
 
 Include = Annotated[
     list[str] | None,
@@ -88,8 +88,8 @@ def names_from(
     files_from: str | None, null: bool, from_report: str | None, only: str
 ) -> tuple[str, ...] | None:
     """The paths that a file or an earlier report names; None where neither was given."""
-    from calque.transfer.names_file import read_names
-    from calque.transfer.report_file import parse_outcomes, read_paths
+    from calque.transfer.report.report_file import parse_outcomes, read_paths
+    from calque.transfer.request.names_file import read_names
 
     if files_from is not None and from_report is not None:
         raise InvalidInput("--files-from and --from-report both name paths: choose one")
@@ -271,7 +271,7 @@ def is_of_trees(
     tree: tuple[TreeOptions, str | None],
 ) -> bool:
     """Whether a command is about more than one object: -r, several sources, or a pattern."""
-    from calque.transfer.places import has_glob
+    from calque.transfer.plan.places import has_glob
 
     several = len(locations) > 2 and STANDARD not in locations
     options, report = tree

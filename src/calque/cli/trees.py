@@ -22,10 +22,10 @@ from calque.errors import InvalidInput
 
 if TYPE_CHECKING:
     from calque.transfer.model import Row
-    from calque.transfer.progress import TreeProgress
-    from calque.transfer.report import Report
-    from calque.transfer.request import Kind, TreeOptions
-    from calque.transfer.tree_request import TreeRequest
+    from calque.transfer.report.progress import TreeProgress
+    from calque.transfer.report.report import Report
+    from calque.transfer.request.options import Kind, TreeOptions
+    from calque.transfer.request.tree_request import TreeRequest
 
 _SAY_SECONDS = 5.0
 _SHOWN = 20
@@ -48,7 +48,7 @@ class TreeCommand:
         quiet: bool = False,
         json: bool = False,
     ) -> None:
-        from calque.transfer.tree_request import TreeRequest
+        from calque.transfer.request.tree_request import TreeRequest
 
         if len(locations) < 2:
             raise InvalidInput("a source and a target are needed", hint="calque COMMAND SRC... DST")
@@ -127,7 +127,7 @@ def remove_and_show(
     """Delete trees, show what went, and leave with the exit code."""
     from calque.cli.copy_job import terminable
     from calque.transfer.api import remove_trees
-    from calque.transfer.report_file import ReportFile
+    from calque.transfer.report.report_file import ReportFile
 
     uris, service_options = _settle_alike(locations, given)
     with terminable():

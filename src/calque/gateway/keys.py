@@ -22,10 +22,10 @@ from calque.errors import IntegrityError, InvalidInput, NotFound
 from calque.store.metabase.accounts import s3_keys as rows
 from calque.store.metabase.engine.database import Database
 from calque.store.metainfo.timestamps import moment_of
-from calque.store.uplink.access import Prefix
-from calque.store.uplink.cipher import CipherSuite, Sealed, seal, unseal
+from calque.store.uplink.encryption.access import Prefix
+from calque.store.uplink.encryption.cipher import CipherSuite, Sealed, seal, unseal
+from calque.store.uplink.encryption.keys import SecretKey
 from calque.store.uplink.grant import AccessGrant
-from calque.store.uplink.keys import SecretKey
 
 TRUST = 0.9
 """Seconds that a key is believed without a look: a revocation is obeyed within a second."""

@@ -31,8 +31,8 @@ from calque.errors import (
 from calque.store.open_project import ACCESS, open_project
 from calque.store.project import Project
 from calque.store.service.service import PROJECT_OF
-from calque.store.uplink.multipart import MultipartUpload
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
+from calque.store.uplink.verbs.multipart import MultipartUpload
 from calque.values import MIB
 
 PROJECT = "CALQUE_PROJECT"

@@ -8,17 +8,17 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from calque.store.embedded import EmbeddedStore
-from calque.store.uplink import buckets, multipart, stat_object
-from calque.store.uplink import copy_object as copies
-from calque.store.uplink import delete_object as deletes
-from calque.store.uplink import list_objects as listings
-from calque.store.uplink import move_object as moves
-from calque.store.uplink import move_prefix as prefixes
-from calque.store.uplink.delete_objects import delete_objects
-from calque.store.uplink.download import download_object
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.session import Session
-from calque.store.uplink.upload import upload_object
+from calque.store.uplink.verbs import buckets, multipart, stat_object
+from calque.store.uplink.verbs import copy_object as copies
+from calque.store.uplink.verbs import delete_object as deletes
+from calque.store.uplink.verbs import list_objects as listings
+from calque.store.uplink.verbs import move_object as moves
+from calque.store.uplink.verbs import move_prefix as prefixes
+from calque.store.uplink.verbs.delete_objects import delete_objects
+from calque.store.uplink.verbs.download import download_object
+from calque.store.uplink.verbs.upload import upload_object
 
 P = ParamSpec("P")
 R = TypeVar("R")

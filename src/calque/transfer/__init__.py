@@ -3,15 +3,18 @@
 The way is the one of every feature, *request → plan → run → report*:
 
 ``request``
-    What is asked, as frozen values (:class:`~calque.transfer.request.TreeRequest`): pairs of
-    roots, filters, how to compare, what to delete. It opens nothing.
-``overlap``, ``side``, ``join``, ``rules``, ``plan``
+    What is asked, as frozen values (:class:`~calque.transfer.request.tree_request.TreeRequest`):
+    pairs of roots, filters, how to compare, what to delete. Trees that lie in one another, or would
+    write the same path, are refused here.
+``plan``
     Without a write: both sides are listed in one order, joined by path, and each pair
     (:class:`~calque.transfer.model.Pair`) gets a decision
     (:class:`~calque.transfer.model.Decision`) together with the rule that spoke.
-``run``, ``tree_job``, ``carry``, ``clearing``, ``deletes``
-    The only place with side effects. Each object ends as exactly one
-    :class:`~calque.transfer.model.Row`, made after the act.
+``run``
+    The only place with side effects: copies by ranges of keys, deletes last. Each object ends as
+    exactly one :class:`~calque.transfer.model.Row`, made after the act.
+``jobs``
+    Every run is a job; its journal holds what is left, so that another process can go on.
 ``report``
     Rows and totals. The command line and Python show it each in its own way.
 

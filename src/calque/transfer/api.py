@@ -15,25 +15,25 @@ from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
-from calque.transfer.collisions import Collisions
-from calque.transfer.jobs import configured_ledger, open_job
-from calque.transfer.keywords import TreeKeywords, options_from
+from calque.transfer.jobs.open_job import configured_ledger, open_job
 from calque.transfer.model import Row, new_job_id
-from calque.transfer.overlap import refuse_overlap
-from calque.transfer.pairing import pair_up, settle_name
-from calque.transfer.places import Given, open_source, open_target, refuse_link
-from calque.transfer.plan import Trees
-from calque.transfer.remove import Removal
-from calque.transfer.report import Collector, Report, RowWriter
-from calque.transfer.request import Kind, TreeOptions
-from calque.transfer.run import Confirm, Run
-from calque.transfer.shared_paths import refuse_shared_paths
-from calque.transfer.side import Side
-from calque.transfer.tree_request import TreeRequest
-from calque.transfer.verification import Verification
+from calque.transfer.plan.collisions import Collisions
+from calque.transfer.plan.overlap import refuse_overlap
+from calque.transfer.plan.pairing import pair_up, settle_name
+from calque.transfer.plan.places import open_source, open_target, refuse_link
+from calque.transfer.plan.plan import Trees
+from calque.transfer.plan.shared_paths import refuse_shared_paths
+from calque.transfer.plan.side import Side
+from calque.transfer.report.report import Collector, Report, RowWriter
+from calque.transfer.request.keywords import TreeKeywords, options_from
+from calque.transfer.request.options import Kind, TreeOptions
+from calque.transfer.request.tree_request import Given, TreeRequest
+from calque.transfer.run.remove import Removal
+from calque.transfer.run.run import Confirm, Run
+from calque.transfer.run.verification import Verification
 
 if TYPE_CHECKING:
-    from calque.transfer.cluster import Cluster
+    from calque.transfer.run.cluster import Cluster
 
 NONE: Mapping[str, object] = MappingProxyType({})
 
@@ -113,7 +113,7 @@ class PreparedRun:
         self._run.stop()
 
     def run(self) -> Report:
-        """Do it; see :meth:`calque.transfer.run.Run.execute`."""
+        """Do it; see :meth:`calque.transfer.run.run.Run.execute`."""
         try:
             report = self._run.execute()
             if report.kind == "mv" and report.ok and not report.dry_run:
@@ -329,7 +329,7 @@ def _cluster_of(options: TreeOptions, trees: Sequence[Trees]) -> Cluster | None:
             "names that differ in case only cannot be found on Spark yet",
             hint="Run it here, on threads, without --spark.",
         )
-    from calque.transfer.cluster import Cluster
+    from calque.transfer.run.cluster import Cluster
 
     return Cluster(spark, shared_fs=options.shared_fs)
 

@@ -19,17 +19,17 @@ from calque.operator.layers import ConcurrencyLimit, default_layers
 from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service
 from calque.transfer.api import NONE
-from calque.transfer.keywords import TreeKeywords, options_from
 from calque.transfer.model import Pair, Row
-from calque.transfer.pairing import pair_up
-from calque.transfer.places import Given, open_target
-from calque.transfer.plan import Plan, Trees
-from calque.transfer.remembered import Remembered
-from calque.transfer.report_file import read_report
-from calque.transfer.request import By, Compare, TreeOptions
-from calque.transfer.rules import HASHES, Comparison, checksums
-from calque.transfer.side import Side
-from calque.transfer.tree_request import TreeRequest
+from calque.transfer.plan.pairing import pair_up
+from calque.transfer.plan.places import open_target
+from calque.transfer.plan.plan import Plan, Trees
+from calque.transfer.plan.remembered import Remembered
+from calque.transfer.plan.rules import HASHES, Comparison, checksums
+from calque.transfer.plan.side import Side
+from calque.transfer.report.report_file import read_report
+from calque.transfer.request.keywords import TreeKeywords, options_from
+from calque.transfer.request.options import By, Compare, TreeOptions
+from calque.transfer.request.tree_request import Given, TreeRequest
 from calque.values import ByteRange, Checksum, Metadata
 
 Sign = Literal["=", "+", "-", "*", "!"]

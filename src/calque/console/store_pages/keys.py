@@ -16,7 +16,7 @@ from calque.errors import InvalidInput
 from calque.gateway.keys import AccessKeys, Limits
 from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo.timestamps import as_utc
-from calque.store.uplink.access import Prefix
+from calque.store.uplink.encryption.access import Prefix
 from calque.store.uplink.grant import AccessGrant
 
 OPERATIONS = ("read", "write", "list", "delete")

@@ -25,9 +25,9 @@ from calque.store.metabase.copies.read_family import read_family
 from calque.store.metabase.model.records import ObjectRecord
 from calque.store.project import Project
 from calque.store.service.metadata import OWN, TAG
-from calque.store.uplink.access import Prefix
-from calque.store.uplink.download import Download
-from calque.store.uplink.paths import bucket_key, decrypt_path
+from calque.store.uplink.encryption.access import Prefix
+from calque.store.uplink.encryption.paths import bucket_key, decrypt_path
+from calque.store.uplink.verbs.download import Download
 
 COPIES_SHOWN = 100
 LONGEST_LINK_HOURS = 7 * 24

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from calque.errors import FailedPrecondition, InvalidInput, PermissionDenied
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import PIECE_NAMES
-from calque.store.uplink.cipher import CipherSuite, Sealed, seal, unseal
-from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.encryption.cipher import CipherSuite, Sealed, seal, unseal
+from calque.store.uplink.encryption.keys import SecretKey
 
 T = TypeVar("T")
 

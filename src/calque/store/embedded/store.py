@@ -37,9 +37,9 @@ from calque.store.nodes.delete import PieceDeletion
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import NODE_ID_SIZE, Node, NodeDirectory
 from calque.store.satellite import Endpoint, SatelliteSettings
-from calque.store.uplink.access import EncryptionAccess
+from calque.store.uplink.encryption.access import EncryptionAccess
+from calque.store.uplink.encryption.keys import KEY_SIZE, SecretKey
 from calque.store.uplink.grant import AccessGrant
-from calque.store.uplink.keys import KEY_SIZE, SecretKey
 
 STORE_FILE, ACCESS_FILE = "store.json", "access.json"
 _FREED_AT_OPENING = 500

@@ -9,7 +9,7 @@ from calque.errors import CheckpointInvalid, InvalidInput
 from calque.operator.layers.chain import Call, Chain
 from calque.store.service.errors import map_errors
 from calque.store.service.metadata import to_metadata
-from calque.store.uplink.copy_object import Copy
+from calque.store.uplink.verbs.copy_object import Copy
 from calque.values import Metadata
 
 

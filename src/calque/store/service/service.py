@@ -17,12 +17,12 @@ from calque.store.project import Project
 from calque.store.service.copy import StoreCopyDriver
 from calque.store.service.errors import map_errors, name_existing
 from calque.store.service.metadata import map_of_copy, to_map, to_metadata
-from calque.store.uplink.copy_object import Copy
-from calque.store.uplink.delete_object import Deletion
-from calque.store.uplink.move_object import move
-from calque.store.uplink.move_prefix import PrefixMove
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
-from calque.store.uplink.rewrap import Conditions, Transfer
+from calque.store.uplink.verbs.copy_object import Copy
+from calque.store.uplink.verbs.delete_object import Deletion
+from calque.store.uplink.verbs.move_object import move
+from calque.store.uplink.verbs.move_prefix import PrefixMove
+from calque.store.uplink.verbs.rewrap import Conditions, Transfer
 from calque.values import Metadata, ObjectIdentity
 
 T = TypeVar("T")

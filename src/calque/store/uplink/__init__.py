@@ -10,10 +10,8 @@ What holds:
 4. A copy and a move touch wrapped keys only.
 5. Nothing is visible before a commit; what failed is given up, what was killed is swept.
 
-Keys and names: ``keys`` → ``cipher`` → ``paths`` → ``access`` → ``grant``; ``utf8``.
-Bytes: ``blocks``, ``segment_keys``, ``metadata``, ``part_etag``; ``write_segments`` with
-``segments_in_flight``, ``put_inline``, ``read_segment``.
-Verbs, one a file, over a ``session``: ``upload``, ``multipart`` (``parts``, ``copy_part``),
-``download``, ``stat_object``, ``list_objects`` (``levels``), ``copy_object`` and ``move_object``
-(both by ``rewrap``), ``move_prefix``, ``delete_object``, ``delete_objects``, ``buckets``.
+``encryption``: keys, ciphers, encrypted names, and how a copy's keys are wrapped anew.
+``segments``: plain bytes into segments and back, several on their way at once.
+``verbs``, one a file, over a ``session``. Beside them what they share: grants, listings by level,
+parts of an upload, objects as users see them.
 """

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 from calque.errors import CalqueError, InvalidInput
 from calque.store.metainfo import Action, AllowedPath, ApiKey
 from calque.store.metainfo.timestamps import as_utc
-from calque.store.uplink.access import EncryptionAccess, Prefix, PrefixKey
-from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.encryption.access import EncryptionAccess, Prefix, PrefixKey
+from calque.store.uplink.encryption.keys import SecretKey
 
 GRANT_MARK = "calque1-"
 _CHECKSUM = 8

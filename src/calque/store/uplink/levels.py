@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.uplink.keys import SecretKey
-from calque.store.uplink.paths import NameCipher, child_key
+from calque.store.uplink.encryption.keys import SecretKey
+from calque.store.uplink.encryption.paths import NameCipher, child_key
 from calque.values import MIB
 
 MOST_BYTES = 128 * MIB

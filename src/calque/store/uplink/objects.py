@@ -8,9 +8,9 @@ from datetime import datetime
 
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.timestamps import as_datetime
-from calque.store.uplink.access import Located
-from calque.store.uplink.blocks import EncryptionParameters
-from calque.store.uplink.metadata import SealedMetadata, open_metadata
+from calque.store.uplink.encryption.access import Located
+from calque.store.uplink.encryption.blocks import EncryptionParameters
+from calque.store.uplink.encryption.metadata import SealedMetadata, open_metadata
 from calque.values.metadata import EMPTY
 
 

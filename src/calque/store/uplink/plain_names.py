@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque.errors import NotFound
-from calque.store.uplink.access import Located
+from calque.store.uplink.encryption.access import Located
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from calque.store.nodes.download import PATIENCE, SILENCE
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import NodeDirectory, PieceHolder
 from calque.store.nodes.upload import Patience
-from calque.store.uplink.access import EncryptionAccess, Located
-from calque.store.uplink.blocks import EncryptionParameters
+from calque.store.uplink.encryption.access import EncryptionAccess, Located
+from calque.store.uplink.encryption.blocks import EncryptionParameters
 from calque.store.uplink.levels import LevelCache
 from calque.values import MIB
 

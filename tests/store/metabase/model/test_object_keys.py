@@ -17,8 +17,8 @@ from calque.store.metabase.model.records import ObjectLocation
 from calque.store.metabase.model.schema import PENDING
 from calque.store.metabase.objects.get_object import get_object
 from calque.store.metabase.objects.list_objects import ListObjects, list_objects
-from calque.store.uplink.access import EncryptionAccess
-from calque.store.uplink.keys import SecretKey
+from calque.store.uplink.encryption.access import EncryptionAccess
+from calque.store.uplink.encryption.keys import SecretKey
 from tests.servers.postgres import PostgresServer
 from tests.store.world import Clock, World
 

@@ -12,9 +12,9 @@ from calque.gateway.ranges import ByteRange, find_range
 from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call
 from calque.gateway.verbs.uploads.upload import PartNote
-from calque.store.uplink.download import Download
 from calque.store.uplink.objects import ObjectInfo
 from calque.store.uplink.parts import PartInfo
+from calque.store.uplink.verbs.download import Download
 
 _TRIES = 3
 _OVERRIDES = (

@@ -10,7 +10,7 @@ from calque.gateway.verbs.buckets.listing import Asked
 from calque.gateway.verbs.call import Call, answer
 from calque.gateway.verbs.owner import owner_of
 from calque.gateway.verbs.uploads.upload import encode_id
-from calque.store.uplink.multipart import PendingInfo
+from calque.store.uplink.verbs.multipart import PendingInfo
 
 MOST = 1000
 

@@ -12,8 +12,8 @@ from calque.gateway.body.body import Body
 from calque.gateway.errors import S3Error
 from calque.gateway.verbs.call import Call
 from calque.store.service.metadata import OWN
-from calque.store.uplink.multipart import MultipartUpload
 from calque.store.uplink.parts import PartInfo
+from calque.store.uplink.verbs.multipart import MultipartUpload
 
 ALGORITHM, KIND = OWN + "upload_algorithm", OWN + "upload_checksum_type"
 """What Create was told of checksums, kept with the pending upload."""

@@ -13,8 +13,8 @@ from calque.gateway.request import Response
 from calque.gateway.verbs.call import Call, answer
 from calque.gateway.verbs.objects.copy_object import stat_source
 from calque.gateway.verbs.uploads.upload import Origin, PartNote, open_upload, part_number
-from calque.store.uplink.multipart import MultipartUpload
 from calque.store.uplink.objects import ObjectInfo
+from calque.store.uplink.verbs.multipart import MultipartUpload
 
 _TRIES = 3
 _RANGE = re.compile(r"bytes=(\d{1,19})-(\d{1,19})", re.ASCII)

@@ -1,0 +1,1 @@
+"""The commands of ``calque``, one module for each."""

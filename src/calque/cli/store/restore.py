@@ -1,0 +1,38 @@
+"""``calque store restore``: a store out of a backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calque.cli.output import JsonFlag
+from calque.cli.store.backup import StoreFolder, show
+
+
+def restore(
+    backup: Annotated[Path, typer.Argument(help="The folder of the backup.")],
+    project: StoreFolder = Path("data"),
+    node: Annotated[
+        list[str] | None,
+        typer.Option(help="A root for pieces, once for each node (none: in the folder)."),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(help="The URL of an empty database; without it SQLite in the folder."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Make a store in a new or empty folder out of a backup, which stays as it is.
+
+    calque store restore ./backups/monday --project ./data
+    """
+    from calque.store.embedded import EmbeddedStore
+    from calque.store.upkeep.backup import copy_store
+
+    store = EmbeddedStore.open(backup)
+    try:
+        show(copy_store(store, project, database=database, nodes=node or ()), json)
+    finally:
+        store.close()

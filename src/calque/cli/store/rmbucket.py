@@ -1,0 +1,38 @@
+"""``calque store rmbucket``: delete a bucket."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calque.cli.output import JsonFlag, as_json, say
+from calque.cli.store.mkbucket import Project
+
+
+def rmbucket(
+    name: Annotated[str, typer.Argument(help="The bucket.")],
+    project: Project = "./data",
+    with_objects: Annotated[
+        bool, typer.Option("--with-objects", help="Delete what is in it, too.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Delete an empty bucket, or one with everything in it. Copies in other buckets stay whole.
+
+    calque store rmbucket photos --project ./data
+
+    calque store rmbucket photos --with-objects
+    """
+    from calque.store.open_project import open_project
+
+    with open_project(project, create=False) as opened:
+        deleted = opened.delete_bucket(name, with_objects=with_objects)
+    if json:
+        as_json({"bucket": name, "deleted_objects": deleted})
+    else:
+        say(
+            f"deleted bucket {name} and {deleted} objects in it"
+            if deleted
+            else f"deleted bucket {name}"
+        )

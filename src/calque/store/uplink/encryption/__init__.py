@@ -1,0 +1,1 @@
+"""What the satellite never sees: names, keys and contents in plain."""

@@ -1,0 +1,1 @@
+"""Segments on their way between plain bytes and pieces on nodes."""

@@ -1,0 +1,1 @@
+"""Every run is a job, which another process can go on with."""

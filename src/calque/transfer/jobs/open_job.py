@@ -1,0 +1,168 @@
+"""Every run is a job: begun, or gone on with where an earlier process has left it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from calque.config import load_settings
+from calque.errors import CalqueError, ConditionNotMatch
+from calque.ledger import Ledger
+from calque.ledger.configured import ledger_of
+from calque.ledger.job_record import Job
+from calque.ledger.jobs import find_unfinished, remove_job
+from calque.transfer.jobs.journal import Journal, Unfinished, new_owner
+from calque.transfer.model import JobId, Row, Totals
+from calque.transfer.plan.plan import Trees
+from calque.transfer.report.report import Report
+from calque.transfer.report.report_file import ReportFile
+from calque.transfer.request.tree_request import TreeRequest, differences
+
+
+def configured_ledger() -> Ledger:
+    """The ledger of the configuration, where jobs are kept unless told otherwise."""
+    return ledger_of(load_settings())
+
+
+@dataclass(slots=True)
+class OpenedJob:
+    """What a run needs to be resumable: its journal, its report's file, what has a row already."""
+
+    journal: Journal | None = None
+    writer: ReportFile | None = None
+    known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
+
+    def finish(self, *, over: bool) -> None:
+        """End the file of rows; of a run that is not over it can be gone on with."""
+        if self.writer is not None:
+            self.writer.finish(over=over)
+
+    def give_up(self) -> None:
+        """After an error that ended the run: what has done nothing is forgotten, the rest can be
+        resumed. The error that is under way is not hidden by another."""
+        journal = self.journal
+        try:
+            if self.writer is not None:
+                self.writer.close()
+            if journal is None:
+                return
+            if journal.resumed or journal.settled.done:
+                journal.let_go()
+            else:
+                journal.drop()
+        except CalqueError:
+            return
+
+    def close(self) -> None:
+        if self.journal is not None:
+            self.journal.close()
+
+
+def open_job(
+    request: TreeRequest,
+    trees: Sequence[Trees],
+    report: Report,
+    ledger: Callable[[], Ledger],
+) -> OpenedJob:
+    """The job of a request: a new one, or the one that was left of the same request.
+
+    ConditionNotMatch names a job that is at the same trees, or was left with other options.
+    """
+    if request.options.dry_run or not request.options.journal:
+        return OpenedJob(None, None if request.report is None else ReportFile(request.report))
+    opened = ledger()
+    try:
+        journal = _journal(opened, request, trees, report)
+    except BaseException:
+        opened.close()
+        raise
+    try:
+        return _open_report(journal, request, trees, report)
+    except BaseException:
+        OpenedJob(journal).give_up()
+        journal.close()
+        raise
+
+
+def _journal(
+    ledger: Ledger, request: TreeRequest, trees: Sequence[Trees], report: Report
+) -> Journal:
+    pair, told = pair_of(trees), request.to_json()
+    left = find_unfinished(ledger, pair)
+    if left is not None and request.options.restart:
+        remove_job(ledger, left.job_id)
+        left = None
+    if left is not None:
+        # One that somebody is at is refused as such, whatever its options are.
+        if not left.is_alive(ledger.shared_now()):
+            _refuse_other(left, told)
+        return Journal.resume(ledger, left.job_id)
+    job = Job(
+        job_id=report.job,
+        kind=request.kind,
+        source=", ".join(report.sources),
+        target=report.target,
+        pair=pair,
+        request=told,
+        owner=new_owner(),
+        report=told["report"],
+    )
+    return Journal.begin(ledger, job, len(trees))
+
+
+def pair_of(trees: Sequence[Trees]) -> str:
+    """Which trees, however they are spelled; what a pattern leaves of one is a tree of its own."""
+    names = [
+        side.service.identity(side.prefix).name + "\0".join(("", *(side.only or ())))
+        for each in trees
+        for side in (each.source, each.target)
+    ]
+    names += [str(each.chosen.to_json()) for each in trees if each.chosen is not None]
+    return hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()[:40]
+
+
+def _refuse_other(left: Job, told: Mapping[str, object]) -> None:
+    names = differences(left.request, told)
+    if names:
+        raise ConditionNotMatch(
+            f"job {left.job_id} over the same trees was left unfinished, with other options: "
+            f"{', '.join(names)}",
+            hint=f"Go on with it by `calque jobs resume {left.job_id}`, or begin anew with "
+            "--restart.",
+        )
+
+
+def _open_report(
+    journal: Journal, request: TreeRequest, trees: Sequence[Trees], report: Report
+) -> OpenedJob:
+    left = journal.unfinished
+    if left is None:
+        file = None if request.report is None else ReportFile(request.report)
+        return OpenedJob(journal, file)
+    report.job = JobId(journal.job.job_id)
+    report.resumed = True
+    if journal.job.report is None:
+        report.totals = Totals.from_json(journal.job.totals)
+        return OpenedJob(journal)
+    file = ReportFile(journal.job.report, resume=True)
+    known = _count_rows(file, left, trees, report)
+    journal.settled = Totals.from_json(report.totals.to_json())
+    return OpenedJob(journal, file, known)
+
+
+def _count_rows(
+    file: ReportFile, left: Unfinished, trees: Sequence[Trees], report: Report
+) -> dict[tuple[int, str], Row]:
+    """Count the rows that are there; those of paths that are left must not be written again.
+
+    They are few: what was done since the last note, and what overtook an object before it.
+    """
+    known = {}
+    for row in file.rows():
+        report.totals.add(row)
+        for number, each in enumerate(trees):
+            path = row.path.removeprefix(each.label)
+            if row.path.startswith(each.label) and left.holds(number, path):
+                known[number, path] = row
+    return known

@@ -1,0 +1,1 @@
+"""What is to be done: both sides listed in one order, joined, and each pair decided."""

@@ -1,0 +1,139 @@
+"""What is to be done with each path of two trees: computed from their listings, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from calque.errors import NotFound
+from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair
+from calque.transfer.plan.fitness import Fitness
+from calque.transfer.plan.join import join
+from calque.transfer.plan.remembered import Remembered
+from calque.transfer.plan.rules import Comparison
+from calque.transfer.plan.side import Side, Tell, in_key_order, is_marker
+from calque.transfer.request.filters import Filters
+from calque.transfer.request.options import TreeOptions
+from calque.values import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """A source and its target, and what of them is taken."""
+
+    source: Side
+    target: Side
+    filters: Filters
+    """What the user takes of both sides."""
+    chosen: Filters | None = None
+    """What a pattern in the source's own name leaves of both."""
+    backup: Side | None = None
+    """What gets objects that the target loses."""
+    named: bool = False
+    """Whether the source is a folder that keeps its name, and so goes with what is moved out."""
+    label: str = ""
+    """What rows of it are called by, before their paths, where a run has several sources."""
+
+    @property
+    def listed(self) -> Filters:
+        """By what the listings are narrowed; the other one is asked for each path."""
+        return self.chosen or self.filters
+
+    def takes_path(self, path: str) -> bool:
+        """Whether a listed path is taken by the filters that the listing did not know."""
+        return self.chosen is None or self.filters.takes_path(path)
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether both sides can begin their listing at any key."""
+        both = (self.source, self.target)
+        return all(side.order == "key" and side.only is None for side in both)
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a listing has brought so far; whether there was anything before filters."""
+
+    anything: bool = False
+    target_objects: int = 0
+    filtered: int = 0
+
+    def note(self) -> None:
+        self.anything = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Decisions for the paths of two trees, made as they are asked for."""
+
+    trees: Trees
+    options: TreeOptions
+    remembered: Remembered | None = None
+    tell: Tell = lambda path, kind: None
+    seen: Seen = field(default_factory=Seen)
+    collides: Callable[[str], str | None] = lambda path: None
+    """Why a path would fall together with another at the target; None where it does not."""
+
+    def pairs(self, span: KeyRange = EVERYTHING) -> Iterator[Pair]:
+        """Both sides of a range, joined in the order of keys.
+
+        The source is asked first: if it cannot be listed the target is not looked at.
+        """
+        trees = self.trees
+        source = in_key_order(
+            trees.source,
+            trees.source.entries(trees.listed, span, tell=self.tell, seen=self.seen.note),
+        )
+        first = next(source, None)
+        if first is None and span.is_everything and not self.seen.anything:
+            self._refuse_missing()
+        target = in_key_order(trees.target, self._target_entries(span))
+        return join(source if first is None else chain((first,), source), target)
+
+    def _refuse_missing(self) -> None:
+        source = self.trees.source
+        if source.only is None and not source.exists():
+            raise NotFound(
+                f"{source.location()} does not exist: there is no folder and no object below it",
+                hint="Nothing was written. An object service knows no empty folders.",
+            )
+
+    def _target_entries(self, span: KeyRange) -> Iterator[tuple[str, Metadata]]:
+        filters = self.trees.listed
+        if self.options.delete_excluded:
+            filters = self.trees.chosen or Filters()
+        for path, entry in self.trees.target.entries(filters, span):
+            self.seen.target_objects += 1
+            yield path, entry
+
+    def decider(self) -> Callable[[Pair], Decision | None]:
+        """A function that decides pairs, which must come in the order of keys."""
+        trees, options = self.trees, self.options
+        comparison = Comparison(options.compare, trees.source, trees.target, self.remembered)
+        fitness = Fitness(trees.target)
+        limits, clears = trees.filters.takes_entry, options.delete_excluded
+
+        def decide(pair: Pair) -> Decision | None:
+            objection = fitness.objection(pair)
+            source, target = pair.source, pair.target
+            if not trees.takes_path(pair.path) and not (clears and source is None):
+                return None
+            if source is None:
+                if not options.delete or target is None or not limits(target):
+                    return None
+                if is_marker(target) and trees.source.has_folder(pair.path):
+                    return None  # it stands for a folder that is there
+                return Decision(pair, "delete", "only at the target")
+            if not limits(source):
+                self.seen.filtered += 1
+                return None
+            objection = objection or self.collides(pair.path)
+            if objection is not None:
+                return Decision(pair, "refuse", "unfit", objection)
+            decided = comparison.decide(pair)
+            if decided.step == "copy" and target is not None and options.if_not_exists:
+                return replace(decided, step="refuse", why="the target exists and differs")
+            return decided
+
+        return decide

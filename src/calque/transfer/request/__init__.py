@@ -1,0 +1,1 @@
+"""What is asked: trees, their places, options and patterns; nothing is opened for writing here."""

@@ -1,0 +1,172 @@
+"""What is deleted at a target: noted while the trees are compared, done last and only then.
+
+Nothing is deleted after an error, of a plan that was not complete, for a source without anything in
+it, or beyond the bound. Each delete is of the object that was listed: one that was rewritten since
+survives.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+
+from calque import faults
+from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
+from calque.operator.options import DeleteOptions
+from calque.operator.service import DeletingMany, Directories, Service
+from calque.transfer.model import Decision, Row
+from calque.transfer.plan.side import Side
+from calque.transfer.report.rows import failed_row
+from calque.transfer.run.backup import Backup
+from calque.values import Metadata
+
+_TOGETHER = 500
+
+
+class Spool:
+    """Decisions that wait on disk: their number is that of the target's objects, at worst."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="calque-deletes-")  # noqa: SIM115
+        self._waiting: list[Decision] = []
+        self.count = 0
+        self.bytes = 0
+        self.first: list[str] = []
+
+    def add(self, decision: Decision) -> None:
+        self.count += 1
+        self.bytes += decision.size
+        if len(self.first) < 3:
+            self.first.append(decision.path)
+        self._waiting.append(decision)
+        if len(self._waiting) >= _TOGETHER:
+            self._write()
+
+    def _write(self) -> None:
+        pickle.dump(self._waiting, self._file, protocol=5)
+        self._waiting = []
+
+    def __iter__(self) -> Iterator[Decision]:
+        self._write()
+        self._file.seek(0)
+        while True:
+            try:
+                yield from pickle.load(self._file)  # our own, from a file without a name
+            except EOFError:
+                return
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def delete_listed(service: Service, entry: Metadata) -> None:
+    """Delete an object if it is still the one that was listed; one that is gone is no error."""
+    if service.capability.delete_with_if_match and entry.etag is not None:
+        try:
+            service.delete(entry.path, DeleteOptions(if_match=entry.etag))
+        except NotFound:
+            return
+        return
+    # As near as such a service lets us come: a change in the moment between the two is not seen.
+    try:
+        now = service.stat(entry.path)
+    except NotFound:
+        return
+    if now.pin != entry.pin:
+        raise ConditionNotMatch(
+            f"{service.location(entry.path)} was rewritten since it was listed; it was kept"
+        )
+    service.delete(entry.path, DeleteOptions())
+
+
+def delete_all(
+    side: Side,
+    decisions: Iterator[Decision],
+    concurrent: int,
+    done: Callable[[Row], None],
+    stopped: Callable[[], bool],
+    backup: Backup | None = None,
+) -> None:
+    """Delete what was decided, by as many requests at a time; a row for each, after the act."""
+    service = side.service
+    at_once = service.deletes_at_once if isinstance(service, DeletingMany) else 0
+    if backup is not None:
+        at_once = 0  # each is kept first, and one that cannot be kept stays
+    together = at_once or 1
+    most = max(_TOGETHER, together * concurrent)
+    folders: set[str] = set()
+    with ThreadPoolExecutor(concurrent, thread_name_prefix="calque-delete") as pool:
+        while not stopped() and (several := list(islice(decisions, most))):
+            batches = [
+                several[begin : begin + together] for begin in range(0, len(several), together)
+            ]
+            for rows in pool.map(partial(_delete_batch, service, backup), batches):
+                for row in rows:
+                    faults.point("tree.deleted")
+                    done(row)
+                    if row.outcome == "deleted" and "/" in row.path:
+                        folders.add(row.path.rpartition("/")[0])
+    remove_emptied(side, folders)
+
+
+def _delete_batch(
+    service: Service, backup: Backup | None, decisions: Sequence[Decision]
+) -> list[Row]:
+    """The rows of some deletes, in one request where the service has that."""
+    if len(decisions) == 1 or not isinstance(service, DeletingMany):
+        return [_delete_one(service, each, backup) for each in decisions]
+    begun = time.monotonic()
+    try:
+        refused = service.delete_many([_entry(each) for each in decisions])
+    except InvalidInput:
+        # One odd key may spoil the whole document: each by itself then.
+        return [_delete_one(service, each) for each in decisions]
+    except CalqueError as error:
+        refused = {_entry(each).path: error for each in decisions}
+    seconds = time.monotonic() - begun
+    return [_row(each, refused.get(_entry(each).path), seconds) for each in decisions]
+
+
+def _delete_one(service: Service, decision: Decision, backup: Backup | None = None) -> Row:
+    begun = time.monotonic()
+    error: CalqueError | None = None
+    try:
+        if backup is None or not backup.take(decision.path, _entry(decision)):
+            delete_listed(service, _entry(decision))
+    except CalqueError as refusal:
+        error = refusal
+    return _row(decision, error, time.monotonic() - begun)
+
+
+def _row(decision: Decision, error: CalqueError | None, seconds: float) -> Row:
+    if error is not None:
+        return failed_row(decision, error, seconds)
+    entry = _entry(decision)
+    return Row(
+        path=decision.path,
+        outcome="deleted",
+        rule=decision.rule,
+        size=entry.size,
+        target_etag=entry.etag,
+        seconds=round(seconds, 6),
+    )
+
+
+def _entry(decision: Decision) -> Metadata:
+    entry = decision.pair.target
+    assert entry is not None
+    return entry
+
+
+def remove_emptied(side: Side, folders: set[str]) -> None:
+    """Remove folders that deletes have left empty, and those above them; no other one."""
+    if not isinstance(side.service, Directories):
+        return
+    for folder in sorted(folders, key=len, reverse=True):
+        while folder and side.service.remove_folder(side.key(folder) + "/"):
+            folder = folder.rpartition("/")[0]

@@ -1,0 +1,64 @@
+"""What the jobs of one run share, and what a cluster is to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from calque.errors import CalqueError
+from calque.operator.layers import ConcurrencyLimit
+from calque.transfer.jobs.journal import Journal
+from calque.transfer.model import KeyRange, Row
+from calque.transfer.report.progress import TreeProgress
+from calque.transfer.report.report import Collector
+from calque.transfer.request.options import TreeOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the jobs of one run have in common."""
+
+    options: TreeOptions
+    collector: Collector
+    limit: ConcurrencyLimit
+    progress: TreeProgress
+    stopping: threading.Event
+    gave_up: threading.Event = field(default_factory=threading.Event)
+    """Set where the run has stopped itself: at an error, as it was asked to, or on a full disk."""
+    moves: bool = False
+    journal: Journal | None = None
+    known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
+    """Rows that an earlier process wrote, of paths that are left all the same."""
+
+
+class RangeResult(Protocol):
+    """What a cluster has done of a range."""
+
+    @property
+    def rows(self) -> Sequence[Row]: ...
+
+    @property
+    def left(self) -> Sequence[KeyRange]: ...
+
+    @property
+    def listed(self) -> int: ...
+
+    @property
+    def listed_bytes(self) -> int: ...
+
+    @property
+    def dropped(self) -> Mapping[str, int]: ...
+
+    @property
+    def error(self) -> CalqueError | None: ...
+
+
+class Cluster(Protocol):
+    """Whoever copies ranges in other processes."""
+
+    def run(
+        self, tree: int, spans: Sequence[KeyRange], can_be_cut: bool
+    ) -> tuple[Sequence[RangeResult], list[KeyRange]]:
+        """Work on some ranges; what came of them, and those that had to wait."""
