@@ -90,6 +90,9 @@ def uses(path: Path) -> frozenset[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     said = {text.partition(":")[0] for text in strings_of(tree)}
     found = {name for name in {*imported(tree), *said} if name in modules()}
+    # A registry that fills in a name, as the table of commands does, names the whole package.
+    packages = tuple(text.removesuffix("?") for text in said if text.endswith(".?"))
+    found |= {name for name in modules() if packages and name.startswith(packages)}
     found |= {f"{name}.__main__" for name in found} & modules().keys()
     parts = [name.split(".") for name in found]
     return frozenset(".".join(one[:end]) for one in parts for end in range(2, len(one) + 1))
