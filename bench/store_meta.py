@@ -349,6 +349,30 @@ def reads_of_an_original(store: Store, reads: int) -> Row:
     )
 
 
+def many_readers(store: Store, reads: int) -> Row:
+    """Lookups a second by 20 threads against 16: more readers must not make each slower."""
+    store.upload("readers")
+    request = ListSegments(store.at("readers"))
+
+    def read_all(threads: int) -> float:
+        def read(_: int) -> None:
+            for _turn in range(reads // threads):
+                list_segments(store.database, request)
+
+        return (reads // threads * threads) / in_threads(threads, read)
+
+    pairs = [(read_all(20), read_all(16)) for _ in range(TURNS)]
+    ours, peer = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return Row(
+        f"lookups by 20 threads, {store.database.dialect}",
+        f"{ours:,.0f}/s",
+        f"by 16 threads {peer:,.0f}/s",
+        ours / peer,
+        "at least 0.9",
+        ours / peer >= 0.9,
+    )
+
+
 def run(scale: float = 1.0) -> list[Row]:
     """All measurements; ``scale`` shortens or lengthens the run."""
     rows: list[Row] = []
@@ -360,6 +384,7 @@ def run(scale: float = 1.0) -> list[Row]:
             rows.append(sizes_do_not_matter(store, max(int(200 * scale), 50)))
             rows.append(deletes(store, max(int(5 * scale), 2)))
             rows.append(reads_of_an_original(store, max(int(200 * scale), 50)))
+            rows.append(many_readers(store, max(int(20_000 * scale), 400)))
     return rows
 
 
