@@ -24,7 +24,7 @@ def _silent(way: str) -> Iterator[Route]:
     """A peer that takes a connection and says nothing, or takes none at all."""
     with ExitStack() as held:
         listener = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        host = "127.0.0.1:%d" % listener.getsockname()[1]
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
         if way == "no answer to a connect":
             _fill(listener, held)
             yield Route("http", host, LONG)
@@ -101,7 +101,7 @@ def test_a_proxy_that_opens_no_tunnel(answer: bytes) -> None:
                 peer.sendall(answer)
 
         threading.Thread(target=refuse, daemon=True).start()
-        proxy = "http://me:secret@127.0.0.1:%d" % listener.getsockname()[1]
+        proxy = f"http://me:secret@127.0.0.1:{listener.getsockname()[1]}"
         route = Route("https", "storage.example", LONG, proxy=proxy)
         failure = _exchange(Pool(route, 1, patience=LONG))
     assert not failure.sent
@@ -111,7 +111,7 @@ def test_a_proxy_that_opens_no_tunnel(answer: bytes) -> None:
 def test_nobody_there() -> None:
     """The system's own words; a name that can be no host's is told likewise."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        gone = "127.0.0.1:%d" % listener.getsockname()[1]
+        gone = f"127.0.0.1:{listener.getsockname()[1]}"
     for host in (gone, "a" * 64 + ".example"):
         failure = _exchange(Pool(Route("http", host, LONG), 1, patience=LONG))
         assert not failure.sent
