@@ -106,6 +106,27 @@ def test_cat_into_a_closed_pipe(tree: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "line", ["cp - new <&-", "cp a - >&-", "cat a >&-", "ls >&-"], ids=lambda line: line[:4]
+)
+def test_a_stream_that_is_closed(folder: Path, environment: dict[str, str], line: str) -> None:
+    """An error of the system and exit code 1, not a traceback; nothing is made of no bytes."""
+    (folder / "a").write_bytes(b"x" * 100_000)
+    done = subprocess.run(
+        f"exec {sys.executable} -m calque.cli {line}",
+        shell=True,
+        cwd=folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=150,
+    )
+    assert done.returncode == 1
+    assert "Bad file descriptor" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "new").exists()
+
+
 @pytest.mark.parametrize("arguments", [("stat", "a"), ("ls", "--json"), ("cat", "a")], ids=str)
 def test_an_output_that_is_full(
     folder: Path, environment: dict[str, str], arguments: tuple[str, ...]

@@ -14,6 +14,7 @@ import pytest
 
 from calque.operator import Operator
 from tests.cli.conftest import Calque, Spawn
+from tests.command import run_command
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
@@ -230,6 +231,26 @@ def test_mv_between_two_names_of_one_object(
     assert moved.returncode == 1
     assert "not deleted" in moved.stderr or "Nothing was deleted" in moved.stderr
     assert calque("cat", f"s3://cli/{target}", *OPTIONS).stdout == "the only copy"
+
+
+@pytest.mark.parametrize("arguments", [("cp", "s3://cli/big", "-"), ("cat", "s3://cli/big")])
+def test_damaged_bytes_in_a_pipe(
+    folder: Path,
+    environment: dict[str, str],
+    proxy: FaultProxy,
+    big: bytes,
+    arguments: tuple[str, ...],
+) -> None:
+    """What was written in parts has a checksum of the whole; the pipe ends with an error."""
+
+    def damage(reply: Reply) -> Reply:
+        return Reply(reply.status, reply.headers, reply.body[:-1] + b"?")
+
+    assert run_command(*arguments, *OPTIONS, cwd=folder, env=environment).stdout == big
+    proxy.add(Fault(method="GET", contains="/cli/big", edit=damage, times=None))
+    shown = run_command(*arguments, *OPTIONS, cwd=folder, env=environment)
+    assert shown.returncode == 1
+    assert b"not those that are stored" in shown.stderr
 
 
 def test_doctor_tries_out_a_server(calque: Calque, proxy: FaultProxy, server: S3Server) -> None:

@@ -19,21 +19,23 @@ SECRET_KEY = "calquetestsecret"
 
 
 @contextmanager
-def rclone(*buckets: str) -> Iterator[S3Server]:
+def rclone(*buckets: str, data: Path | None = None) -> Iterator[S3Server]:
     """Serve a folder of its own, with these buckets in it; stop it and drop the folder.
 
+    ``data`` is the folder of the buckets where a test wants to see it; that one is kept.
     It obeys no condition, copies no parts, and commits only uploads whose parts are all named.
     """
     folder = Path(tempfile.mkdtemp(prefix="calque-rclone-"))
     (port,) = free_ports(1)
     server: ServerProcess | None = None
+    served = data or folder / "data"
     try:
         for bucket in buckets:
-            (folder / "data" / bucket).mkdir(parents=True)
+            (served / bucket).mkdir(parents=True)
         command = [_binary(), "serve", "s3", "--addr", f"{HOST}:{port}"]
         command += ["--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", "--config", str(folder / "none")]
         server = ServerProcess(
-            [*command, str(folder / "data")],
+            [*command, str(served)],
             log=folder / "rclone.log",
             cwd=folder,
             env={**os.environ, "HOME": str(folder)},

@@ -149,6 +149,7 @@ def main(
 def run() -> None:
     """The entry point: every error becomes a message and an exit code."""
     arguments = sys.argv[1:]
+    _replace_closed_streams()
     _escape_what_cannot_be_printed()
     try:
         try:
@@ -166,6 +167,21 @@ def run() -> None:
     except KeyboardInterrupt:
         say("stopped")
         sys.exit(130)
+
+
+def _replace_closed_streams() -> None:
+    """Streams that the process was begun without (``<&-``, ``>&-``), for which Python has None.
+
+    Whoever reads or writes such a one gets the system's error, as from any other program; messages
+    go nowhere.
+    """
+    for name, mode, closed in (
+        ("stdin", "r", os.O_WRONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, closed), mode))  # noqa: SIM115
 
 
 def _escape_what_cannot_be_printed() -> None:

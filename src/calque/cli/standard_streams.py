@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from calque.cli.locations import Location
-from calque.errors import InvalidInput, IsADirectory, Unsupported
+from calque.errors import IntegrityError, InvalidInput, IsADirectory, Unsupported
 from calque.values import ByteRange, Metadata
 
 if TYPE_CHECKING:
@@ -63,10 +64,19 @@ def show_on_standard_output(source: Location, options: CopyKeywords) -> CopyRepo
     begun = time.monotonic()
     found = source.operator.stat(source.path, version=options.get("source_version"))
     service = source.operator.service
-    reading = pinned_options(service, found, ByteRange(0, found.size))
+    # The whole is asked for: services tell their checksums of no less.
+    reading = replace(
+        pinned_options(service, found, ByteRange()),
+        checksums=(found.checksum,) if found.checksum else (),
+        verify=options.get("verify") == "checksum",
+    )
+    shown = 0
     for chunk in read_on(service, found.path, reading) if found.size else ():
         sys.stdout.buffer.write(chunk)
+        shown += len(chunk)
     sys.stdout.buffer.flush()
+    if shown != found.size:
+        raise IntegrityError(f"{source.uri} gave {shown} of its {found.size} bytes")
     return _report(source.uri, STANDARD, found, found, begun)
 
 

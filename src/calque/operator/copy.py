@@ -188,7 +188,7 @@ def _streamed_parts(
     if options.carry_tags and into.capability.user_metadata and isinstance(origin, Tagging):
         source = replace(source, tags=origin.tags_to_carry(source))
     writing = into.write_in_parts(target, write_options(source, options))
-    return StreamedParts(origin, source, into, writing)
+    return StreamedParts(origin, source, into, writing, verify=options.verify == "checksum")
 
 
 def resume_copy(

@@ -97,11 +97,18 @@ def delete_moved(
 
 
 def _are_two(origin: Service, copied: Metadata, into: Service, target: str) -> bool:
-    """Whether one object could not look like both; looked at three times, for others write too."""
+    """Whether one object could not look like both.
+
+    Looked at three times: an object that somebody writes anew between two looks, with the same
+    bytes, looks like two. One that looked the same before and after did not change between.
+    """
     before = origin.stat(copied.path)
     there = into.stat(target)
+    after = origin.stat(copied.path)
     _refuse_changed(origin, copied, before)
-    _refuse_changed(origin, before, origin.stat(copied.path))
+    _refuse_changed(origin, before, after)
+    if _looks(before) != _looks(after):
+        return False
     if origin.scheme == into.scheme:
         return _looks(before) != _looks(there)
     # Two services name bytes each in its own way, but may well serve the same files.

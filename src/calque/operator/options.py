@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, TypedDict, get_args
@@ -34,7 +34,8 @@ class ReadOptions:
     """Which bytes of which version; ``if_match`` takes a :attr:`Metadata.pin`.
 
     The bytes of a whole object are held against every checksum that the reply brings and against
-    ``checksums``, those that are known already; not so where ``verify`` is False.
+    ``checksums``, those that are known already; not so where ``verify`` is False. Who reads a part
+    of it can ``learn`` the checksums of the whole that come with it.
     """
 
     range: ByteRange = field(default_factory=ByteRange)
@@ -42,6 +43,7 @@ class ReadOptions:
     version: str | None = None
     checksums: tuple[Checksum, ...] = ()
     verify: bool = True
+    learn: Callable[[Checksum], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +104,8 @@ class CopyOptions:
     themselves, or cannot keep the condition while they do."""
     stream_parts: bool = False
     """Bytes that pass through the client go in parts, several at a time, each read and written by
-    itself: such a copy can be resumed where the target keeps parts. The checksum of the whole is
-    compared only where both services tell one of the same kind."""
+    itself: such a copy can be resumed where the target keeps parts. Once resumed, the checksum of
+    the whole is compared only where both services tell one of the same kind."""
 
     def __post_init__(self) -> None:
         for name in _COPY_FLAGS:

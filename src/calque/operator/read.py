@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from calque.errors import CalqueError, ConditionNotMatch, InvalidInput
+from calque.errors import CalqueError, ConditionNotMatch, IntegrityError, InvalidInput
 from calque.operator import paths
 from calque.operator.options import ReadConditions, ReadKeywords, ReadOptions
 from calque.operator.service import Service, require
@@ -165,6 +165,14 @@ class Reader(io.RawIOBase):
         data = read_all(
             self._service, self._found.path, pinned_options(self._service, self._found, span)
         )
+        if len(data) != length:
+            # A file that ends early would pass for a whole one.
+            raise IntegrityError(
+                f"{self._service.location(self._found.path)} gave {len(data)} bytes at "
+                f"{self._position}, not {length}",
+                hint="It became shorter since it was opened, or the server lost some: open it "
+                "again.",
+            )
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)

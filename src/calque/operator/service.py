@@ -325,10 +325,13 @@ class AsideWriting(Protocol):
 class Fetching(Protocol):
     """What a service supplies besides, where one reply brings an object with all its headers."""
 
-    def fetch(self, path: str, options: ReadOptions) -> tuple[Metadata, bytes]:
+    def fetch(
+        self, path: str, options: ReadOptions, *, tags: bool = True
+    ) -> tuple[Metadata, bytes]:
         """A small object, whole: what a stat tells of it, and its bytes, in one request.
 
-        Tags are asked for only where the reply counts some.
+        Tags, where they are wanted, are asked for only where there may be some; PermissionDenied
+        where they may not be read.
         """
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from calque.errors import CalqueError, ConfigInvalid, Unexpected
+from calque.errors import CalqueError, ConfigInvalid, IntegrityError, Unexpected
 from calque.operator import Operator
 from calque.operator.layers import Retry, Timeout
 from tests.operator.http.clouds import NAMES, Cloud, answering, nowhere
@@ -128,7 +128,12 @@ def test_the_same_leftovers_for_ever(name: str) -> None:
         "azblob": _page("azblob", "t"),
     }
     answer, asked = _forever(name, lambda number: pages[name])
-    with answering(answer) as endpoint, pytest.raises(Unexpected, match="list"):
+    blocks = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n<BlockList/>"
+
+    def answer_either(head: str) -> bytes:
+        return blocks if "comp=blocklist" in head else answer(head)
+
+    with answering(answer_either) as endpoint, pytest.raises(Unexpected, match="list"):
         _drain(nowhere(name).open(endpoint).leftovers(), asked)
     assert len(asked) <= 6
 
@@ -229,3 +234,40 @@ def test_an_address_that_is_none(name: str, address: str) -> None:
     found = nowhere(name)
     with pytest.raises(ConfigInvalid, match="endpoint"):
         Operator.from_uri(found.place, **{**found.options, key: address})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_for_people(name: str) -> None:
+    """What a proxy or a portal shows with 200 is no empty listing, no empty list of leftovers."""
+    page = b"<html><body>Please log in.</body></html>"
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(page), page)
+    with answering(lambda head: reply) as endpoint:
+        op = nowhere(name).open(endpoint, layers=(Retry(attempts=1), Timeout()))
+        with pytest.raises(Unexpected):
+            list(op.list())
+        if name != "gcs":  # which leaves nothing that could be listed
+            with pytest.raises(Unexpected):
+                list(op.leftovers())
+    if name == "s3":
+        with answering(lambda head: reply) as endpoint, pytest.raises(Unexpected):
+            list(nowhere(name).open(endpoint, versions=True).list_versions())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_that_ends_before_its_size(name: str) -> None:
+    """A look told 100 bytes and the read brings 60 of the same pin: no whole file."""
+    told = {"s3": 'ETag: "7"', "gcs": "x-goog-generation: 7", "azblob": 'ETag: "7"'}[name]
+
+    def answer(head: str) -> bytes:
+        if name == "gcs" and "alt=media" not in head:
+            body = b'{"generation": "7", "size": "100"}'
+            return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        size, body = (100, b"") if head.startswith("HEAD") else (60, bytes(60))
+        return f"HTTP/1.1 200 OK\r\n{told}\r\nContent-Length: {size}\r\n\r\n".encode() + body
+
+    with (
+        answering(answer) as endpoint,
+        nowhere(name).open(endpoint).open("x") as file,
+        pytest.raises(IntegrityError, match="60"),
+    ):
+        file.read()

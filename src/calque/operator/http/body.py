@@ -95,7 +95,7 @@ class _Reading:
                     self._idle += 1
                     # Without a pin the rest could be of another object that took the name
                     # meanwhile.
-                    if self._pin is None or self._idle > _RESUMED_AT_MOST:
+                    if self._pin in (None, "*") or self._idle > _RESUMED_AT_MOST:
                         raise
                     _BACKOFF.sleep(self._idle)
         self._refuse_damaged()
@@ -109,6 +109,9 @@ class _Reading:
     def _checked_pieces(self, reply: OpenReply) -> Iterator[bytes]:
         """The bytes of one reply that were asked for; more or other ones are refused."""
         start, end = self._span(reply)
+        if self._options.learn is not None:
+            for told in self._body.checksums_of(reply.headers):
+                self._options.learn(told)
         if self._position == 0 and end in (None, self._size) and self._options.verify:
             known = (*self._options.checksums, *self._body.checksums_of(reply.headers))
             self._digest = Digest(dict.fromkeys(known))
@@ -187,7 +190,9 @@ class _Reading:
                 f"{self._body.location} was replaced by another object",
                 hint="Its bytes are not those that were looked at; look again and read anew.",
             )
-        self._pin = self._pin or self._body.pin_of(headers)
+        # From here on it is this object and no other, also where any was welcome.
+        if self._pin in (None, "*"):
+            self._pin = self._body.pin_of(headers) or self._pin
 
     def _refuse_early_end(self) -> None:
         if self._size is not None and self._position < self._size:
@@ -195,21 +200,24 @@ class _Reading:
 
     def _refuse_damaged(self) -> None:
         broken = self._digest.find_broken() if self._digest is not None else None
-        if broken is None:
-            return
-        promised, found = broken
-        raise IntegrityError(
-            f"{self._body.location}: the bytes that came are not those that are stored: their "
-            f"{found.algorithm} is {found.value}, not {promised.value}",
-            hint="They were damaged on their way, or the server's checksum is wrong. Read again; "
-            "a copy with verify='size' takes them as they come.",
-        )
+        if broken is not None:
+            raise damaged(self._body.location, *broken)
 
     def _wrong(self, what: str) -> IntegrityError:
         return IntegrityError(
             f"{self._body.location}: the server {what}",
             hint="It does not serve ranges as HTTP says; read it through another endpoint.",
         )
+
+
+def damaged(location: str, promised: Checksum, found: Checksum) -> IntegrityError:
+    """The error for bytes of a whole object that do not have its checksum."""
+    return IntegrityError(
+        f"{location}: the bytes that came are not those that are stored: their "
+        f"{found.algorithm} is {found.value}, not {promised.value}",
+        hint="They were damaged on their way, or the server's checksum is wrong. Read again; "
+        "a copy with verify='size' takes them as they come.",
+    )
 
 
 def _length(headers: Mapping[str, str]) -> int | None:

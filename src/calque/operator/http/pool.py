@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import threading
 import time
 from collections.abc import Callable
 
 from calque.operator.http.connection import Connection, Reply, WireError
-from calque.operator.http.patience import SLICE, Patience
+from calque.operator.http.patience import SLICE, CalledOffError, Patience
 from calque.operator.http.route import Route
 
 _IDLE_SECONDS = 20.0
@@ -72,7 +71,7 @@ class Pool:
                     over = error.answered or error.timed_out or error.stopped
                     if over or not (repeatable or not error.sent):
                         raise
-            fresh = self._connect(within)
+            fresh = self._connect(within, stopped)
             try:
                 return fresh, fresh.exchange(head, body, bodiless=bodiless, patience=patience)
             except WireError:
@@ -105,11 +104,18 @@ class Pool:
                 return connection
             connection.close()
 
-    def _connect(self, within: float | None) -> Connection:
+    def _connect(self, within: float | None, stopped: Callable[[], bool] | None) -> Connection:
+        patience = Patience.of(self.route.connect_timeout, within, stopped)
         try:
-            return Connection(self.route.open(within))
-        except (OSError, http.client.HTTPException) as error:
-            raise WireError(str(error), sent=False, answered=False) from error
+            return Connection(self.route.open(patience))
+        # A name that cannot be a host's is no OSError but one of its encoding.
+        except (OSError, ValueError) as error:
+            raise WireError(
+                str(error) or type(error).__name__,
+                sent=False,
+                answered=False,
+                stopped=isinstance(error, CalledOffError),
+            ) from error
 
     def release(self, connection: Connection) -> None:
         """Take a connection back; one whose reply was not read to its end is closed."""

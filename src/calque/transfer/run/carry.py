@@ -349,7 +349,8 @@ class Carrier:
             return describe_link(source), service.read_link(source.path)
         options = pinned_options(service, source, ByteRange())
         if isinstance(service, Fetching):
-            found, data = service.fetch(source.path, options)
+            carried = self._options.carry_tags and self._target.service.capability.user_metadata
+            found, data = service.fetch(source.path, options, tags=carried)
             found = replace(found, path=source.path)
         else:
             # Headers are asked for only where the service has some.

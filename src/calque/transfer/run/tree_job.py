@@ -37,6 +37,7 @@ from calque.transfer.run.frontier import Frontier, NoRange
 from calque.transfer.run.other_entries import OtherEntries
 from calque.transfer.run.ranges import OpenRange, RangePool
 from calque.transfer.run.shared import Cluster, RangeResult, Shared
+from calque.transfer.run.two_trees import TwoTrees
 from calque.transfer.run.work_queue import WorkQueue
 from calque.values import Metadata
 
@@ -107,6 +108,7 @@ class TreeJob:
         self._listing = 0
         self._begun = False
         self._emptied: set[str] = set()
+        self._two_trees = TwoTrees(trees.source, trees.target)
         self._errors: list[BaseException] = []
 
     def copy(self) -> None:
@@ -393,6 +395,7 @@ class TreeJob:
         """Delete what was moved; a row that says why it could not be."""
         try:
             self._refuse_alias(source.path, self._trees.target.key(decision.path))
+            self._two_trees.require()
             delete_listed(self._trees.source.service, source)
         except CalqueError as error:
             return replace(

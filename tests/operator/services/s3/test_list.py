@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from calque.errors import Unexpected
 from calque.operator import Operator
 from calque.operator.services.s3.list import read_page
+from tests.operator.http.clouds import answering, nowhere
 from tests.operator.services.s3.conftest import Open
 from tests.servers.proxy import FaultProxy
 from tests.servers.seaweedfs import S3Server
@@ -101,7 +102,7 @@ def test_elements_in_any_order(data: st.DataObject) -> None:
 def test_several_folders_in_one_element() -> None:
     """CommonPrefixes may hold more than one prefix, among objects or not."""
     common = b"<CommonPrefixes><Prefix>a/</Prefix><Prefix>c/</Prefix></CommonPrefixes>"
-    entry = b"<Contents><Key>%s</Key></Contents>"
+    entry = b"<Contents><Key>%s</Key><Size>1</Size></Contents>"
     for body in (entry % b"b" + common + entry % b"d", common, common + entry % b"b"):
         page = read_page(b"<ListBucketResult>%s</ListBucketResult>" % body, str)
         assert page.folders == ["a/", "c/"]
@@ -198,3 +199,18 @@ def _on_moto(server: S3Server, open_at: Open, **options: object) -> Operator:
         key_order=True,
         **options,
     )
+
+
+@pytest.mark.parametrize("field", ["Key", "Size"])
+def test_an_object_without_name_or_size(field: str) -> None:
+    """It is no object of no bytes: the listing cannot be believed, however it is written."""
+    fields = {"Key": "<Key>a</Key>", "Size": "<Size>1</Size>"}
+    del fields[field]
+    for opened in ("<Contents>", "<Contents x='1'>"):
+        page = f"<ListBucketResult>{opened}{''.join(fields.values())}</Contents></ListBucketResult>"
+        reply = f"HTTP/1.1 200 OK\r\nContent-Length: {len(page)}\r\n\r\n{page}".encode()
+        with (
+            answering(lambda head, reply=reply: reply) as endpoint,  # type: ignore[misc]
+            pytest.raises(Unexpected, match=field),
+        ):
+            list(nowhere("s3").open(endpoint).list())

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from calque.errors import ConditionNotMatch, IsSameFile
 from calque.operator import Operator
+from calque.operator.move import delete_moved
+from calque.operator.options import CopyOptions
 from calque.values import MIB
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import Open
+from tests.servers.proxy import Exchange, Fault, FaultProxy
 
 ALIASES = [("x//y", "x/y"), ("a///b/c", "a/b/c")]
 
@@ -26,6 +31,30 @@ def test_the_only_object_is_never_deleted(
     with pytest.raises((IsSameFile, ConditionNotMatch)):
         op.rename(source, target, stream=stream)
     assert op.read(target) == data
+
+
+def test_an_object_that_is_written_between_two_looks(
+    op: Operator, open_at: Open, proxy: FaultProxy
+) -> None:
+    """The same bytes, a second later: one object then looks like two, and is not deleted."""
+    op.write("x/y", b"data")
+    looks = 0
+
+    def touch(asked: Exchange) -> None:
+        nonlocal looks
+        looks += 1
+        if looks % 3 == 2:  # after the source, before the target
+            time.sleep(1.1)
+            op.write("x/y", b"data")
+
+    through = open_at(proxy.endpoint, delete_if_match=False)
+    source = through.stat("x//y")
+    proxy.add(Fault(method="HEAD", times=None, hook=touch))
+    into = through.service
+    with pytest.raises((IsSameFile, ConditionNotMatch)):
+        delete_moved(into, source, into, "x/y", CopyOptions())
+    assert looks >= 3
+    assert op.read("x/y") == b"data"
 
 
 def test_one_server_by_two_names(op: Operator, open_at: Open) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from calque.errors import CalqueError, PermissionDenied, Unsupported
+from calque import copy_tree
+from calque.errors import CalqueError, PermissionDenied, Unexpected, Unsupported
 from calque.operator import Operator
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import PART, Open
@@ -64,3 +65,52 @@ def test_tags_that_are_not_counted(op: Operator, open_at: Open, proxy: FaultProx
     _uncounted(proxy)
     through.copy("from", "to")
     assert op.stat("to").tags == {"a": "b"}
+
+
+ODD_TAGS = (
+    b"<Tagging><TagSet><Tag><Key><![CDATA[a]]></Key><Value>b</Value></Tag></TagSet></Tagging>",
+    b"<t:Tagging xmlns:t='x'><t:Tag><t:Key>a</t:Key><t:Value>b</t:Value></t:Tag></t:Tagging>",
+    b"<Tagging><TagSet><Tag x='1'><Value>b</Value>\n<Key>a</Key></Tag></TagSet></Tagging>",
+)
+
+
+@pytest.mark.parametrize("document", ODD_TAGS)
+def test_tags_in_any_xml(op: Operator, open_at: Open, proxy: FaultProxy, document: bytes) -> None:
+    """Other servers write the same document in other ways: no tag is lost by that."""
+    op.write("from", content(LARGE), tags={"a": "b"})
+    proxy.add(Fault(method="GET", contains="tagging", times=None, reply=Reply(200, {}, document)))
+    open_at(proxy.endpoint).copy("from", "to")
+    assert op.stat("to").tags == {"a": "b"}
+
+
+def test_what_is_no_document_of_tags(op: Operator, open_at: Open, proxy: FaultProxy) -> None:
+    """A page of a proxy tells of no tags, and proves nothing; a server's word for none does."""
+    op.write("from", content(LARGE), tags={"a": "b"})
+    page = Reply(200, {}, b"<html><body>Please log in.</body></html>")
+    proxy.add(Fault(method="GET", contains="tagging", times=None, reply=page))
+    with pytest.raises(Unexpected, match="tags"):
+        open_at(proxy.endpoint).copy("from", "to")
+    assert not op.exists("to")
+    proxy.reset()
+    none = Reply(404, {}, b"<Error><Code>NoSuchTagSet</Code></Error>")
+    proxy.add(Fault(method="GET", contains="tagging", times=None, reply=none))
+    assert open_at(proxy.endpoint).copy("from", "to").size == LARGE
+
+
+def test_small_objects_of_a_tree(op: Operator, open_at: Open, proxy: FaultProxy) -> None:
+    """Tags that may not be read are not dropped by trees either; one question answers for all."""
+    through = open_at(proxy.endpoint)
+    for name in ("a", "b", "c"):
+        op.write(f"tree/{name}", b"data")
+    op.write("tree/d", b"data", tags={"a": "b"})
+    into = Operator.from_uri("memory://tags-of-trees")
+    proxy.add(Fault(method="GET", contains="tagging", times=None, reply=DENIED))
+    proxy.add(Fault(method="GET", times=None, edit=lambda it: it.without("x-amz-tagging-count")))
+    report = copy_tree(through, into)
+    assert {row.error for row in report.problems} == {"PermissionDenied"}
+    assert copy_tree(through, into, carry_tags=False).ok
+    proxy.reset()
+    again = Operator.from_uri("memory://tags-of-trees-again")
+    assert copy_tree(open_at(proxy.endpoint), again, concurrent=1).ok
+    assert again.stat("tree/d").tags == {"a": "b"}
+    assert proxy.count("GET", "tagging") <= 2

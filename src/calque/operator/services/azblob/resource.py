@@ -153,7 +153,7 @@ def page_of(body: bytes) -> tuple[list[Metadata], str | None]:
 
     Names are whole keys.
     """
-    root = _parse(body)
+    root = _parse(body, "EnumerationResults")
     entries = [_entry_of(blob) for blob in root.iterfind("Blobs/Blob")]
     folders = [_name(folder) for folder in root.iterfind("Blobs/BlobPrefix")]
     entries += [Metadata(path=folder, is_dir=True) for folder in folders]
@@ -197,7 +197,7 @@ class BlockList:
 @_map_unreadable
 def block_list_of(body: bytes) -> BlockList:
     """What Get Block List answers."""
-    root = _parse(body)
+    root = _parse(body, "BlockList")
     return BlockList(
         tuple(_blocks(root, "CommittedBlocks/Block")),
         tuple(_blocks(root, "UncommittedBlocks/Block")),
@@ -218,15 +218,19 @@ def block_list_body(ids: list[str]) -> bytes:
 @_map_unreadable
 def tags_of(body: bytes) -> dict[str, str]:
     """What Get Blob Tags answers."""
-    found = _parse(body).iterfind("TagSet/Tag")
+    found = _parse(body, "Tags").iterfind("TagSet/Tag")
     return {tag.findtext("Key") or "": tag.findtext("Value") or "" for tag in found}
 
 
-def _parse(body: bytes) -> ElementTree.Element:
+def _parse(body: bytes, root: str) -> ElementTree.Element:
     if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
         raise Unexpected("Azure's answer defines entities, which it never does")
     # Azure begins its XML with a byte order mark.
-    return ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
+    tree = ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
+    # A page that a proxy sends with 200 lists nothing, which proves nothing.
+    if tree.tag != root:
+        raise Unexpected(f"Azure answered <{tree.tag[:40]}> where <{root}> was due")
+    return tree
 
 
 def _name(entry: ElementTree.Element) -> str:

@@ -73,6 +73,8 @@ class Link:
         self._made: tuple[Endpoint, Pool, Signer] | None = None
         self.bucket_seen = False
         """The bucket has answered: a missing object is then just that."""
+        self.tags_seen = False
+        """Tags may be read here: a reply that counts none is of an object that has none."""
         self.marks_by_size = config.upload_mark == "size"
         """Said, or learnt from a commit that was refused."""
 

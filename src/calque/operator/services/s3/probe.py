@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from calque.errors import (
     AlreadyExists,
@@ -18,40 +18,35 @@ from calque.errors import (
     ConditionNotMatch,
     InvalidInput,
     NotFound,
-    PermissionDenied,
     Unsupported,
 )
-from calque.operator.drivers.verbs import CommitConflict, Part
+from calque.operator.drivers.verbs import CommitConflict
 from calque.operator.service import Probe
 from calque.operator.services.s3 import marker
-from calque.operator.services.s3.address import copy_source
-from calque.operator.services.s3.client import Answer, Client, Request
-from calque.operator.services.s3.list import list_keys
-from calque.operator.services.s3.replies import version_of
-from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.client import Answer
+from calque.operator.services.s3.probe_requests import ProbeRequests
+from calque.operator.services.s3.replies import bare_etag, version_of
 from calque.values import MIB
 
 _OTHER = f'"{"0" * 32}"'
 """The ETag of no object here."""
 _NEW, _SAME = {"if-none-match": "*"}, {"if-match": _OTHER}
+_DATA, _ELSE = b"0123456789", b"other bytes"
 _ORDER = ("a", "a-", "a/b", "a0", "B", "é", "\U0001f642")
+_MD5 = re.compile(r"[0-9a-fA-F]{32}")
 _RANGED = 5 * MIB + 1
 """S3 copies a range only of sources larger than 5 MB."""
 
 
-@dataclass(slots=True)
-class Prober:
-    """Asks one server; ``base`` is a prefix of its own, and nothing below it stays."""
-
-    client: Client
-    prefix: str
-    base: str = field(default_factory=lambda: f"calque-doctor-{uuid.uuid4().hex[:12]}/")
+class Prober(ProbeRequests):
+    """Asks one server; nothing of what it puts there stays."""
 
     def run(self) -> Iterator[Probe]:
         """Each answer as it is found; keys and uploads are removed at the end, whatever happens."""
         try:
-            made = self._put("object", b"0123456789")
+            made = self._put("object", _DATA)
             yield self._versions(made)
+            yield _etags(made)
             for ask in (
                 *(self._reads, self._ranges, self._writes, self._commits, self._copies),
                 *(self._pins, self._deletes, self._marker, self._part_copies, self._checksums),
@@ -65,45 +60,121 @@ class Prober:
         """One question that a server trips over does not keep the others from being asked."""
         try:
             return ask()
-        except PermissionDenied:
-            raise
         except CalqueError as error:
             return Probe(ask.__name__.strip("_"), False, f"not found out: {error.message}")
 
-    # Conditions
+    # Conditions: each is asked where it is false and where it holds, and what a refusal has done
 
     def _writes(self) -> Probe:
-        new = self._refuses(lambda: self._put("object", b"0123456789", _NEW))
-        same = self._refuses(lambda: self._put("object", b"0123456789", _SAME))
+        new = self._why_not(
+            lambda: self._put("object", _ELSE, _NEW), lambda: self._put(_fresh(), _ELSE, _NEW)
+        )
+        same = self._why_not(
+            lambda: self._put("object", _ELSE, _SAME),
+            lambda: self._put("object", _DATA, self._if_match()),
+        )
         return _conditions("conditions of writes", "write_conditions", new, same)
 
     def _commits(self) -> Probe:
-        new = self._refuses(lambda: self._upload("object", b"0123456789", _NEW))
-        same = self._refuses(lambda: self._upload("object", b"0123456789", _SAME))
+        new, same = self._why_no_commits()
         return _conditions("conditions of commits", "commit_conditions", new, same)
 
+    def _why_no_commits(self) -> tuple[str, str]:
+        new = self._why_not(
+            lambda: self._upload("object", _ELSE, _NEW),
+            lambda: self._upload(_fresh(), _ELSE, _NEW),
+        )
+        same = self._why_not(
+            lambda: self._upload("object", _ELSE, _SAME),
+            lambda: self._upload("object", _DATA, self._if_match()),
+        )
+        return new, same
+
     def _copies(self) -> Probe:
-        new = self._refuses(lambda: self._copy("object", "object", _NEW))
-        same = self._refuses(lambda: self._copy("object", "object", _SAME))
-        if new and same:
+        self._put("other", _ELSE)
+        new = self._why_not(
+            lambda: self._copy("other", "object", _NEW), lambda: self._copy("other", _fresh(), _NEW)
+        )
+        same = self._why_not(
+            lambda: self._copy("other", "object", _SAME),
+            lambda: self._copy("object", "object", self._if_match()),
+        )
+        if not new and not same:
             return Probe("conditions of copies", True, "kept")
-        committed = self._refuses(lambda: self._upload("object", b"0123456789", _NEW))
-        instead = "multipart" if committed else "none"
-        return Probe("conditions of copies", False, "ignored", f"copy_if_not_exists={instead}")
+        instead = "none" if self._why_no_commits()[0] else "multipart"
+        found = new or f"if_match is {same}"
+        return Probe("conditions of copies", False, found, f"copy_if_not_exists={instead}")
 
     def _reads(self) -> Probe:
-        kept = self._refuses(lambda: self._send("GET", "object", _SAME))
-        return _switch("conditions of reads", "read_if_match", kept)
+        why = self._why_not(
+            lambda: self._send("GET", "object", _SAME),
+            lambda: self._send("GET", "object", self._if_match()),
+        )
+        return _switch("conditions of reads", "read_if_match", why)
 
     def _pins(self) -> Probe:
-        pinned = {"x-amz-copy-source-if-match": _OTHER}
-        kept = self._refuses(lambda: self._copy("object", "copied", pinned))
-        return _switch("pins of a copy's source", "source_pins", kept)
+        self._put("source", _DATA)
+        wrong = {"x-amz-copy-source-if-match": _OTHER}
+        right = {"x-amz-copy-source-if-match": self._if_match("source")["if-match"]}
+        why = self._why_not(
+            lambda: self._copy("source", "pinned", wrong),
+            lambda: self._copy("source", "pinned", right),
+        )
+        # Some (Ceph) keep the pin of a copy and ignore that of a part.
+        if not why and self._passes(lambda: self._copy_part("source", right)):
+            ignored = self._passes(lambda: self._copy_part("source", wrong))
+            why = "ignored by copies of parts" if ignored else ""
+        return _switch("pins of a copy's source", "source_pins", why)
 
     def _deletes(self) -> Probe:
-        self._put("deleted", b"x")
-        kept = self._refuses(lambda: self._send("DELETE", "deleted", _SAME))
-        return _switch("conditions of deletes", "delete_if_match", kept)
+        why = self._why_not(
+            lambda: self._send("DELETE", "object", _SAME),
+            lambda: self._send("DELETE", "object", self._if_match()),
+        )
+        return _switch("conditions of deletes", "delete_if_match", why)
+
+    def _why_not(self, refused: Callable[[], object], allowed: Callable[[], object]) -> str:
+        """Why a condition cannot be relied on; empty where it can.
+
+        ``refused`` is a request whose condition is false, ``allowed`` one whose condition holds.
+        """
+        self._put("object", _DATA)
+        if not self._refuses(refused):
+            return "ignored"
+        if not self._is_untouched():
+            return "refused, and acted on all the same"
+        return "" if self._passes(allowed) else "refused although they hold"
+
+    def _is_untouched(self) -> bool:
+        try:
+            return self._send("GET", "object").body == _DATA
+        except NotFound:
+            return False
+
+    def _if_match(self, name: str = "object") -> dict[str, str]:
+        return {"if-match": self._send("HEAD", name).headers.get("etag", "")}
+
+    def _refuses(self, request: Callable[[], object]) -> bool:
+        """Whether the server says that the condition is false.
+
+        One that does not know the condition at all keeps it no better than one that ignores it;
+        any other error is no answer, and is raised.
+        """
+        try:
+            request()
+        except (ConditionNotMatch, AlreadyExists, CommitConflict):
+            return True
+        except (InvalidInput, Unsupported):
+            return False
+        return False
+
+    def _passes(self, request: Callable[[], object]) -> bool:
+        """Whether a server does what is asked."""
+        try:
+            request()
+        except (CalqueError, CommitConflict):
+            return False
+        return True
 
     # Bytes and parts
 
@@ -172,7 +243,7 @@ class Prober:
         if sorted(listed) != sorted(written):
             return Probe("listings", False, f"not what was written: {', '.join(listed)}")
         kept = listed == sorted(written, key=str.encode)
-        return _switch("order of listings", "key_order", kept)
+        return _switch("order of listings", "key_order", "" if kept else "not kept")
 
     def _can_put(self, name: str) -> bool:
         """What lies on a file system has no ``a/b`` beside an ``a``."""
@@ -201,101 +272,31 @@ class Prober:
         return Probe(name, False, "taken for one: calque mv refuses to move between such keys")
 
     def _versions(self, made: Answer) -> Probe:
-        kept = version_of(made.headers) is not None
+        kept = self.keeps_versions = version_of(made.headers) is not None
         return Probe("versions", True, "on" if kept else "off", "versions=true" if kept else "")
 
-    # Requests
 
-    @property
-    def _uploads(self) -> Uploads:
-        return Uploads(self.client)
-
-    def _key(self, name: str) -> str:
-        return f"{self.prefix}{self.base}{name}"
-
-    def _source(self, name: str) -> str:
-        return copy_source(self.client.link.config.bucket, self._key(name), None)
-
-    def _send(
-        self, method: str, name: str, headers: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Answer:
-        request = Request(
-            method, self._key(name), headers=dict(headers or {}), body=body, accepts=(200, 204, 206)
-        )
-        return self.client.send("probe", name, request)
-
-    def _put(self, name: str, data: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-        return self._send("PUT", name, headers, data)
-
-    def _copy(self, source: str, target: str, headers: Mapping[str, str]) -> Answer:
-        # A copy onto itself must change something, so the metadata is replaced.
-        sent = {"x-amz-copy-source": self._source(source), "x-amz-metadata-directive": "REPLACE"}
-        return self._send("PUT", target, {**sent, **headers})
-
-    def _begin(self, name: str, *, mark: bool = False) -> str:
-        if mark:
-            return self._uploads.begin("", self._key(name), {})
-        request = Request("POST", self._key(name), query=(("uploads", ""),))
-        body = self.client.send("probe", name, request).body
-        return body.partition(b"<UploadId>")[2].partition(b"<")[0].decode()
-
-    def _upload(self, name: str, data: bytes, headers: Mapping[str, str]) -> None:
-        upload = self._begin(name)
-        try:
-            part = self._uploads.put("", self._key(name), upload, 1, data, {})
-            self._complete(name, upload, part, headers)
-        finally:
-            with suppress(CalqueError):
-                self._uploads.abort("", self._key(name), upload)
-
-    def _complete(self, name: str, upload: str, part: Part, headers: Mapping[str, str]) -> None:
-        key = self._key(name)
-        self._uploads.complete("", key, upload, [part], headers, idempotent=False)
-
-    def _refuses(self, request: Callable[[], object]) -> bool:
-        """Whether the server says that the condition is false.
-
-        One that does not know the condition at all keeps it no better than one that ignores it;
-        any other error is no answer, and is raised.
-        """
-        try:
-            request()
-        except (ConditionNotMatch, AlreadyExists, CommitConflict):
-            return True
-        except (InvalidInput, Unsupported):
-            return False
-        return False
-
-    def _list_names(self, name: str) -> list[str]:
-        prefix = self._key(name)
-        entries = list_keys(
-            self.client,
-            name,
-            prefix,
-            after="",
-            delimiter="",
-            page_size=1000,
-            path_of=str,
-            ordered=False,
-        )
-        return [entry.path.removeprefix(prefix) for entry in entries]
-
-    def _clean(self) -> None:
-        with suppress(CalqueError):
-            for begun in list(self._uploads.list_unfinished("", self._key(""))):
-                self._uploads.abort("", begun.key, begun.upload)
-        with suppress(CalqueError):
-            for name in self._list_names(""):
-                self._send("DELETE", name)
+def _fresh() -> str:
+    """A name that nothing has yet."""
+    return f"new-{uuid.uuid4().hex[:8]}"
 
 
-def _conditions(name: str, option: str, new: bool, same: bool) -> Probe:
-    if new and same:
+def _etags(made: Answer) -> Probe:
+    """Reads are held against an ETag that looks like an MD5."""
+    etag = bare_etag(made.headers.get("etag")) or ""
+    if not _MD5.fullmatch(etag):
+        return Probe("ETags", True, "no MD5, and none that looks like one")
+    if etag.lower() == hashlib.md5(_DATA, usedforsecurity=False).hexdigest():
+        return Probe("ETags", True, "the MD5 of the bytes")
+    return Probe("ETags", False, "like an MD5, but not that of the bytes", "md5_etags=false")
+
+
+def _conditions(name: str, option: str, new: str, same: str) -> Probe:
+    if not new and not same:
         return Probe(name, True, "kept")
-    kept = "if_not_exists" if new else "none"
-    found = "if_match is ignored" if new else "ignored"
-    return Probe(name, False, found, f"{option}={kept}")
+    kept = "none" if new else "if_not_exists"
+    return Probe(name, False, new or f"if_match is {same}", f"{option}={kept}")
 
 
-def _switch(name: str, option: str, kept: bool) -> Probe:
-    return Probe(name, kept, "kept" if kept else "not kept", "" if kept else f"{option}=false")
+def _switch(name: str, option: str, why: str) -> Probe:
+    return Probe(name, not why, why or "kept", f"{option}=false" if why else "")

@@ -39,19 +39,25 @@ def read(client: Client, path: str, key: str, options: ReadOptions) -> Iterator[
     return body.read(source, options)
 
 
-def fetch(client: Client, path: str, key: str, options: ReadOptions) -> tuple[Metadata, bytes]:
+def fetch(
+    client: Client, path: str, key: str, options: ReadOptions, *, tags: bool
+) -> tuple[Metadata, bytes]:
     """An object with its headers, out of one reply.
 
-    Tags cost a second request, sent only where the reply counts some; who may not read them is not
-    told that there are any.
+    Tags cost a second request, sent only where the reply counts some. Who may not read them is not
+    told that there are any: so those of the first object are asked for in any case, and a refusal
+    is an error.
     """
     source = _Object(client, path, key, options)
     data = b"".join(body.read(source, options))
     headers = source.replies[0] if source.replies else {}
     found = replace(metadata_of(path, headers), size=len(data), tags={})
-    if headers.get("x-amz-tagging-count", "0") == "0":
+    counted = headers.get("x-amz-tagging-count", "0") != "0"
+    if not tags or not (counted or not client.link.tags_seen):
         return found, data
-    return replace(found, tags=tags_to_carry(client, path, key, found.version)), data
+    carried = tags_to_carry(client, path, key, found.version)
+    client.link.tags_seen = True
+    return replace(found, tags=carried), data
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,8 @@ class _Object:
 
     def _refuse_other_version(self, headers: Mapping[str, str]) -> None:
         wanted, found = self.options.version, version_of(headers)
-        if wanted not in (None, "null", found):
+        # ``null`` is the version of what was written before a bucket kept versions.
+        if wanted is not None and wanted != (found or "null"):
             raise ConditionNotMatch(
                 f"{self.location}: the server answered with version {found}, not {wanted}"
             )

@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.utils import parsedate_to_datetime
+from xml.etree import ElementTree
 
+from calque.errors import Unexpected
 from calque.values import Checksum, Metadata
 from calque.values.metadata import EMPTY
 
@@ -38,6 +40,28 @@ def blocks(document: bytes, name: str) -> Iterator[bytes]:
     tag = name.encode()
     pattern = re.compile(rb"<" + tag + rb"(?:\s[^<>]*)?>(.*?)</" + tag + rb"\s*>", re.DOTALL)
     return (match[1] for match in pattern.finditer(document))
+
+
+def parse_document(document: bytes, root: str, what: str) -> ElementTree.Element:
+    """Any document by a real parser: elements in any order, with prefixes, attributes or CDATA.
+
+    Unexpected where it is another one, or none: a page that a proxy sends with 200 has no tags in
+    it, and no objects, but proves that there are none as little.
+    """
+    if b"<!DOCTYPE" in document or b"<!ENTITY" in document:
+        raise Unexpected(f"the reply to {what} defines entities, which S3 never does")
+    try:
+        tree = ElementTree.fromstring(document)
+    except ElementTree.ParseError as error:
+        raise Unexpected(f"the reply to {what} cannot be read", retryable=True) from error
+    if local_name(tree) != root:
+        raise Unexpected(f"the reply to {what} is none")
+    return tree
+
+
+def local_name(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
 
 
 def text_of(text: bytes) -> str:

@@ -137,8 +137,10 @@ class S3Service:
     def read(self, path: str, options: ReadOptions) -> Iterator[bytes]:
         return read(self._client, path, self._key(path), options)
 
-    def fetch(self, path: str, options: ReadOptions) -> tuple[Metadata, bytes]:
-        return fetch(self._client, path, self._key(path), options)
+    def fetch(
+        self, path: str, options: ReadOptions, *, tags: bool = True
+    ) -> tuple[Metadata, bytes]:
+        return fetch(self._client, path, self._key(path), options, tags=tags)
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Write(self._client, self._config, path, self._key(path), options).run(chunks)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.errors import NotFound, PermissionDenied, Unsupported
-from calque.operator.services.s3.client import Client, Request
-from calque.operator.services.s3.replies import blocks, leaves, metadata_of
+from calque.operator.services.s3.client import Client, Request, refusal_behind
+from calque.operator.services.s3.replies import local_name, metadata_of, parse_document
 from calque.values import Metadata
 
 _ASK = {"x-amz-checksum-mode": "ENABLED"}
+_UNTAGGED = ("NoSuchTagSet", "NoSuchTagSetError")
+"""What some servers answer of an object that has no tags."""
 
 
 def stat(client: Client, path: str, key: str, *, version: str | None = None) -> Metadata:
@@ -82,6 +84,15 @@ def _ask_for_tags(client: Client, path: str, key: str, version: str | None) -> d
     query = [("tagging", "")]
     if version:
         query.append(("versionId", version))
-    answer = client.send("tags", path, Request("GET", key, query=query))
-    pairs = (leaves(block) for block in blocks(answer.body, "Tag"))
+    try:
+        answer = client.send("tags", path, Request("GET", key, query=query))
+    except NotFound as error:
+        refusal = refusal_behind(error)
+        if refusal is not None and refusal.code in _UNTAGGED:
+            return {}
+        raise
+    # By a real parser: a tag that is written in another way than Amazon's would be lost.
+    tree = parse_document(answer.body, "Tagging", f"the tags of {client.location(key)}")
+    tags = [each for each in tree.iter() if local_name(each) == "Tag"]
+    pairs = ({local_name(leaf): leaf.text or "" for leaf in tag} for tag in tags)
     return {pair.get("Key", ""): pair.get("Value", "") for pair in pairs}

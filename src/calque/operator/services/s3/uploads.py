@@ -122,6 +122,7 @@ class Uploads:
             if after:
                 query.append(("part-number-marker", str(after)))
             answer = self.client.send("list_parts", path, Request("GET", key, query=query))
+            _refuse_other(answer, b"ListPartsResult", self.client.location(key))
             before = after
             for block in blocks(answer.body, "Part"):
                 part = self._part_of(key, leaves(block))
@@ -216,6 +217,7 @@ class Uploads:
                 if refusal is not None and refusal.code == "NoSuchUpload":
                     return  # rclone's word for none at all
                 raise
+            _refuse_other(answer, b"ListMultipartUploadsResult", self.client.location(prefix))
             head = leaves(answer.body)
             for block in blocks(answer.body, "Upload"):
                 fields = leaves(block)
@@ -244,6 +246,12 @@ class Uploads:
         if not held:
             return None
         return any(marker.is_marker(part) for part in held) or marker.are_odd(held)
+
+
+def _refuse_other(answer: Answer, root: bytes, location: str) -> None:
+    """A page of another kind, which some proxies send with 200, is no empty list."""
+    if root not in answer.body:
+        raise Unexpected(f"{location}: the server lists uploads or parts in no way we know")
 
 
 def multipart_etag(size: int, parts: Sequence[Part]) -> str | None:

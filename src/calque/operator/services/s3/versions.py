@@ -22,6 +22,8 @@ def list_versions(
         query = [("versions", ""), ("encoding-type", "url"), ("max-keys", str(page_size))]
         query += [("prefix", prefix), *markers]
         body = client.send("list", path, Request("GET", None, query=query)).body
+        if b"ListVersionsResult" not in body:
+            raise Unexpected(f"{client.location(prefix)}: the reply to a listing is none")
         head = leaves(body)
         decode = unquote_plus if head.get("EncodingType") == "url" else str
         try:
