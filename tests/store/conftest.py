@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from calque.databases.errors import code_of
+from calque.store.metabase.engine import errors
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.fsck import fsck
@@ -66,6 +68,22 @@ def database(database_url: str, clock: Clock) -> Iterator[Database]:
 def world(database: Database, clock: Clock) -> World:
     """A project with buckets and nodes."""
     return World(database, clock)
+
+
+@pytest.fixture
+def no_deadlock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No two transactions may wait for each other: it would be retried, after a second."""
+    deadlocks: list[BaseException] = []
+    disturbance_of = errors.disturbance_of
+
+    def note(error: BaseException) -> errors.Disturbed | None:
+        if code_of(error) == "40P01":
+            deadlocks.append(error)
+        return disturbance_of(error)
+
+    monkeypatch.setattr(errors, "disturbance_of", note)
+    yield
+    assert deadlocks == []
 
 
 def _empty(url: str) -> None:

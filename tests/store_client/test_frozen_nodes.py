@@ -15,13 +15,13 @@ import pytest
 from calque.errors import InvalidInput, TimedOut, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.nodes import liveness, node, upload
+from calque.store.nodes import liveness, node, streams, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.upload import Patience
 from calque.store.open_project import open_project
 from calque.store.project import Project
-from calque.store.relay import node_streams, server
+from calque.store.relay import server
 from calque.store.serve import serve_store
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
@@ -289,8 +289,9 @@ def test_frozen_nodes_keep_no_thread_of_the_relay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verbs: tuple[str, ...]
 ) -> None:
     """Client after client leaves two requests on frozen nodes; the relay still has its threads."""
-    monkeypatch.setattr(server, "STREAMS", 6)
-    monkeypatch.setattr(node_streams, "SILENCE", 2.0)
+    monkeypatch.setattr(server, "STREAMS", 8)
+    monkeypatch.setattr(server, "STREAMS_PER_NODE", 1)
+    monkeypatch.setattr(streams, "SILENCE", 2.0)
     slower = Patience(least=0.05, share=0, silence=20)
     settings = replace(BRISK, upload_patience=slower, download_silence=20)
     world, content = World.make(tmp_path / "s", TWO_OF_SIX), os.urandom(SEGMENT)

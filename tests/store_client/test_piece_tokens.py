@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -27,6 +29,7 @@ from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import piece_id
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.relay import server
 from calque.store.relay.client import RelayedNode
 from calque.store.satellite import piece_tokens
 from calque.store.serve import serve_store
@@ -370,3 +373,56 @@ def test_pieces_of_slow_nodes_use_up_no_room(bounded: Served) -> None:
             project.session.metainfo.commit_segment(request)
             node.write(b"", [bytes(10_000)], None, token=begun.pieces[2].token)
     assert put_until_refused(bounded) >= 3
+
+
+@contextmanager
+def slow_puts(served: Served, grants: list[AccessGrant]) -> Iterator[None]:
+    """For each grant a piece that is sent without an end, until the block is over."""
+    over, begun = threading.Event(), threading.Semaphore(0)
+
+    def chunks() -> Iterator[bytes]:
+        yield b"first"
+        begun.release()
+        over.wait()
+        yield b"last"
+
+    tokens = [served.begin(grant).pieces[0].token for grant in grants]
+    with ThreadPoolExecutor(len(grants)) as threads:
+        puts = [
+            threads.submit(served.node(grant).write, b"", chunks(), None, token=token)
+            for grant, token in zip(grants, tokens, strict=True)
+        ]
+        for _ in grants:
+            begun.acquire()
+        try:
+            yield
+        finally:
+            over.set()
+            for put in puts:
+                put.result()
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_one_key_does_not_take_every_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, derived: bool
+) -> None:
+    """More slow uploads than the relay has streams: other keys go on, and none is refused.
+
+    Keys that were made from one count with it: anybody can make as many as he likes.
+    """
+    monkeypatch.setattr(server, "STREAMS", 16)
+    monkeypatch.setattr(server, "STREAMS_PER_NODE", 1)
+    with serving(tmp_path / "s") as served:
+        lent = served.mine.restrict(delete=False)
+        grants = [
+            lent.restrict(list=False, not_after=served.clock.now() + timedelta(days=1 + number))
+            if derived
+            else served.mine
+            for number in range(20)
+        ]
+        with slow_puts(served, grants):
+            # The siblings of a key that was lent out, and other projects always.
+            for grant in (served.other, *([served.mine] if derived else [])):
+                with served.open(grant) as project:
+                    project.upload(BUCKET, "k", os.urandom(900))
+                    assert len(project.download(BUCKET, "k").read()) == 900

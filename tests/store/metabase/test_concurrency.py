@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from calque.errors import AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted
 from calque.store.metabase.accounts.projects import set_limits
 from calque.store.metabase.model.conditions import Conditions
 from tests.store.world import MAX_COPIES, THREE_REMOTE, World, in_parallel
+
+pytestmark = pytest.mark.usefixtures("no_deadlock")
 
 
 def _errors(results: list[object]) -> list[BaseException]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, record
+from calque.cli.upkeep_flags import open_store, row_bar
 
 if TYPE_CHECKING:
     from calque.store.upkeep.backup import StoreCopyReport
@@ -31,14 +32,11 @@ def backup(
 
     calque store backup ./backups/monday --project ./data
     """
-    from calque.store.embedded import EmbeddedStore
     from calque.store.upkeep.backup import copy_store
 
-    store = EmbeddedStore.open(project)
-    try:
-        show(copy_store(store, target), json)
-    finally:
-        store.close()
+    with open_store(project) as store, row_bar("segments") as tell:
+        copied = copy_store(store, target, tell=tell)
+    show(copied, json)
 
 
 def show(copied: StoreCopyReport, json: bool) -> None:

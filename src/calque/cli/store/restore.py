@@ -9,6 +9,7 @@ import typer
 
 from calque.cli.output import JsonFlag
 from calque.cli.store.backup import StoreFolder, show
+from calque.cli.upkeep_flags import open_store, row_bar
 
 
 def restore(
@@ -28,11 +29,8 @@ def restore(
 
     calque store restore ./backups/monday --project ./data
     """
-    from calque.store.embedded import EmbeddedStore
     from calque.store.upkeep.backup import copy_store
 
-    store = EmbeddedStore.open(backup)
-    try:
-        show(copy_store(store, project, database=database, nodes=node or ()), json)
-    finally:
-        store.close()
+    with open_store(backup) as store, row_bar("segments") as tell:
+        copied = copy_store(store, project, database=database, nodes=node or (), tell=tell)
+    show(copied, json)

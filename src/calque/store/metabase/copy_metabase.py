@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
@@ -23,11 +25,15 @@ from calque.store.metabase.objects.hold_pieces import HOLD
 _ROWS = 1000
 
 
-def copy_metabase(source: Database, target: Database) -> None:
+def copy_metabase(
+    source: Database, target: Database, tell: Callable[[int], None] = lambda _: None
+) -> None:
     """Copy every row; writers of ``source`` go on meanwhile, and ``target`` is whole or empty.
 
-    AlreadyExists when ``target`` holds a metabase with projects.
+    ``tell`` is called again and again with the number of rows so far. AlreadyExists when ``target``
+    holds a metabase with projects.
     """
+    copied = 0
     migrate(target)
     level = {"isolation_level": "REPEATABLE READ"} if source.dialect == POSTGRES else {}
     try:
@@ -39,19 +45,23 @@ def copy_metabase(source: Database, target: Database) -> None:
             for table in metadata.sorted_tables:
                 # Leases are of processes, which have nothing to do with the copy.
                 if table not in (project_usage, leases):
-                    _copy_table(snapshot, writing, table)
+                    for rows in _copy_table(snapshot, writing, table):
+                        copied += rows
+                        tell(copied)
             _copy_usage(snapshot, writing, shard_count(target.dialect))
     except DBAPIError as error:
         raise database_error(error.orig or error) from error
 
 
-def _copy_table(reading: Connection, writing: Connection, table: Table) -> None:
+def _copy_table(reading: Connection, writing: Connection, table: Table) -> Iterator[int]:
+    """Copy a page of rows at a time; how many those were."""
     rows = reading.execute(select(table)).yield_per(_ROWS).mappings()
     for some in rows.partitions(_ROWS):
         # The hold of the backup itself is no part of it.
         kept = [dict(row) for row in some if table is not settings or row["name"] != HOLD]
         if kept:
             writing.execute(insert(table), kept)
+        yield len(kept)
 
 
 def _copy_usage(reading: Connection, writing: Connection, shards: int) -> None:

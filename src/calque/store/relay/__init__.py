@@ -1,4 +1,4 @@
 """Pieces over gRPC, for clients that cannot reach a node's root: ``server`` and ``client``.
 
-``node_streams`` is the server's side towards its nodes.
+``stream_threads`` shares the threads of the server among the keys of its clients.
 """

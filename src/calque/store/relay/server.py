@@ -11,20 +11,20 @@ can be deleted from outside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 
-from calque.errors import CalqueError, InvalidInput, NotFound, ResourceExhausted
+from calque.errors import CalqueError, InvalidInput, NotFound, RateLimited, ResourceExhausted
 from calque.store.metainfo.pb.tokens_pb2 import PieceToken
 from calque.store.metainfo.status import abort_with
 from calque.store.metainfo.timestamps import moment_of
 from calque.store.nodes.node import Node
-from calque.store.relay.node_streams import read_piece, write_piece
+from calque.store.nodes.streams import read_piece, write_piece
+from calque.store.relay.stream_threads import StreamThreads
 
 SERVICE = "calque.pieces.Pieces"
 KEY, TOKEN = "calque-key-bin", "calque-token-bin"
@@ -33,8 +33,10 @@ OFFSET, LENGTH = "calque-offset", "calque-length"
 _DIGITS = 19
 """Of any size that a file can have."""
 
-STREAMS = 64
-"""Pieces on their way at once; whoever comes then waits for one that ends, or is given up."""
+STREAMS, STREAMS_PER_NODE = 64, 6
+"""Pieces on their way at once; whoever comes then waits for one that ends, or is given up.
+
+With many nodes there are more: a client sends a few segments at once, each to all of them."""
 
 Admit = Callable[[bytes, bytes, PieceToken.Action], PieceToken]
 """The token for an API key, the signed bytes and an action; an error when it does not hold."""
@@ -57,15 +59,8 @@ class PieceRelay:
         A piece takes as long as its client likes. So pieces have threads of their own: in those
         of the server a few slow uploads would keep everybody else from being answered.
         """
-        put, get = partial(self._put), partial(self._get)
-        threads = ThreadPoolExecutor(STREAMS, thread_name_prefix="pieces")
-        put.experimental_thread_pool = threads  # type: ignore[attr-defined]
-        get.experimental_thread_pool = threads  # type: ignore[attr-defined]
-        handlers = {
-            "Put": grpc.stream_unary_rpc_method_handler(put),
-            "Get": grpc.unary_stream_rpc_method_handler(get),
-        }
-        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+        threads = StreamThreads(max(STREAMS, STREAMS_PER_NODE * len(self._nodes)))
+        return _Handlers(threads, self._put, self._get)
 
     def _put(self, chunks: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
@@ -100,6 +95,40 @@ class PieceRelay:
         if node is None:
             raise NotFound("this satellite does not relay to such a node")
         return node
+
+
+class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in its stub alone
+    """Finds the handler of a call, with threads that depend on whose call it is."""
+
+    def __init__(
+        self,
+        threads: StreamThreads,
+        put: Callable[[Iterator[bytes], grpc.ServicerContext], bytes],
+        get: Callable[[bytes, grpc.ServicerContext], Iterator[bytes]],
+    ) -> None:
+        self._threads = threads
+        self._put, self._get = put, get
+
+    def service(self, call: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+        if call.method == f"/{SERVICE}/Put":
+            return grpc.stream_unary_rpc_method_handler(self._in_lane(self._put, call))
+        if call.method == f"/{SERVICE}/Get":
+            return grpc.unary_stream_rpc_method_handler(self._in_lane(self._get, call))
+        return None
+
+    def _in_lane(self, answer: Callable[..., Any], call: grpc.HandlerCallDetails) -> Any:
+        metadata: dict[str, Any] = dict(call.invocation_metadata)
+        try:
+            lane = self._threads.lane(metadata.get(KEY, b""))
+        except RateLimited as error:
+            return partial(_refuse, error)  # at once, by a thread of the server
+        behaviour = partial(answer)
+        behaviour.experimental_thread_pool = lane  # type: ignore[attr-defined]
+        return behaviour
+
+
+def _refuse(error: RateLimited, _: object, context: grpc.ServicerContext) -> NoReturn:
+    abort_with(context, error)
 
 
 def _limit_size(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:

@@ -9,14 +9,21 @@ store in the target, and a killed copy leaves nothing that could be taken for on
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from calque.errors import AlreadyExists, CalqueError, InvalidInput, NotFound, Unavailable
+from calque.errors import (
+    AlreadyExists,
+    CalqueError,
+    IntegrityError,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+)
 from calque.operator import Operator
 from calque.operator.services.fs.errors import map_errors
 from calque.store.embedded import EmbeddedStore
@@ -30,14 +37,25 @@ from calque.store.embedded.store import ACCESS_FILE, STORE_FILE
 from calque.store.metabase.copy_metabase import copy_metabase
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import moment
-from calque.store.metabase.objects.hold_pieces import Hold, hold_pieces
-from calque.store.metabase.objects.physical_segments import PhysicalRecord, physical_segments
+from calque.store.metabase.objects.hold_pieces import REFRESH_S, Hold, hold_pieces
+from calque.store.metabase.objects.physical_segments import (
+    PhysicalRecord,
+    count_physical_segments,
+    physical_segments,
+)
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.node import Node
-from calque.store.nodes.pieces import piece_id, piece_path
+from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.streams import read_piece, write_piece
 
 _AT_ONCE = 8
 """Pieces that are copied at the same time."""
+
+_SEGMENTS_AHEAD = 4 * _AT_ONCE
+"""Segments whose pieces are copied or wait for it: so many are in memory, of however many."""
+
+Tell = Callable[[int, int], None]
+"""How many segments are copied, of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,7 @@ def copy_store(
     *,
     database: str | None = None,
     nodes: Sequence[str] = (),
+    tell: Tell | None = None,
 ) -> StoreCopyReport:
     """Copy a store, which may be in use, to a folder that holds nothing yet.
 
@@ -87,10 +106,13 @@ def copy_store(
     with lock_folder(place):
         if any(entry.name != ".lock" for entry in place.iterdir()):
             raise AlreadyExists(f"{place} is not empty", hint="Name a folder that is new or empty.")
-        return _copy_to(store, place, _describe_copy(store.description, database, nodes))
+        description = _describe_copy(store.description, database, nodes)
+        return _copy_to(store, place, description, tell or (lambda _done, _all: None))
 
 
-def _copy_to(store: EmbeddedStore, place: Path, description: Description) -> StoreCopyReport:
+def _copy_to(
+    store: EmbeddedStore, place: Path, description: Description, tell: Tell
+) -> StoreCopyReport:
     roots = {
         each.id: Node(each.id, Operator.from_uri(each.address_in(place)), each.placement)
         for each in description.nodes
@@ -101,8 +123,8 @@ def _copy_to(store: EmbeddedStore, place: Path, description: Description) -> Sto
     try:
         # Held before the rows are read: a piece that is freed in between would be missing.
         with hold_pieces(store.endpoint.database) as hold:
-            copy_metabase(store.endpoint.database, target)
-            report = _copy_pieces(store, physical_segments(target), roots, hold)
+            copy_metabase(store.endpoint.database, target, lambda _: hold.refresh())
+            report = _PieceCopies(store, roots, hold).copy_all(target, tell)
         # The description last: it is what makes the folder a store.
         write_json(place / ACCESS_FILE, store.access.to_json())
         write_json(place / STORE_FILE, description.to_json())
@@ -126,27 +148,47 @@ def _describe_copy(old: Description, database: str | None, nodes: Sequence[str])
     )
 
 
-def _copy_pieces(
-    store: EmbeddedStore, segments: Sequence[PhysicalRecord], roots: dict[bytes, Node], hold: Hold
-) -> StoreCopyReport:
-    sources = {node.id: node for node in _nodes_that_answer(store.nodes.direct())}
-    places = [_Place(each, number, node) for each in segments for number, node in each.pieces]
-    copied: Counter[bytes] = Counter()
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="backup") as threads:
-        done = threads.map(
-            lambda place: _copy_piece(place, sources.get(place.node_id), roots), places
-        )
-        for place, there in zip(places, done, strict=True):
-            copied[place.segment.root_piece_id] += there
-            hold.refresh()
-    return StoreCopyReport(
-        segments=len(segments),
-        pieces=copied.total(),
-        missing_pieces=len(places) - copied.total(),
-        lost_segments=sum(
-            copied[each.root_piece_id] < each.redundancy.required for each in segments
-        ),
-    )
+class _PieceCopies:
+    """Copies the pieces of segments, a few segments at a time."""
+
+    def __init__(self, store: EmbeddedStore, roots: dict[bytes, Node], hold: Hold) -> None:
+        self._sources = {node.id: node for node in _nodes_that_answer(store.nodes.direct())}
+        self._roots = roots
+        self._hold = hold
+        self._segments = self._pieces = self._missing = self._lost = 0
+
+    def copy_all(self, target: Database, tell: Tell) -> StoreCopyReport:
+        """The pieces of every segment in ``target``."""
+        count = count_physical_segments(target)
+        waiting: deque[tuple[PhysicalRecord, list[Future[bool]]]] = deque()
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="backup") as threads:
+            for segment in physical_segments(target):
+                places = [_Place(segment, number, node) for number, node in segment.pieces]
+                waiting.append((segment, [threads.submit(self._copy, each) for each in places]))
+                if len(waiting) == _SEGMENTS_AHEAD:
+                    self._count(*waiting.popleft())
+                    tell(self._segments, count)
+            for each in waiting:
+                self._count(*each)
+        tell(self._segments, count)
+        return StoreCopyReport(self._segments, self._pieces, self._missing, self._lost)
+
+    def _count(self, segment: PhysicalRecord, copies: Sequence[Future[bool]]) -> None:
+        there = sum(self._wait_for(each) for each in copies)
+        self._segments += 1
+        self._pieces += there
+        self._missing += len(copies) - there
+        self._lost += there < segment.redundancy.required
+
+    def _wait_for(self, copy: Future[bool]) -> bool:
+        # However long one piece takes, the others must not be deleted meanwhile.
+        self._hold.refresh()
+        while not wait([copy], timeout=REFRESH_S).done:
+            self._hold.refresh()
+        return copy.result()
+
+    def _copy(self, place: _Place) -> bool:
+        return _copy_piece(place, self._sources.get(place.node_id), self._roots)
 
 
 def _nodes_that_answer(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -165,14 +207,20 @@ def _copy_piece(place: _Place, source: Node | None, roots: dict[bytes, Node]) ->
         return False
     expires = place.segment.expires_at
     try:
-        chunks = source.root.read_stream(piece_path(place.piece))
-        target.write(place.piece, chunks, None if expires is None else moment(expires))
-        if target.root.stat(piece_path(place.piece)).size == place.size:
-            return True
-        target.delete(place.piece)
-    except (NotFound, Unavailable):  # other pieces of the segment may do
-        pass
-    return False
+        chunks = _require_size(read_piece(source, place.piece, 0, place.size), place.size)
+        until = None if expires is None else moment(expires)
+        write_piece(target, place.piece, chunks, until, replace=True)
+    except (NotFound, Unavailable, IntegrityError):  # other pieces of the segment may do
+        return False
+    return True
+
+
+def _require_size(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        size -= len(chunk)
+        yield chunk
+    if size:
+        raise IntegrityError(f"{size} bytes are missing at the end of a piece")
 
 
 def redundancy_of(segment: PhysicalRecord) -> Redundancy:

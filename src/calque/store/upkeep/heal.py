@@ -34,6 +34,7 @@ from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.liveness import Liveness
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.streams import read_piece, write_piece
 from calque.store.nodes.units import Stripes, seal_units, shares_of
 from calque.store.nodes.upload import Patience, Target, discard_pieces, upload_pieces
 
@@ -106,21 +107,20 @@ class Healer:
         return self._place(segment, [each.number for each in going], blocks)
 
     def _move_piece(self, segment: _Segment, going: Placed) -> Healed:
-        targets = self._targets(segment, [going.number])
-        node = self._node(going.record)
-        if not targets or node is None:
-            return Healed.NO_ROOM if not targets else Healed.FAILED
-        stripes, (target,) = segment.stripes, targets
-        old = piece_id(segment.root, going.record.node_id, going.number)
-        new = piece_id(segment.root, target.node.id, going.number)
-        offset, length = stripes.piece_range
+        taker, node = next(self._free_nodes(segment), None), self._node(going.record)
+        if taker is None or node is None:
+            return Healed.NO_ROOM if taker is None else Healed.FAILED
+        stripes = segment.stripes
+        old = piece_id(segment.root, node.id, going.number)
+        new = piece_id(segment.root, taker.id, going.number)
         try:
-            shares = shares_of(old, node.read(old, offset, length), stripes)
-            target.node.write(new, seal_units(new, shares), segment.expires)
+            shares = shares_of(old, read_piece(node, old, *stripes.piece_range), stripes)
+            write_piece(taker, new, seal_units(new, shares), segment.expires)
         except CalqueError as error:
             _log.warning("piece %s is not moved as it is: %s", old.hex(), error)
             return Healed.FAILED
-        return self._commit(segment, self._leave_out_leaving(segment, targets))
+        target = Target(going.number, _NewPieces(taker))
+        return self._commit(segment, self._leave_out_leaving(segment, [target]))
 
     def _read(self, segment: _Segment, placed: Sequence[Placed]) -> Iterator[Buffer]:
         found = [(each.number, self._node(each.record)) for each in placed]
@@ -183,6 +183,13 @@ class Healer:
 
     def _targets(self, segment: _Segment, missing: Sequence[int]) -> list[Target]:
         """A node of its own for each missing piece, as far as there are any that answer."""
+        return [
+            Target(number, _NewPieces(node))
+            for number, node in zip(missing, self._free_nodes(segment), strict=False)
+        ]
+
+    def _free_nodes(self, segment: _Segment) -> Iterator[Node]:
+        """Nodes that answer and have no piece of the segment, in no order."""
         # Also not where a piece is that goes: its name could be the new one's.
         taken = {each.record.node_id for each in segment.placed}
         free = [
@@ -191,11 +198,7 @@ class Healer:
             if each.node_id not in taken and (node := self._node(each)) is not None
         ]
         random.shuffle(free)
-        answering = (node for node in free if _answers(node))
-        return [
-            Target(number, _NewPieces(node))
-            for number, node in zip(missing, answering, strict=False)
-        ]
+        return (node for node in free if _answers(node))
 
     def _node(self, record: NodeRecord) -> Node | None:
         found = self._store.nodes.get(record.node_id, record.address, record.placement)

@@ -41,6 +41,7 @@ from calque.store.metabase.engine.pools import (
 from calque.store.metabase.engine.procedure import Procedure
 from calque.store.metabase.engine.reserve import Reserve
 from calque.store.metabase.engine.statement import POSTGRES, SQLITE, Statement
+from calque.store.metabase.engine.table_reserve import TableReserve
 from calque.store.metabase.engine.transaction import Parameters, Transaction
 from calque.store.metabase.model.records import now_us
 from calque.store.metabase.model.schema import projects
@@ -70,8 +71,11 @@ class Database:
         self._connections = Connections(engines.driven, POOL_SIZE)
         self._has_calls = self.dialect == POSTGRES
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
-        file = engines.sessions.url.database if self.dialect == SQLITE else None
-        self._reserve = Reserve(Path(file)) if file else None
+        self._reserve: Reserve | TableReserve = (
+            Reserve(Path(engines.sessions.url.database or ""))
+            if self.dialect == SQLITE
+            else TableReserve(self._connection)
+        )
 
     @classmethod
     def open(cls, url: str, *, clock: Callable[[], int] = now_us, create: bool = True) -> Database:
@@ -136,23 +140,27 @@ class Database:
         """
         require = caller_check()
         work = require_caller_around(work)
-        if self._shared is None:
-            return _retry(lambda: self._transact(work, "BEGIN"))
-        shared, reserve = self._shared, self._reserve
-        if reserve is not None:
-            reserve.keep_now_and_then()
+        shared = self._shared
+
+        def write() -> T:
+            if shared is not None:
+                return shared.write(work, require)
+            return self._transact(work, "BEGIN")
+
+        self._reserve.keep_now_and_then()
         try:
-            return _retry(lambda: shared.write(work, require))
+            return _retry(write)
         except ResourceExhausted:
-            if not makes_room or reserve is None:
+            if not makes_room:
                 raise
-        reserve.give_up()
-        self._write_log_back()
+        self._reserve.give_up()
+        if shared is not None:
+            self._write_log_back()
         try:
-            return _retry(lambda: shared.write(work, require))
+            return _retry(write)
         finally:
             # At once, before others take the room: the next delete needs it as much.
-            reserve.keep()
+            self._reserve.keep()
 
     def let_others_write(self) -> None:
         """Between two batches: other processes that wait for the lock of SQLite come in now."""

@@ -10,7 +10,9 @@ PostgreSQL every transaction takes what it needs in this order:
 2. **buckets** (``FOR KEY SHARE``; only deleting a bucket takes one exclusively);
 3. **families** (``FOR UPDATE`` on the object rows of the ancestors, by stream id): whoever
    adds, removes or promotes a copy holds the row of its ancestor, and of the sources of its
-   slices. An object without copies is the ancestor of itself;
+   slices. An object without copies is the ancestor of itself. All rows that a transaction needs
+   are locked by one statement: a second one could come to a lower id, and wait for somebody who
+   waits for the first;
 4. **sliced segments** (``FOR UPDATE``, by stream id and position): the source of a slice may
    have lost its object, and then this is where those who share it meet.
 
@@ -164,12 +166,15 @@ def lock_families(
     transaction: Transaction,
     streams: Iterable[tuple[bytes, bytes | None]],
     then: Sequence[tuple[Statement, Parameters]] = (),
+    *,
+    also: Sequence[bytes] = (),
 ) -> list[list[Any]]:
     """Lock the families of ``streams``, given as pairs of stream and ancestor (or none).
 
     The ancestors were read before the lock was held; when one has changed meanwhile the
     transaction is disturbed and starts again. ``then`` is executed under the locks, in
-    the same trip; its rows are returned.
+    the same trip; its rows are returned. ``also`` are rows to lock among the others, where
+    they are there.
     """
     pairs = list(streams)
     if transaction.dialect != POSTGRES or not pairs:
@@ -179,7 +184,7 @@ def lock_families(
     roots = sorted({ancestor or stream for stream, ancestor in pairs})
     # An original never becomes a copy, so only copies can have another ancestor by now.
     copies = [(stream, ancestor) for stream, ancestor in pairs if ancestor is not None]
-    given = {"streams": [stream for stream, _ in pairs], "roots": roots}
+    given = {"streams": [stream for stream, _ in pairs], "roots": sorted({*roots, *also})}
     locked, _, lenders, *answers = transaction.batch(
         [
             (LOCK_FAMILIES, given),

@@ -53,19 +53,19 @@ SEGMENTS_BETWEEN = Statement(
     )
     .order_by(segments.c.position),
 )
-_upload = select(objects.c.expires_at, objects.c.encryption).where(
-    objects.c.stream_id == bindparam("stream_id"),
-    objects.c.status == literal_column("1"),
+UPLOAD = Statement(
+    "upload that gets a copied part",
+    select(objects.c.expires_at, objects.c.encryption).where(
+        objects.c.stream_id == bindparam("stream_id"),
+        objects.c.status == literal_column("1"),
+    ),
 )
-LOOK_AT_UPLOAD = Statement("upload as it is", _upload)
-# Shared, as by uploads of other parts; commit and abort wait.
-SHARE_UPLOAD = Statement("upload that gets a copied part", _upload.with_for_update(read=True))
-LOCK_UPLOAD = Statement("upload that may get an expiry", _upload.with_for_update())
 ADOPT_EXPIRY = Statement(
     "expire an upload without segments with its source",
     update(objects)
     .where(
         objects.c.stream_id == bindparam("of_stream"),
+        objects.c.status == literal_column("1"),
         objects.c.expires_at.is_(None),
         ~select(segments.c.position).where(segments.c.stream_id == objects.c.stream_id).exists(),
     )
@@ -134,11 +134,15 @@ def _copy(transaction: Transaction, request: CopyPart) -> None:
     )[-2:]
     placement = require_bucket(bucket, request.target.bucket)
     source = _require_source(transaction, request, object_in(found))
-    lock_families(transaction, [(source.object.stream_id, source.ancestor)])
+    # In one statement with the source, and so in the order in which the commit of the upload locks
+    # both. Whoever adds another part waits: what is read of the upload now stays true.
+    lock_families(
+        transaction, [(source.object.stream_id, source.ancestor)], also=[request.stream_id]
+    )
     _adopt_expiry(transaction, request, source.object)
     if not request.slices:
         return
-    expires_at = _share_upload(transaction, request, source.object)
+    expires_at = _require_upload(transaction, request, source.object)
     if _is_repeat(transaction, request):
         return
     cut = _cut(transaction, request, source)
@@ -160,22 +164,17 @@ def _require_source(
 
 def _adopt_expiry(transaction: Transaction, request: CopyPart, source: ObjectRecord) -> None:
     """Have an upload with neither segments nor an expiry end with the source."""
-    upload = {"stream_id": request.stream_id}
-    if source.expires_at is None:
-        return
-    row = transaction.row(LOOK_AT_UPLOAD, upload)
-    if row is not None and row[0] is None:
-        # Locked in a statement of its own, before the look at its segments: whoever adds one holds
-        # the row, and is seen by what comes after.
-        transaction.rows(LOCK_UPLOAD, upload)
+    if source.expires_at is not None:
         transaction.run(
             ADOPT_EXPIRY, {"of_stream": request.stream_id, "new_expires_at": source.expires_at}
         )
 
 
-def _share_upload(transaction: Transaction, request: CopyPart, source: ObjectRecord) -> int | None:
-    """Hold the upload's row; its expiry, which is that of the source."""
-    row = transaction.row(SHARE_UPLOAD, {"stream_id": request.stream_id})
+def _require_upload(
+    transaction: Transaction, request: CopyPart, source: ObjectRecord
+) -> int | None:
+    """The upload's expiry, which is that of the source."""
+    row = transaction.row(UPLOAD, {"stream_id": request.stream_id})
     if row is None:
         raise NotFound("the upload is not there any more: it was committed or aborted")
     if row[0] != source.expires_at:

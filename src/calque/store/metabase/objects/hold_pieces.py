@@ -80,8 +80,10 @@ class Hold:
                 "another backup of this store is under way",
                 hint="Wait for it; one that was killed is forgotten after two minutes.",
             )
-        if self._value and owner != self._owner:
-            raise FailedPrecondition("the backup was paused too long: pieces may be gone")
+        if self._value and (owner != self._owner or until <= transaction.now):
+            raise FailedPrecondition(
+                "the backup was paused too long: pieces may be gone", hint="Begin it anew."
+            )
         value = (transaction.now + LEASE_US).to_bytes(8, "big") + self._owner
         transaction.run(SET_HOLD, {"name": HOLD, "value": value})
         return value

@@ -1,8 +1,8 @@
-"""Pieces between a relay and its nodes: a frozen node keeps no thread of the relay.
+"""One piece to a node or from it, for those with few threads: a relay, a backup, an exit.
 
-The relay has so many threads, for all its nodes together. What waits for a frozen disk cannot be
-interrupted, so the node's side runs in a thread of its own, which is left behind when the node does
-nothing for a while. From then on the node is refused at once, until it answers again.
+What waits for a frozen disk cannot be interrupted. So the node's side runs in a thread of its own,
+which is left behind when the node does nothing for a while; no thread of the caller's is lost. From
+then on the node is refused at once, until it answers again.
 """
 
 from __future__ import annotations
@@ -32,9 +32,17 @@ Chunks = Queue[bytes | None]
 
 
 def write_piece(
-    node: Node, piece: bytes, chunks: Iterable[bytes], expires: datetime | None
+    node: Node,
+    piece: bytes,
+    chunks: Iterable[bytes],
+    expires: datetime | None,
+    *,
+    replace: bool = False,
 ) -> None:
-    """Keep a piece that is not there yet; TimedOut when the node takes nothing of it for long."""
+    """Keep a piece; TimedOut when the node takes nothing of it for long.
+
+    Without ``replace`` one that is there already is ConditionNotMatch, and stays.
+    """
     waiting: Chunks = Queue(_AHEAD)
     broken = threading.Event()
 
@@ -43,7 +51,7 @@ def write_piece(
             yield chunk
 
     def write() -> None:
-        node.write(piece, take(), expires, replace=False)
+        node.write(piece, take(), expires, replace=replace)
         if broken.is_set():  # written after its client was told that it was not
             node.discard(piece)
 
