@@ -8,35 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from calque.errors import ConditionNotMatch, IntegrityError, NotFound
 from calque.operator.drivers.multipart import MultipartDriver
+from calque.operator.drivers.parts_state import parts_of, plan_of
 from calque.operator.drivers.verbs import Part
+from calque.operator.http.digest import Digest
 from calque.operator.layers.limit import ConcurrencyLimit
 from calque.operator.options import CopyOptions
 from calque.operator.read import pinned_options, read_all
-from calque.operator.service import PartedWrite, Service
-from calque.values import ByteRange, Metadata
+from calque.operator.service import PartedWrite, ReadingBack, Service
+from calque.values import ByteRange, Metadata, PartPlan
 
 NAME = "streamed parts"
 
 
-class StreamedPartsDriver(MultipartDriver):
-    """The multipart driver, its parts filled by the client."""
-
-    _name = NAME
-
-
 @dataclass(frozen=True, slots=True)
 class StreamedParts:
-    """The verbs of the driver: a source that is read, a target that is written."""
+    """The verbs of the driver: a source that is read, a target that is written.
+
+    ``known`` are the parts that a checkpoint tells of.
+    """
 
     origin: Service
     source: Metadata
     into: Service
     target: PartedWrite
+    plan: PartPlan
+    known: Mapping[int, Part]
+    verify: bool
+
+    @classmethod
+    def begin(
+        cls,
+        origin: Service,
+        source: Metadata,
+        into: Service,
+        target: PartedWrite,
+        options: CopyOptions,
+    ) -> StreamedParts:
+        """Of a new copy."""
+        plan = target.plan(source.size, options.chunk)
+        return cls(origin, source, into, target, plan, {}, options.verify == "checksum")
 
     def initiate(self) -> str:
         return self.target.initiate()
@@ -51,7 +66,7 @@ class StreamedParts:
                     f"{self.origin.location(self.source.path)} gave {len(data)} bytes at "
                     f"{span.offset}, not {span.length}"
                 )
-            return self.target.put_part(upload, number, data)
+            return self.target.put_part(upload, number, span, data)
 
     @contextmanager
     def _one_place(self) -> Iterator[None]:
@@ -64,11 +79,27 @@ class StreamedParts:
             yield
 
     def list_parts(self, upload: str) -> Mapping[int, Part]:
-        return self.target.list_parts(upload)
+        return self.target.list_parts(upload, self.plan, self.known)
 
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
         self._refuse_changed()
+        self._refuse_other_bytes()
         return self.target.complete(upload, parts)
+
+    def _refuse_other_bytes(self) -> None:
+        """Ranges bring no checksum of the whole: what can be read back is held against it."""
+        promised = self.source.checksum
+        if not self.verify or promised is None or not isinstance(self.target, ReadingBack):
+            return
+        digest = Digest([promised])
+        for chunk in self.target.read_back():
+            digest.update(chunk)
+        if (broken := digest.find_broken()) is not None:
+            raise IntegrityError(
+                f"{self.origin.location(self.source.path)} was to have the checksum {broken[0]}, "
+                f"its bytes as they came have {broken[1]}",
+                hint="The target is untouched. Copy again.",
+            )
 
     def _refuse_changed(self) -> None:
         """Each part was pinned; where a service cannot pin, a change is found here at last."""
@@ -93,16 +124,29 @@ class StreamedParts:
         self.target.abort(upload)
 
 
-def stream_in_parts(verbs: StreamedParts, options: CopyOptions) -> StreamedPartsDriver:
-    """The driver of a new copy."""
-    plan = verbs.target.plan(verbs.source.size, options.chunk)
-    return StreamedPartsDriver(verbs, plan, concurrent=options.concurrent)
+class StreamedPartsDriver(MultipartDriver):
+    """The multipart driver, its parts filled by the client."""
 
+    _name = NAME
 
-def resume_parts(
-    verbs: StreamedParts, options: CopyOptions, state: Mapping[str, Any]
-) -> StreamedPartsDriver:
-    """The driver of an earlier copy."""
-    return StreamedPartsDriver.resume(
-        verbs, state, concurrent=options.concurrent, size=verbs.source.size
-    )
+    def __init__(self, verbs: StreamedParts, plan: PartPlan, *, concurrent: int) -> None:
+        # Who must wait for the part before would hold a place that that one may need.
+        in_flight = 1 if verbs.target.in_order else concurrent
+        super().__init__(verbs, plan, concurrent=in_flight)
+        self._target = verbs.target
+
+    @classmethod
+    def resume_streamed(
+        cls, verbs: StreamedParts, options: CopyOptions, state: Mapping[str, Any]
+    ) -> Self:
+        """The driver of an earlier copy; see :meth:`MultipartDriver.resume`."""
+        size = verbs.source.size
+        verbs = replace(verbs, plan=plan_of(state, size=size), known=parts_of(state))
+        return cls.resume(verbs, state, concurrent=options.concurrent, size=size)
+
+    def pause(self) -> None:
+        super().pause()
+        self._target.release()
+
+    def _holds_parts(self, upload: str) -> bool:
+        return self._target.is_left(upload)
