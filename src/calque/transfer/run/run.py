@@ -19,6 +19,7 @@ from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
 from calque.transfer.run.verification import Verification
+from calque.transfer.run.whole_prefix import WholePrefix
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
@@ -81,6 +82,9 @@ class Run:
         try:
             for number, trees in enumerate(self._trees):
                 elsewhere = self._cluster is not None
+                if not self._stopping.is_set() and self._went_whole(number, trees):
+                    jobs.append(TreeJob(self._shared, trees, number, ranges=[]))
+                    continue
                 jobs.append(TreeJob(self._shared, trees, number, elsewhere=elsewhere))
                 if not self._stopping.is_set():
                     jobs[-1].copy()
@@ -104,6 +108,9 @@ class Run:
             self.report.error = "given up at an error: the rest was not tried"
         self.report.stopped = self._stopping.is_set() and not self._shared.gave_up.is_set()
         return self.report
+
+    def _went_whole(self, number: int, trees: Trees) -> bool:
+        return WholePrefix(self._shared, trees, number).try_at_once(self._left)
 
     def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:
         if self._journal is not None:
