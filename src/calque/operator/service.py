@@ -268,6 +268,9 @@ class Linking(Protocol):
 
     def read_link(self, path: str) -> bytes: ...
 
+    def stat_link(self, path: str) -> Metadata:
+        """What is known of the link itself, wherever it leads."""
+
     def make_link(
         self, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
     ) -> Metadata:

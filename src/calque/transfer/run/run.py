@@ -16,6 +16,7 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.options import TreeOptions
+from calque.transfer.run.moved_links import move_links
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
 from calque.transfer.run.verification import Verification
@@ -85,7 +86,8 @@ class Run:
                 if not self._stopping.is_set() and self._went_whole(number, trees):
                     jobs.append(TreeJob(self._shared, trees, number, ranges=[]))
                     continue
-                jobs.append(TreeJob(self._shared, trees, number, elsewhere=elsewhere))
+                shared = self._move_links(number, trees)
+                jobs.append(TreeJob(shared, trees, number, elsewhere=elsewhere))
                 if not self._stopping.is_set():
                     jobs[-1].copy()
                 if self._cluster is not None:
@@ -111,6 +113,17 @@ class Run:
 
     def _went_whole(self, number: int, trees: Trees) -> bool:
         return WholePrefix(self._shared, trees, number).try_at_once(self._left)
+
+    def _move_links(self, number: int, trees: Trees) -> Shared:
+        def run(shared: Shared, links: Trees) -> None:
+            job = TreeJob(shared, links, number)
+            try:
+                if not self._stopping.is_set():
+                    job.copy()
+            finally:
+                job.close()
+
+        return move_links(self._shared, trees, number, run)
 
     def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:
         if self._journal is not None:

@@ -19,7 +19,7 @@ from calque.operator.services.fs.delete import delete
 from calque.operator.services.fs.directories import create_dir, remove_empty, remove_folder
 from calque.operator.services.fs.errors import map_errors
 from calque.operator.services.fs.leftovers import list_leftovers, remove_leftover
-from calque.operator.services.fs.links import make_link, read_link
+from calque.operator.services.fs.links import make_link, read_link, stat_link
 from calque.operator.services.fs.list import Skip, Tell, list_files, walk_files
 from calque.operator.services.fs.parted_write import FsPartedWrite
 from calque.operator.services.fs.read import read
@@ -114,6 +114,10 @@ class FsService:
     def read_link(self, path: str) -> bytes:
         """The text of a symbolic link."""
         return self.chain.run(Call("read", path), lambda _: read_link(self.config.root, path))
+
+    def stat_link(self, path: str) -> Metadata:
+        """A symbolic link itself, not what it leads to."""
+        return self.chain.run(Call("stat", path), lambda _: stat_link(self.config.root, path))
 
     def make_link(
         self, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
