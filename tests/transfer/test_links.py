@@ -12,6 +12,8 @@ from calque.errors import PathEscape
 from calque.operator import Operator
 from calque.operator.services.fs.links import make_link
 from calque.operator.services.fs.root import Root
+from calque.transfer.api import move_tree, sync_tree
+from calque.transfer.model import Row
 from calque.values.file_attributes import LINK_TYPE
 
 
@@ -98,3 +100,89 @@ def test_empty_and_odd_texts(tmp_path: Path) -> None:
         with pytest.raises(PathEscape):
             make_link(Root(str(tmp_path)), "link", text)
     assert os.listdir(tmp_path) == []
+
+
+LINKED = {
+    "a-link": "real.txt",
+    "z-link": "real.txt",
+    "z-to-a-link": "a-link",
+    "d/up": "../real.txt",
+}
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A file, links to it of every order, a link to a link, and links that stay."""
+    source = tmp_path / "linked"
+    (source / "d").mkdir(parents=True)
+    (source / "real.txt").write_bytes(b"real")
+    for path, text in {**LINKED, "out": "/etc/hostname", "nowhere": "nothing"}.items():
+        (source / path).symlink_to(text)
+    return source
+
+
+@pytest.mark.parametrize("concurrent", [1, 16])
+def test_a_move_that_follows_links_leaves_none_dangling(
+    linked: Path, tmp_path: Path, concurrent: int
+) -> None:
+    """Each becomes a file with what it led to, and goes; what is skipped stays; the real file is
+    renamed."""
+    inode = (linked / "real.txt").stat().st_ino
+    rows: list[Row] = []
+    target = tmp_path / "target"
+    report = move_tree(f"{linked}/", target, concurrent=concurrent, on_event=rows.append)
+    assert report.ok, report.problems
+    for path in ("real.txt", *LINKED):
+        assert (target / path).read_bytes() == b"real"
+        assert not (target / path).is_symlink()
+    assert sorted(each.name for each in linked.iterdir()) == ["nowhere", "out"]
+    assert (target / "real.txt").stat().st_ino == inode
+    told = sorted((row.path, row.outcome) for row in rows)
+    assert told == sorted(
+        [
+            *((path, "copied") for path in ("real.txt", *LINKED)),
+            ("nowhere", "skipped"),
+            ("out", "skipped"),
+        ]
+    )
+
+
+def test_a_move_that_keeps_links_takes_them_away(linked: Path, tmp_path: Path) -> None:
+    """Also those to folders and to nowhere; one that may not be made stays; files are renamed."""
+    (linked / "to-d").symlink_to("d")
+    inode = (linked / "real.txt").stat().st_ino
+    target = tmp_path / "target"
+    report = move_tree(f"{linked}/", target, links="keep")
+    assert [row.path for row in report.problems] == ["out"]
+    assert [each.name for each in linked.iterdir()] == ["out"]
+    for path, text in {**LINKED, "to-d": "d", "nowhere": "nothing"}.items():
+        assert os.readlink(target / path) == text
+    assert (target / "real.txt").stat().st_ino == inode
+
+
+def test_a_link_that_cannot_be_moved_has_one_row(linked: Path, tmp_path: Path) -> None:
+    """It stays, and what it leads to is not taken for it."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "z-link").write_bytes(b"another")
+    rows: list[Row] = []
+    report = move_tree(f"{linked}/", target, if_not_exists=True, on_event=rows.append)
+    assert [(row.path, row.outcome) for row in rows if row.path == "z-link"] == [
+        ("z-link", "failed")
+    ]
+    assert report.exit_code == 3
+    assert (linked / "z-link").is_symlink()
+    assert (target / "z-link").read_bytes() == b"another"
+
+
+def test_links_at_the_target_are_deleted_as_links(linked: Path, tmp_path: Path) -> None:
+    """A sync that keeps links deletes those that the source lacks, wherever they lead."""
+    target = tmp_path / "target"
+    target.mkdir()
+    for name, text in {"old-file": "real.txt", "old-nowhere": "x", "old-folder": "d"}.items():
+        (target / name).symlink_to(text)
+    (linked / "out").unlink()
+    report = sync_tree(f"{linked}/", target, delete=True, links="keep")
+    assert report.ok, report.problems
+    assert report.totals.of("deleted").objects == 3
+    assert not [each.name for each in target.iterdir() if each.name.startswith("old")]

@@ -17,14 +17,10 @@ from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.copier import Copier, Route
 from calque.operator.drivers.finished import FinishedDriver, is_finished
+from calque.operator.drivers.stream import NAME as STREAM
 from calque.operator.drivers.stream import StreamDriver, write_options
 from calque.operator.drivers.streamed_parts import NAME as STREAMED
-from calque.operator.drivers.streamed_parts import (
-    StreamedParts,
-    StreamedPartsDriver,
-    resume_parts,
-    stream_in_parts,
-)
+from calque.operator.drivers.streamed_parts import StreamedParts, StreamedPartsDriver
 from calque.operator.layers.stop import Stopping, StopSignal
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver, PartedWriting, Service, Tagging
@@ -55,7 +51,9 @@ def start_copy(
         origin, found, into, target, options, stop, listed=found is wanted
     )
     server = route == "server-side" and into.capability.copy_resumable
-    resumable = server or isinstance(driver, StreamedPartsDriver)
+    # One that fits a request is gone on with by making it anew: there is no part of it to keep.
+    streamed = options.stream_parts and isinstance(into, PartedWriting)
+    resumable = server or (route == "through the client" and streamed)
     return Copier(driver, identity, route=route, resumable=resumable, stop=stop)
 
 
@@ -171,7 +169,8 @@ def _choose_driver(
     if options.stream_parts and _takes_parts(into, source):
         here, there = _make_stoppable(origin, into, stop)
         verbs = _streamed_parts(here, source, there, target, options)
-        return stream_in_parts(verbs, options), "through the client"
+        driver = StreamedPartsDriver(verbs, verbs.plan, concurrent=options.concurrent)
+        return driver, "through the client"
     return StreamDriver(origin, source, into, target, options), "through the client"
 
 
@@ -188,7 +187,7 @@ def _streamed_parts(
     if options.carry_tags and into.capability.user_metadata and isinstance(origin, Tagging):
         source = replace(source, tags=origin.tags_to_carry(source))
     writing = into.write_in_parts(target, write_options(source, options))
-    return StreamedParts(origin, source, into, writing, verify=options.verify == "checksum")
+    return StreamedParts.begin(origin, source, into, writing, options)
 
 
 def resume_copy(
@@ -222,9 +221,11 @@ def _resume_driver(
 ) -> CopyDriver:
     state, target = checkpoint.state, checkpoint.target_path
     if not is_finished(state):
+        if state.get("driver") == STREAM:
+            raise CheckpointInvalid("too little was copied to be kept", hint="Copy anew.")
         if _is_streamed(checkpoint):
             verbs = _streamed_parts(origin, source, into, target, options)
-            return resume_parts(verbs, options, state)
+            return StreamedPartsDriver.resume_streamed(verbs, options, state)
         return origin.resume(source, target, options, state, into=into)
     try:
         return FinishedDriver(state, into.stat(target))

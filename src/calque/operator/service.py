@@ -17,7 +17,7 @@ from calque.operator.capability import Capability
 from calque.operator.drivers.verbs import Part
 from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
-from calque.values import Metadata, ObjectIdentity, PartPlan
+from calque.values import ByteRange, Metadata, ObjectIdentity, PartPlan
 from calque.values.file_attributes import FileAttributes
 
 
@@ -268,6 +268,9 @@ class Linking(Protocol):
 
     def read_link(self, path: str) -> bytes: ...
 
+    def stat_link(self, path: str) -> Metadata:
+        """What is known of the link itself, wherever it leads."""
+
     def make_link(
         self, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
     ) -> Metadata:
@@ -351,26 +354,50 @@ class DeletingMany(Protocol):
 
 
 class PartedWrite(Protocol):
-    """An object written in parts, in any order; what is held outlives its process.
+    """An object written in parts; what is held outlives its process.
 
     The methods are those of :class:`calque.operator.drivers.verbs.MultipartVerbs`, with bytes of
     the caller's in the place of a range of a source.
     """
+
+    @property
+    def in_order(self) -> bool:
+        """Whether each part must follow the one before it; else they come in any order."""
 
     def plan(self, size: int, wanted: int | None) -> PartPlan:
         """How an object of this size is cut."""
 
     def initiate(self) -> str: ...
 
-    def put_part(self, upload: str, number: int, data: bytes) -> Part: ...
+    def put_part(self, upload: str, number: int, span: ByteRange, data: bytes) -> Part: ...
 
-    def list_parts(self, upload: str) -> Mapping[int, Part]: ...
+    def list_parts(
+        self, upload: str, plan: PartPlan, known: Mapping[int, Part]
+    ) -> Mapping[int, Part]:
+        """What the target holds; NotFound when the upload is gone.
+
+        ``known`` is what a checkpoint says of it, for targets that cannot tell by themselves.
+        """
+
+    def is_left(self, upload: str) -> bool:
+        """Whether an abort has left something that another abort would take."""
 
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata: ...
 
     def find_committed(self, upload: str, parts: Sequence[Part]) -> Metadata | None: ...
 
     def abort(self, upload: str) -> None: ...
+
+    def release(self) -> None:
+        """Let go of what this process holds open; the parts stay."""
+
+
+@runtime_checkable
+class ReadingBack(Protocol):
+    """What a parted write supplies besides, where its bytes can be read before the commit."""
+
+    def read_back(self) -> Iterator[bytes]:
+        """All bytes, from the first part to the last."""
 
 
 @runtime_checkable

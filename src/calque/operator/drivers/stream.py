@@ -16,6 +16,7 @@ from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service, Tagging, WriteAgain
 from calque.values import ByteRange, Metadata
 
+NAME = "stream"
 _AHEAD = 2
 """Chunks that may be read before the caller takes the step that reports them."""
 
@@ -135,7 +136,8 @@ class StreamDriver:
             self._thread.join()
 
     def pause(self) -> None:
-        raise Unsupported("a copy through the client cannot be resumed")
+        """End it: of what was passed on, nothing outlives this process."""
+        self.abort()
 
     def result(self) -> Metadata:
         if self._pipe.result is None:
@@ -143,7 +145,8 @@ class StreamDriver:
         return self._pipe.result
 
     def state(self) -> Mapping[str, Any]:
-        raise Unsupported("a copy through the client cannot be resumed")
+        """That it is begun, and no more: whoever goes on begins anew."""
+        return {"driver": NAME}
 
 
 @dataclass(frozen=True, slots=True)

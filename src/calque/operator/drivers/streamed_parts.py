@@ -3,7 +3,8 @@
 A part is read whole and written whole by one thread, so no more requests are in flight than parts,
 and what the target holds of an unfinished copy is not sent again. All parts together are held
 against every checksum that the source has, before the commit. A resumed copy has not seen the parts
-of the process before it: it is held against the target's checksum alone, where both are of a kind.
+of the process before it: a target that can be read back is hashed then; of others the checksum
+alone is compared, where both are of a kind.
 """
 
 from __future__ import annotations
@@ -11,51 +12,65 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from calque.errors import ConditionNotMatch, IntegrityError, NotFound
 from calque.operator.drivers.multipart import MultipartDriver
+from calque.operator.drivers.parts_state import parts_of, plan_of
 from calque.operator.drivers.verbs import Part
 from calque.operator.drivers.whole_digest import WholeDigest
 from calque.operator.http.body import damaged
+from calque.operator.http.digest import Digest
 from calque.operator.layers.limit import ConcurrencyLimit
 from calque.operator.options import CopyOptions
 from calque.operator.read import pinned_options, read_all
-from calque.operator.service import PartedWrite, Service
-from calque.values import ByteRange, Metadata
+from calque.operator.service import PartedWrite, ReadingBack, Service
+from calque.values import ByteRange, Checksum, Metadata, PartPlan
 
 NAME = "streamed parts"
 
 
-class StreamedPartsDriver(MultipartDriver):
-    """The multipart driver, its parts filled by the client."""
-
-    _name = NAME
-
-
 @dataclass(frozen=True, slots=True)
 class StreamedParts:
-    """The verbs of the driver: a source that is read, a target that is written."""
+    """The verbs of the driver: a source that is read, a target that is written.
+
+    ``known`` are the parts that a checkpoint tells of.
+    """
 
     origin: Service
     source: Metadata
     into: Service
     target: PartedWrite
-    verify: bool = True
+    plan: PartPlan
+    known: Mapping[int, Part]
+    verify: bool
     _whole: list[WholeDigest] = field(default_factory=list, repr=False)
     """That of the upload which this process has begun."""
+
+    @classmethod
+    def begin(
+        cls,
+        origin: Service,
+        source: Metadata,
+        into: Service,
+        target: PartedWrite,
+        options: CopyOptions,
+    ) -> StreamedParts:
+        """Of a new copy."""
+        plan = target.plan(source.size, options.chunk)
+        return cls(origin, source, into, target, plan, {}, options.verify == "checksum")
 
     def initiate(self) -> str:
         self._whole.clear()
         if self.verify:
-            known = self.source.checksum
-            self._whole.append(WholeDigest((known,) if known else ()))
+            promised = self.source.checksum
+            self._whole.append(WholeDigest((promised,) if promised else ()))
         return self.target.initiate()
 
     def copy_part(self, upload: str, number: int, span: ByteRange) -> Part:
         if not self._whole:
             with self._one_place():
-                return self.target.put_part(upload, number, self._read(span))
+                return self.target.put_part(upload, number, span, self._read(span))
         whole = self._whole[0]
         try:
             # One place for both: the body of a read is on the wire until its last byte.
@@ -64,7 +79,7 @@ class StreamedParts:
                     held.enter_context(self._one_place())
                 data = self._read(span, whole)
                 whole.add(number, data)
-                return self.target.put_part(upload, number, data)
+                return self.target.put_part(upload, number, span, data)
         except BaseException:
             whole.give_up()
             raise
@@ -92,14 +107,31 @@ class StreamedParts:
             yield
 
     def list_parts(self, upload: str) -> Mapping[int, Part]:
-        return self.target.list_parts(upload)
+        return self.target.list_parts(upload, self.plan, self.known)
 
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
         self._refuse_changed()
-        broken = self._whole[0].find_broken() if self._whole else None
+        self._refuse_other_bytes()
+        return self.target.complete(upload, parts)
+
+    def _refuse_other_bytes(self) -> None:
+        """Ranges bring no checksum of the whole: the whole is held against it here."""
+        if self._whole and self._whole[0].is_complete:
+            broken = self._whole[0].find_broken()
+        else:
+            broken = self._read_back()
         if broken is not None:
             raise damaged(self.origin.location(self.source.path), *broken)
-        return self.target.complete(upload, parts)
+
+    def _read_back(self) -> tuple[Checksum, Checksum] | None:
+        """Of parts that this process has not seen: what the target holds, where it can be read."""
+        promised = self.source.checksum
+        if not self.verify or promised is None or not isinstance(self.target, ReadingBack):
+            return None
+        digest = Digest([promised])
+        for chunk in self.target.read_back():
+            digest.update(chunk)
+        return digest.find_broken()
 
     def _refuse_changed(self) -> None:
         """Each part was pinned; where a service cannot pin, a change is found here at last."""
@@ -124,16 +156,29 @@ class StreamedParts:
         self.target.abort(upload)
 
 
-def stream_in_parts(verbs: StreamedParts, options: CopyOptions) -> StreamedPartsDriver:
-    """The driver of a new copy."""
-    plan = verbs.target.plan(verbs.source.size, options.chunk)
-    return StreamedPartsDriver(verbs, plan, concurrent=options.concurrent)
+class StreamedPartsDriver(MultipartDriver):
+    """The multipart driver, its parts filled by the client."""
 
+    _name = NAME
 
-def resume_parts(
-    verbs: StreamedParts, options: CopyOptions, state: Mapping[str, Any]
-) -> StreamedPartsDriver:
-    """The driver of an earlier copy."""
-    return StreamedPartsDriver.resume(
-        verbs, state, concurrent=options.concurrent, size=verbs.source.size
-    )
+    def __init__(self, verbs: StreamedParts, plan: PartPlan, *, concurrent: int) -> None:
+        # Who must wait for the part before would hold a place that that one may need.
+        in_flight = 1 if verbs.target.in_order else concurrent
+        super().__init__(verbs, plan, concurrent=in_flight)
+        self._target = verbs.target
+
+    @classmethod
+    def resume_streamed(
+        cls, verbs: StreamedParts, options: CopyOptions, state: Mapping[str, Any]
+    ) -> Self:
+        """The driver of an earlier copy; see :meth:`MultipartDriver.resume`."""
+        size = verbs.source.size
+        verbs = replace(verbs, plan=plan_of(state, size=size), known=parts_of(state))
+        return cls.resume(verbs, state, concurrent=options.concurrent, size=size)
+
+    def pause(self) -> None:
+        super().pause()
+        self._target.release()
+
+    def _holds_parts(self, upload: str) -> bool:
+        return self._target.is_left(upload)

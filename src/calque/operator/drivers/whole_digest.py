@@ -65,6 +65,11 @@ class WholeDigest:
             self._given_up = True
             self._changed.notify_all()
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every part that was begun was hashed: after a failure the whole is not known."""
+        return not self._given_up
+
     def find_broken(self) -> tuple[Checksum, Checksum] | None:
         """A checksum that the bytes do not have, and what they have; None: they have them all."""
         return self._digest.find_broken() if self._digest is not None else None

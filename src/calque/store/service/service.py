@@ -17,6 +17,7 @@ from calque.store.project import Project
 from calque.store.service.copy import StoreCopyDriver
 from calque.store.service.errors import map_errors, name_existing
 from calque.store.service.metadata import map_of_copy, to_map, to_metadata
+from calque.store.service.parted_write import StorePartedWrite
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 from calque.store.uplink.verbs.copy_object import Copy
 from calque.store.uplink.verbs.delete_object import Deletion
@@ -132,6 +133,15 @@ class StoreService:
             ),
         )
         return to_metadata(info, path)
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> StorePartedWrite:
+        """An object uploaded in parts, by one process or several in turn."""
+        if options.storage_class is not None:
+            raise Unsupported("the store has no storage classes")
+        where = self.location(path)
+        return StorePartedWrite(
+            self._project, self._bucket, self._key(path), path, where, options, self._chain
+        )
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         _refuse_version(options.version)

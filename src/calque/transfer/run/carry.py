@@ -195,7 +195,9 @@ class Carrier:
             self._target.service.create_dir(self._target.key(pair.path))
             tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)
             return
-        if self._way.rename and (renamed := self._rename(pair, source)) is not None:
+        # A link is made anew, if it may lead there; what follows it can be renamed all the same.
+        may_rename = self._way.rename and source.content_type != LINK_TYPE
+        if may_rename and (renamed := self._rename(pair, source)) is not None:
             tell(pair, renamed, RENAMED)
             return
         inside = self._try_inside(pair, source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
+from calque import faults
 from calque.errors import CheckpointInvalid, Unsupported
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.copier import Copier
@@ -61,4 +62,5 @@ class Saver:
             self._kept = float("inf")  # of this service no copy survives its process
             return
         self._journal.keep_copy(self._tree, self._path, checkpoint.to_json())
+        faults.point("copy.kept")
         self._kept = now

@@ -18,12 +18,13 @@ from itertools import islice
 from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
-from calque.operator.service import DeletingMany, Directories, Service
+from calque.operator.service import DeletingMany, Directories, Linking, Service
 from calque.transfer.model import Decision, Row
 from calque.transfer.plan.side import Side
 from calque.transfer.report.rows import failed_row
 from calque.transfer.run.backup import Backup
 from calque.values import Metadata
+from calque.values.file_attributes import LINK_TYPE
 
 _TOGETHER = 500
 
@@ -74,7 +75,7 @@ def delete_listed(service: Service, entry: Metadata) -> None:
         return
     # As near as such a service lets us come: a change in the moment between the two is not seen.
     try:
-        now = service.stat(entry.path)
+        now = _stat_again(service, entry)
     except NotFound:
         return
     if now.pin != entry.pin:
@@ -82,6 +83,12 @@ def delete_listed(service: Service, entry: Metadata) -> None:
             f"{service.location(entry.path)} was rewritten since it was listed; it was kept"
         )
     service.delete(entry.path, DeleteOptions())
+
+
+def _stat_again(service: Service, entry: Metadata) -> Metadata:
+    if entry.content_type == LINK_TYPE and isinstance(service, Linking):
+        return service.stat_link(entry.path)
+    return service.stat(entry.path)
 
 
 def delete_all(

@@ -16,9 +16,11 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.options import TreeOptions
+from calque.transfer.run.moved_links import move_links
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
 from calque.transfer.run.verification import Verification
+from calque.transfer.run.whole_prefix import WholePrefix
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
@@ -81,7 +83,11 @@ class Run:
         try:
             for number, trees in enumerate(self._trees):
                 elsewhere = self._cluster is not None
-                jobs.append(TreeJob(self._shared, trees, number, elsewhere=elsewhere))
+                if not self._stopping.is_set() and self._went_whole(number, trees):
+                    jobs.append(TreeJob(self._shared, trees, number, ranges=[]))
+                    continue
+                shared = self._move_links(number, trees)
+                jobs.append(TreeJob(shared, trees, number, elsewhere=elsewhere))
                 if not self._stopping.is_set():
                     jobs[-1].copy()
                 if self._cluster is not None:
@@ -104,6 +110,20 @@ class Run:
             self.report.error = "given up at an error: the rest was not tried"
         self.report.stopped = self._stopping.is_set() and not self._shared.gave_up.is_set()
         return self.report
+
+    def _went_whole(self, number: int, trees: Trees) -> bool:
+        return WholePrefix(self._shared, trees, number).try_at_once(self._left)
+
+    def _move_links(self, number: int, trees: Trees) -> Shared:
+        def run(shared: Shared, links: Trees) -> None:
+            job = TreeJob(shared, links, number)
+            try:
+                if not self._stopping.is_set():
+                    job.copy()
+            finally:
+                job.close()
+
+        return move_links(self._shared, trees, number, run)
 
     def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:
         if self._journal is not None:

@@ -17,6 +17,7 @@ from calque.operator.services.azblob.copy import AzblobCopy, make_driver
 from calque.operator.services.azblob.delete import delete
 from calque.operator.services.azblob.leftovers import list_leftovers, remove_leftover
 from calque.operator.services.azblob.list import list_blobs
+from calque.operator.services.azblob.parted_write import AzblobPartedWrite
 from calque.operator.services.azblob.presign import presign
 from calque.operator.services.azblob.read import read
 from calque.operator.services.azblob.stat import refuse_version, stat, tags_to_carry
@@ -86,6 +87,10 @@ class AzblobService(ClientService[Client]):
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Upload(self._client, path, options).send(chunks)
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> AzblobPartedWrite:
+        """A blob staged block by block, by one process or several in turn."""
+        return AzblobPartedWrite(Upload(self._client, path, options))
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         delete(self._client, path, options)

@@ -56,7 +56,8 @@ class Upload:
     def _conditional(self) -> bool:
         return self.options.if_not_exists or self.options.if_match is not None
 
-    def _headers(self) -> dict[str, str]:
+    def headers(self) -> dict[str, str]:
+        """What the request that makes the blob says of it, and on which conditions."""
         options = self.options
         return {
             "x-ms-blob-content-type": "application/octet-stream",
@@ -68,7 +69,7 @@ class Upload:
 
     def _send_whole(self, data: bytes) -> Metadata:
         digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-        headers = {**self._headers(), "x-ms-blob-type": "BlockBlob", "Content-MD5": digest}
+        headers = {**self.headers(), "x-ms-blob-type": "BlockBlob", "Content-MD5": digest}
 
         def request(call: Call) -> Answer:
             return self.client.ask(call, self.path, "PUT", headers=headers, body=data)
@@ -87,7 +88,7 @@ class Upload:
 
     def _send_blocks(self, pieces: Iterator[bytes]) -> Metadata:
         staging = Staging(self.client, self.path, blocks.new_write())
-        headers = self._headers()
+        headers = self.headers()
         try:
             count, size = self._stage(staging, pieces)
             return staging.commit(count, size, headers)
@@ -124,7 +125,7 @@ class Upload:
                     if len(pending) >= self.options.concurrent:
                         pending.popleft().result()
                     block = Block(staging.write, count)
-                    pending.append(pool.submit(self._put_block, block, piece))
+                    pending.append(pool.submit(put_block, self.client, self.path, block, piece))
                 while pending:
                     pending.popleft().result()
             finally:
@@ -133,16 +134,18 @@ class Upload:
                     future.cancel()
         return count, size
 
-    def _put_block(self, block: Block, data: bytes) -> None:
-        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-        self.client.send(
-            "write_part",
-            self.path,
-            "PUT",
-            {"comp": "block", "blockid": block.id},
-            headers={"Content-MD5": digest},
-            body=data,
-        )
+
+def put_block(client: Client, path: str, block: Block, data: bytes) -> None:
+    """Stage one block, with a checksum that the service compares."""
+    digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+    client.send(
+        "write_part",
+        path,
+        "PUT",
+        {"comp": "block", "blockid": block.id},
+        headers={"Content-MD5": digest},
+        body=data,
+    )
 
 
 def condition_headers(if_not_exists: bool, if_match: str | None) -> dict[str, str]:

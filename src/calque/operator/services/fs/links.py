@@ -24,6 +24,19 @@ def read_link(root: Root, path: str) -> bytes:
             os.close(directory)
 
 
+def stat_link(root: Root, path: str) -> Metadata:
+    """The link itself, as a listing that keeps links shows it; NotFound where there is none."""
+    key = root.key(path)
+    above, _, name = key.rpartition("/")
+    with map_lookup_errors(root.absolute(key)):
+        directory = root.open_directory(above)
+        try:
+            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        finally:
+            os.close(directory)
+    return describe_link(key, found)
+
+
 def make_link(
     root: Root, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
 ) -> Metadata:

@@ -19,13 +19,14 @@ from calque.operator.services.fs.delete import delete
 from calque.operator.services.fs.directories import create_dir, remove_empty, remove_folder
 from calque.operator.services.fs.errors import map_errors
 from calque.operator.services.fs.leftovers import list_leftovers, remove_leftover
-from calque.operator.services.fs.links import make_link, read_link
+from calque.operator.services.fs.links import make_link, read_link, stat_link
 from calque.operator.services.fs.list import Skip, Tell, list_files, walk_files
+from calque.operator.services.fs.parted_write import FsPartedWrite
 from calque.operator.services.fs.read import read
 from calque.operator.services.fs.rename import rename
 from calque.operator.services.fs.resume import Unfinished
 from calque.operator.services.fs.stat import stat
-from calque.operator.services.fs.write import write
+from calque.operator.services.fs.write import Send, write
 from calque.values import Metadata, ObjectIdentity
 from calque.values.file_attributes import FileAttributes
 
@@ -114,6 +115,10 @@ class FsService:
         """The text of a symbolic link."""
         return self.chain.run(Call("read", path), lambda _: read_link(self.config.root, path))
 
+    def stat_link(self, path: str) -> Metadata:
+        """A symbolic link itself, not what it leads to."""
+        return self.chain.run(Call("stat", path), lambda _: stat_link(self.config.root, path))
+
     def make_link(
         self, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
     ) -> Metadata:
@@ -133,7 +138,18 @@ class FsService:
         return self.chain.run(Call("read", path), lambda _: read(self.config.root, path, options))
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
-        def send(verb: str, request: Callable[[], T]) -> T:
+        send = self._sender(path)
+        return write(self.config.root, path, chunks, options, self.config.durable, send)
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> FsPartedWrite:
+        """A file filled part by part, beside its target, by one process or several in turn."""
+        root, durable = self.config.root, self.config.durable
+        return FsPartedWrite.of(root, path, options, durable, self._sender(path))
+
+    def _sender(self, path: str) -> Send:
+        """Passes requests of a write through the layers, by their verbs."""
+
+        def send(verb: str, request: Callable[[], T], /) -> T:
             def map_and_request(_: Call) -> T:
                 with map_errors(self.config.root.absolute(path)):
                     return request()
@@ -141,7 +157,7 @@ class FsService:
             call = Call(verb, path, idempotent=verb != "write_commit", slow=True)
             return self.chain.run(call, map_and_request)
 
-        return write(self.config.root, path, chunks, options, self.config.durable, send)
+        return send
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         self.chain.run(

@@ -54,7 +54,7 @@ def write(
         try:
             temporary = send("write_begin", begin)
             for chunk in chunks:
-                send("write_chunk", partial(_write_at, temporary.descriptor, chunk, offset))
+                send("write_chunk", partial(write_at, temporary.descriptor, chunk, offset))
                 offset += len(chunk)
             if old is not None:
                 # Before it takes the name: not for a moment may it be read by wider rights.
@@ -103,7 +103,8 @@ def target_status(root: Root, key: str) -> os.stat_result | None:
     return behind
 
 
-def _write_at(descriptor: int, chunk: bytes, offset: int) -> None:
+def write_at(descriptor: int, chunk: bytes, offset: int) -> None:
+    """Write all of it at its place, whatever the kernel takes at once."""
     view = memoryview(chunk)
     while view:
         done = os.pwrite(descriptor, view, offset)

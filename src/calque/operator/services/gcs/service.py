@@ -17,6 +17,7 @@ from calque.operator.services.gcs.copy import GcsCopy, make_driver
 from calque.operator.services.gcs.delete import delete
 from calque.operator.services.gcs.leftovers import list_leftovers, remove_leftover
 from calque.operator.services.gcs.list import list_objects, list_versions
+from calque.operator.services.gcs.parted_write import GcsPartedWrite
 from calque.operator.services.gcs.presign import presign
 from calque.operator.services.gcs.read import read
 from calque.operator.services.gcs.stat import stat
@@ -84,6 +85,10 @@ class GcsService(ClientService[Client]):
 
     def write(self, path: str, chunks: Iterable[bytes], options: WriteOptions) -> Metadata:
         return Upload(self._client, path, options).send(chunks)
+
+    def write_in_parts(self, path: str, options: WriteOptions) -> GcsPartedWrite:
+        """An object written into a session, by one process or several in turn."""
+        return GcsPartedWrite(Upload(self._client, path, options))
 
     def delete(self, path: str, options: DeleteOptions) -> None:
         delete(self._client, path, options)

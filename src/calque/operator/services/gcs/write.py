@@ -47,13 +47,16 @@ class Upload:
 
     def send(self, chunks: Iterable[bytes]) -> Metadata:
         """Write all chunks; an error out of them passes through and nothing is left."""
-        pin = find_generation(self.client, self.path, self.options.if_match)
-        self._query = {"ifGenerationMatch": "0" if self.options.if_not_exists else pin}
+        self._find_condition()
         data = whole_or_pieces(chunks, PIECE)
         return self._send_whole(data) if isinstance(data, bytes) else self._send_pieces(data)
 
+    def _find_condition(self) -> None:
+        pin = find_generation(self.client, self.path, self.options.if_match)
+        self._query = {"ifGenerationMatch": "0" if self.options.if_not_exists else pin}
+
     @property
-    def _location(self) -> str:
+    def location(self) -> str:
         return self.client.location(self.path)
 
     @property
@@ -70,7 +73,7 @@ class Upload:
 
     def _send_whole(self, data: bytes) -> Metadata:
         """Metadata and bytes in one request, with a checksum that the service compares."""
-        resource = {**self._resource(), "crc32c": _base64(google_crc32c.value(data))}
+        resource = {**self._resource(), "crc32c": base64_of(google_crc32c.value(data))}
         # Only then can a repeat be refused for what the first attempt has made.
         if self._conditional:
             resource = add_mark(resource, self._mark)
@@ -92,7 +95,7 @@ class Upload:
             answer = self.client.link.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status not in (200, 201):
                 raise self.error_of(answer)
-            return metadata_of(document(answer, self._location), self.path)
+            return metadata_of(document(answer, self.location), self.path)
 
         def find_made() -> Metadata | None:
             return find_marked(self.client, self.path, self._mark)
@@ -102,8 +105,8 @@ class Upload:
     def error_of(self, answer: Answer) -> CalqueError:
         """The error for an answer by which the write is refused."""
         if answer.status == 412:
-            return condition_error(self._location, if_not_exists=self.options.if_not_exists)
-        return error_of(answer, self._location, "write")
+            return condition_error(self.location, if_not_exists=self.options.if_not_exists)
+        return error_of(answer, self.location, "write")
 
     def _send_pieces(self, pieces: Iterator[bytes]) -> Metadata:
         # A session needs no mark: asked again, it tells itself what it has made.
@@ -113,17 +116,26 @@ class Upload:
             for piece, last in mark_last(pieces):
                 digest = google_crc32c.extend(digest, piece)
                 total = offset + len(piece) if last else None
-                made = _Piece(self, session, offset, piece, total, _base64(digest)).send()
+                made = Piece(self, session, offset, piece, total, base64_of(digest)).send()
                 offset += len(piece)
         except BaseException as error:
             self._cancel(session, error)
             raise
+        return self.read_made(made, base64_of(digest))
+
+    def read_made(self, made: dict[str, Any] | None, digest: str) -> Metadata:
+        """What the answer to the last piece says of the object; raises where it is another."""
         if made is None:
-            raise Unexpected(f"GCS took all of {self._location} and did not finish it")
+            raise Unexpected(f"GCS took all of {self.location} and did not finish it")
         # The service compares too; an emulator may not, and a wrong object must not pass.
-        if made.get("crc32c") not in (None, _base64(digest)):
-            raise IntegrityError(f"GCS holds other bytes for {self._location} than were sent")
+        if made.get("crc32c") not in (None, digest):
+            raise IntegrityError(f"GCS holds other bytes for {self.location} than were sent")
         return metadata_of(made, self.path)
+
+    def open_session(self) -> str:
+        """A session that another process may go on with: its address, on our own server."""
+        self._find_condition()
+        return self._open_session()
 
     def _open_session(self) -> str:
         url, body = self._url("resumable"), json.dumps(self._resource()).encode()
@@ -135,29 +147,51 @@ class Upload:
                 raise self.error_of(answer)
             session = urlsplit(answer.headers.get("location", ""))
             if "upload_id=" not in session.query:
-                raise Unexpected(f"GCS opened no upload session for {self._location}")
+                raise Unexpected(f"GCS opened no upload session for {self.location}")
             # On our own server: it may know itself by another address, and credentials go nowhere
             # else.
             return f"{session.path}?{session.query}"
 
         return self.client.chain.send("initiate", self.path, request)
 
-    def _cancel(self, session: str, cause: BaseException) -> None:
-        """Drop the session; a failure of that is noted on what caused it."""
+    def ask_session(self, session: str) -> int | dict[str, Any]:
+        """How many bytes a session holds, or the object that it has made; NotFound: it is gone."""
+
+        def request(call: Call) -> Answer:
+            headers = {"Content-Range": "bytes */*"}
+            answer = self.client.link.exchange(call, "PUT", session, headers=headers)
+            if answer.status not in (200, 201, RESUME_INCOMPLETE):
+                raise self.error_of(answer)
+            return answer
+
+        answer = self.client.chain.send("list_parts", self.path, request)
+        if answer.status == RESUME_INCOMPLETE:
+            return count_received(answer)
+        return document(answer, self.location)
+
+    def cancel_session(self, session: str) -> None:
+        """Drop the session and what it holds; one that is gone is no error."""
 
         def request(call: Call) -> None:
             # 499 is the service's word for done.
             self.client.link.exchange(call, "DELETE", session)
 
+        self.client.chain.send("abort", self.path, request)
+
+    def _cancel(self, session: str, cause: BaseException) -> None:
+        """Drop the session; a failure of that is noted on what caused it."""
         try:
-            self.client.chain.send("abort", self.path, request)
+            self.cancel_session(session)
         except CalqueError as error:
             cause.add_note(f"the upload session was not cancelled and ends in a week: {error}")
 
 
 @dataclass(slots=True)
-class _Piece:
-    """One piece of a session. Sent again after a failure it first asks what has arrived."""
+class Piece:
+    """One piece of a session. Sent again after a failure it first asks what has arrived.
+
+    ``held``: how many bytes of the object the session is known to hold before it is sent.
+    """
 
     upload: Upload
     session: str
@@ -165,6 +199,7 @@ class _Piece:
     data: bytes
     total: int | None
     digest: str
+    held: int = 0
     attempts: int = 0
 
     def send(self) -> dict[str, Any] | None:
@@ -176,21 +211,21 @@ class _Piece:
     def _attempt(self, call: Call) -> dict[str, Any] | None:
         self.attempts += 1
         # After a failure nobody knows how much of the piece has arrived: ask before sending.
-        received = self.offset
+        received = max(self.offset, self.held)
         if self.attempts > 1:
             answer = self._put(call, b"", f"bytes */{self._total}")
             if answer.status in (200, 201):
-                return document(answer, self.upload._location)
+                return document(answer, self.upload.location)
             received = self._count_received(answer)
         # The service may keep less than it was sent; the rest goes out again.
         while received < self.offset + len(self.data):
             answer = self._put(call, *self._rest(received))
             if answer.status in (200, 201):
-                return document(answer, self.upload._location)
+                return document(answer, self.upload.location)
             before, received = received, self._count_received(answer)
             # Without progress this would go on for ever.
             if received <= before:
-                raise Unavailable(f"GCS takes no more bytes of {self.upload._location}")
+                raise Unavailable(f"GCS takes no more bytes of {self.upload.location}")
         return None
 
     @property
@@ -216,15 +251,21 @@ class _Piece:
 
     def _count_received(self, answer: Answer) -> int:
         """How many bytes of the whole object the session holds."""
-        found = _RECEIVED.fullmatch(answer.headers.get("range", ""))
-        held = int(found[1]) + 1 if found else 0
+        held = count_received(answer)
         if not self.offset <= held <= self.offset + len(self.data):
             raise Unexpected(
-                f"GCS holds {held} bytes of {self.upload._location}, "
+                f"GCS holds {held} bytes of {self.upload.location}, "
                 f"which the piece from {self.offset} cannot go on from"
             )
         return held
 
 
-def _base64(digest: int) -> str:
+def count_received(answer: Answer) -> int:
+    """How many bytes a session says that it holds."""
+    found = _RECEIVED.fullmatch(answer.headers.get("range", ""))
+    return int(found[1]) + 1 if found else 0
+
+
+def base64_of(digest: int) -> str:
+    """A CRC32C as the service writes it."""
     return base64.b64encode(digest.to_bytes(4, "big")).decode()

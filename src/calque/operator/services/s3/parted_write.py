@@ -11,7 +11,7 @@ from calque.operator.services.s3 import marker
 from calque.operator.services.s3.stat import head
 from calque.operator.services.s3.uploads import Uploads, multipart_etag
 from calque.operator.services.s3.write import Write, uncommittable
-from calque.values import Metadata, PartPlan
+from calque.values import ByteRange, Metadata, PartPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,10 @@ class S3PartedWrite:
         return cls(write)
 
     @property
+    def in_order(self) -> bool:
+        return False
+
+    @property
     def _uploads(self) -> Uploads:
         return Uploads(self.write.client)
 
@@ -45,13 +49,22 @@ class S3PartedWrite:
     def initiate(self) -> str:
         return self._uploads.begin(self.write.path, self.write.key, self.write.upload_headers())
 
-    def put_part(self, upload: str, number: int, data: bytes) -> Part:
+    def put_part(self, upload: str, number: int, span: ByteRange, data: bytes) -> Part:
         write = self.write
         check = write.check_of(data)
         return self._uploads.put(write.path, write.key, upload, number, data, check)
 
-    def list_parts(self, upload: str) -> Mapping[int, Part]:
+    def list_parts(
+        self, upload: str, plan: PartPlan, known: Mapping[int, Part]
+    ) -> Mapping[int, Part]:
+        """The server's own list: parts may have landed after the checkpoint was made."""
         return self._uploads.data_parts(self.write.path, self.write.key, upload)
+
+    def is_left(self, upload: str) -> bool:
+        try:
+            return bool(self._uploads.data_parts(self.write.path, self.write.key, upload))
+        except NotFound:
+            return False
 
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
         write, size = self.write, sum(part.size for part in parts)
@@ -73,3 +86,6 @@ class S3PartedWrite:
 
     def abort(self, upload: str) -> None:
         self._uploads.abort(self.write.path, self.write.key, upload)
+
+    def release(self) -> None:
+        """Nothing is held here: the upload is the server's."""
