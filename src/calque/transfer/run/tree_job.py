@@ -323,7 +323,8 @@ class TreeJob:
         source, target = decision.pair.source, decision.pair.target
         if decision.step == "refuse":
             kind = AlreadyExists if target is not None else InvalidInput
-            return self._add(failed_row(decision, kind(decision.why), 0.0))
+            error = decision.error or kind(decision.why)
+            return self._add(failed_row(decision, error, 0.0))
         row = kept_row(decision)
         if self._shared.moves and decision.step == "keep" and source is not None:
             row = self._delete_moved(decision, source) or row
