@@ -88,7 +88,7 @@ class TreeJob:
             dropped=shared.collector.note_dropped,
             keeper=None if shared.journal is None else CopyKeeper(shared.journal, number),
             renames=shared.moves,
-            backup=None if trees.backup is None else Backup(trees.target, trees.backup),
+            backup=self._backup(),
         )
         left = self._unfinished
         self._named = frozenset(
@@ -108,6 +108,13 @@ class TreeJob:
         self._begun = False
         self._emptied: set[str] = set()
         self._errors: list[BaseException] = []
+
+    def _backup(self) -> Backup | None:
+        trees = self._trees
+        if trees.backup is None:
+            return None
+        resumed = None if self._unfinished is None else trees.source
+        return Backup(trees.target, trees.backup, resumed=resumed)
 
     def copy(self) -> None:
         """List, decide and copy; returns when every object has its row.
