@@ -420,8 +420,8 @@ def test_a_target_that_others_changed_is_made_anew(make_tree: MakeTree) -> None:
 
 
 def test_a_named_path_that_cannot_be_copied_is_one_entry(make_tree: MakeTree) -> None:
-    """A folder, a socket, a name that no file has, one that is too long: each is told as failed with
-    its reason, and those beside them arrive."""
+    """A folder, a socket, a name that no file has, one that is too long: each is told as failed
+    with its reason, and those beside them arrive."""
     source = make_tree("source", {"a": b"1", "folder/b": b"2"})
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(source / "socket"))

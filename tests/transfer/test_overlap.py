@@ -51,7 +51,7 @@ def by_folder(world: World) -> dict[str, object]:
 def test_a_store_and_its_gateway_are_one(
     world: World, store: Operator, source: str, target: str
 ) -> None:
-    """``calque://photos`` and ``s3://photos`` of its own gateway, whichever of them is the source."""
+    """``calque://photos`` and ``s3://photos`` of its own gateway, whichever is the source."""
     wanted = {"x/a": b"1", "x/in/b": b"22"}
     for path, content in wanted.items():
         store.write(path, content)

@@ -69,8 +69,8 @@ def refuse_overlap(
 def _inner(source: Side, target: Side) -> str | None:
     """Where in the outer tree the inner one lies (``""``: they are one); None if they are apart."""
     if source.is_local or target.is_local:
-        homes = [_path(side) if side.is_local else _home(side) for side in (source, target)]
-        return None if homes[0] is None or homes[1] is None else _inner_of_files(*homes)
+        ours_at, theirs_at = _home(source), _home(target)
+        return _inner_of_files(ours_at, theirs_at) if ours_at and theirs_at else None
     ours, theirs = source.service.identity(source.prefix), target.service.identity(target.prefix)
     inner = _inner_of_names(_folder(ours.location), _folder(theirs.location))
     if inner is not None and ours.server == theirs.server:
@@ -80,7 +80,9 @@ def _inner(source: Side, target: Side) -> str | None:
 
 
 def _home(side: Side) -> str | None:
-    """The folder of this machine that a service keeps its own files in, if there is one."""
+    """The folder of this machine that a tree, or the service it is of, is kept in; None: none."""
+    if side.is_local:
+        return _path(side)
     return side.service.home if isinstance(side.service, Housed) else None
 
 
