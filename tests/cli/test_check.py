@@ -21,7 +21,7 @@ def test_check(calque: Calque, folder: Path) -> None:
     assert [(row["path"], row["sign"]) for row in told["rows"]] == [("a", "="), ("b", "*")]
     assert calque("check", "one/", "two/", "--by", "checksum", "--exclude", "b").returncode == 0
     assert calque("check", "one/", "nowhere/").returncode == 1
-    assert calque("check", "one/", "two/", "--against", "r.jsonl").returncode == 1
+    assert calque("check", "one/", "two/", "--against", "r.jsonl").returncode == 2
     calque("cp", "-r", "one/", "three/", "--report", "r.jsonl")
     unsure = calque("check", "--against", "r.jsonl", "three/")
     assert unsure.returncode == 3, unsure.stderr

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Calque
+from tests.cli.conftest import Calque, Spawn
 from tests.command import run_command
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.moto import moto
@@ -63,6 +64,49 @@ def test_a_copy_between_two_servers(
     assert calque("mv", "two:a", "one:shared/deep/a", "--stream").returncode == 0
     assert calque("cat", "one:shared/deep/a").stdout == "text"
     assert calque("stat", "two:a").returncode == 1
+
+
+def test_a_job_of_named_servers_is_resumed_with_their_keys(
+    calque: Calque,
+    spawn: Spawn,
+    folder: Path,
+    environment: dict[str, str],
+    named: tuple[S3Server, S3Server],
+    tmp_path: Path,
+) -> None:
+    """A journal keeps no secret: whoever resumes, from any folder, finds those of the remotes in the
+    environment, and what was to be kept is kept where it was asked for."""
+    for number in range(30):
+        file = folder / "many" / f"{number:02}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("new")
+    assert calque("cp", "-r", "many/", "one:shared/jobs/").returncode == 0
+    (folder / "mirror").mkdir()
+    (folder / "mirror" / "29").write_text("old one")
+    for target, more in (("two:jobs/", ()), ("mirror/", ("--backup-to", "kept"))):
+        command = ("sync", "one:shared/jobs/", target, "-c", "1", *more)
+        environment["CALQUE_FAULT"] = "tree.told@5:kill"
+        with spawn(*command) as killed:
+            killed.communicate(timeout=200)
+        assert killed.returncode == -signal.SIGKILL
+        del environment["CALQUE_FAULT"]
+        (job,) = [
+            each
+            for each in json.loads(calque("jobs", "ls", "--json").stdout)
+            if each["state"] == "DIED"
+        ]
+        shown = calque("jobs", "show", job["job"], "--json").stdout
+        assert named[0].secret_key not in shown
+        elsewhere = {**environment, "CALQUE_CONFIG": str(folder / "calque.toml")}
+        done = run_command(
+            "jobs", "resume", job["job"], "--yes", "--json", cwd=tmp_path, env=elsewhere
+        )
+        assert done.returncode == 0, done.stderr
+        totals = json.loads(done.stdout)["totals"]
+        assert totals["copied"]["objects"] + totals["up_to_date"]["objects"] == 30
+    assert calque("cat", "two:jobs/00").stdout == "new"
+    assert (folder / "kept" / "29").read_text() == "old one"
+    assert not (tmp_path / "kept").exists()
 
 
 def test_options_of_each_side(

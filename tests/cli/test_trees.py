@@ -98,8 +98,17 @@ def test_sync_deletes_only_when_told(calque: Calque, site: Path, folder: Path) -
         (("sync", "site/", "site/css"), 1, "overlap"),
         (("sync", "empty/", "site", "--delete"), 1, "--delete-all"),
         (("sync", "site/", "site/index.html"), 1, "is a file"),
-        (("cp", "-r", "site/", "b", "--if-match", "x"), 1, "of one object"),
-        (("cp", "-r", "site/", "b", "--include", "[a"), 1, "without its ]"),
+        (("sync", "site/"), 2, "a source and a target are needed"),
+        (("check", "site/"), 2, "a source and a target are needed"),
+        (("sync", "site/", "b", "--delete", "--max-delete", "x"), 2, "no bound on deletes"),
+        (("sync", "site/", "b", "--concurrent", "0"), 2, "at least 1"),
+        (("sync", "site/", "b", "--min-size", "2", "--max-size", "1"), 2, "no object has"),
+        (("sync", "site/", "b", "--download"), 2, "--compare checksum"),
+        (("cp", "-r", "site/", "b", "--concurrent", "0"), 2, "at least 1"),
+        (("cp", "-r", "site/", "b", "--if-match", "x"), 2, "of one object"),
+        (("cp", "-r", "site/", "b", "--include", "[a"), 2, "without its ]"),
+        (("cp", "-r", "site/", "b", "--files-from", "none"), 1, "no file 'none'"),
+        (("rm", "-r", "site/", "--if-match", "x"), 2, "of one object"),
     ],
 )
 def test_wrong_requests(
@@ -208,5 +217,5 @@ def test_verify_looks_at_every_copy_again(
     done = calque("mv", "-r", "down/", "moved/", "--verify")
     assert "4 of 4 copies verified" in done.stderr
     done = calque("mv", "moved/index.html", "other.html", "--verify")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "--verify" in done.stderr

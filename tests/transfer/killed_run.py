@@ -11,10 +11,10 @@ from pathlib import Path
 _SCRIPT = """
 import json, sys
 from calque.transfer.jobs import journal
-from calque.transfer.run import copy_keeper, tree_job
+from calque.transfer.run import copy_keeper, lister
 journal._NOTE_SECONDS = 0.01
 copy_keeper._KEEP_SECONDS = 0.0
-tree_job._PAGE = 20
+lister._PAGE = 20
 from calque.transfer.api import PreparedRun
 from calque.transfer.request.keywords import options_from
 from calque.transfer.request.tree_request import TreeRequest

@@ -11,7 +11,7 @@ from calque.operator import Operator
 from calque.operator.services.memory.service import MemoryService
 from calque.transfer.model import KeyRange
 from calque.transfer.plan.side import Side
-from calque.transfer.run import tree_job
+from calque.transfer.run import lister
 from calque.values import Metadata
 from tests.transfer.conftest import objects_of
 
@@ -33,8 +33,8 @@ def test_start_after_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
         return listed(self, prefix, recursive=recursive)
 
     monkeypatch.setattr(MemoryService, "list", deaf)
-    monkeypatch.setattr(tree_job, "_PAGE", 10)
-    monkeypatch.setattr(tree_job, "_PAGES_ALONE", 3)
+    monkeypatch.setattr(lister, "_PAGE", 10)
+    monkeypatch.setattr(lister, "_PAGES_ALONE", 3)
     report = calque.copy_tree(source, target)
     assert report.ok, report.problems
     assert report.totals.of("copied").objects == len(wanted)
@@ -50,8 +50,8 @@ def test_borders_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {f"{number:04d}": b"x" for number in range(600)}
     for path, content in wanted.items():
         source.write(path, content)
-    monkeypatch.setattr(tree_job, "_PAGE", 10)
-    monkeypatch.setattr(tree_job, "_PAGES_ALONE", 3)
+    monkeypatch.setattr(lister, "_PAGE", 10)
+    monkeypatch.setattr(lister, "_PAGES_ALONE", 3)
     report = calque.copy_tree(source, target)
     assert report.totals.of("copied").objects == len(wanted)
     assert objects_of(target) == wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from pathlib import Path
 
@@ -416,3 +417,27 @@ def test_a_target_that_others_changed_is_made_anew(make_tree: MakeTree) -> None:
     assert objects_of(one) == {"f": b"1", "g": b"1"}
     for target in (one, two):
         assert copy_tree(f"{source}/", target).totals.of("up to date").objects == 2
+
+
+def test_a_named_path_that_cannot_be_copied_is_one_entry(make_tree: MakeTree) -> None:
+    """A folder, a socket, a name that no file has, one that is too long: each is told as failed
+    with its reason, and those beside them arrive."""
+    source = make_tree("source", {"a": b"1", "folder/b": b"2"})
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(source / "socket"))
+        names = ["a", "folder", "folder/b", "folder/none", "socket", "x" * 300, "nul\0"]
+        for dry_run in (True, False):
+            rows: list[Row] = []
+            report = copy_tree(
+                f"{source}/",
+                Operator.from_uri("memory://"),
+                files_from=names,
+                dry_run=dry_run,
+                on_event=rows.append,
+            )
+            assert report.exit_code == 3
+            failed = {row.path: row.error for row in rows if row.outcome == "failed"}
+            assert failed.keys() == {*names} - {"a", "folder/b"}
+            assert failed["folder"] == "IsADirectory"
+            assert failed["folder/none"] == "NotFound"
+            assert len(rows) == len(names)

@@ -10,7 +10,7 @@ from calque.operator import Operator
 from calque.operator.options import WriteOptions
 from calque.transfer.api import copy_tree, sync_tree
 from calque.transfer.model import Row
-from calque.transfer.run import tree_job
+from calque.transfer.run import lister
 from tests.transfer.conftest import MakeTree, files_of
 
 
@@ -69,8 +69,8 @@ def test_what_is_no_file_is_told_once_by_many_listers(
     make_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each walks whole folders, and tells of its own range alone."""
-    monkeypatch.setattr(tree_job, "_PAGE", 5)
-    monkeypatch.setattr(tree_job, "_PAGES_ALONE", 2)
+    monkeypatch.setattr(lister, "_PAGE", 5)
+    monkeypatch.setattr(lister, "_PAGES_ALONE", 2)
     source = make_tree("source", {f"d{each % 9}/{each:03}": b"" for each in range(400)})
     for number in range(9):
         for name in range(0, 400, 40):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calque
 from calque.operator import Operator
+from calque.operator.layers import Retry
 from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, objects_of, s3_options
@@ -30,6 +31,21 @@ def test_every_third_request_refused(
         assert report.ok, report.problems
         assert proxy.count(method="PUT") <= len(files) * 1.6
     assert objects_of(s3) == files
+
+
+def test_one_object_refused_again_and_again(
+    make_tree: MakeTree, tree_bucket: S3Server, s3: Operator
+) -> None:
+    """Nine times: more often than any other error is borne, and it is copied all the same."""
+    source = make_tree("source", {"a": b"x", "b": b"y"})
+    with FaultProxy(tree_bucket.endpoint) as proxy:
+        proxy.add(Fault(method="PUT", contains="/b", times=9, reply=Reply(503, {}, _SLOW)))
+        options = {**s3_options(tree_bucket), "endpoint_url": proxy.endpoint}
+        layer = Retry(refusals=16, first=0.01, longest=0.05)
+        with Operator.from_uri(s3.location(""), layers=(layer,), **options) as target:
+            report = calque.copy_tree(f"{source}/", target)
+        assert report.ok, report.problems
+        assert proxy.count(method="PUT", contains="/b") == 10
 
 
 def test_bandwidth_and_rate_are_taken(make_tree: MakeTree, s3: Operator) -> None:

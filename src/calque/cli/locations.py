@@ -65,18 +65,27 @@ def _parse_options(options: Sequence[str], scheme: str) -> dict[str, str]:
     return named
 
 
+def remote_of(location: str) -> str | None:
+    """The name of the remote that a location is one of; None where it is of none."""
+    from calque.config import load_settings
+
+    name, colon, rest = location.partition(":")
+    if not colon or rest.startswith("//") or not _REMOTE.fullmatch(name):
+        return None
+    return name if name in load_settings().remotes else None
+
+
 def _resolve_remote(location: str) -> tuple[str, dict[str, str]]:
     """``NAME:rest`` with what ``[remotes.NAME]`` says of it; any other location as it is."""
     from calque.config import load_settings, remote_secrets
     from calque.operator.registry import secrets_of
     from calque.operator.uri import scheme_of
 
-    name, colon, rest = location.partition(":")
-    if not colon or rest.startswith("//") or not _REMOTE.fullmatch(name):
+    name = remote_of(location)
+    if name is None:
         return location, {}
-    remote = load_settings().remotes.get(name)
-    if remote is None:
-        return location, {}
+    rest = location.partition(":")[2]
+    remote = load_settings().remotes[name]
     secrets = secrets_of(scheme_of(remote.location))
     if misplaced := sorted(secrets & remote.options.keys()):
         raise ConfigInvalid(
@@ -123,6 +132,19 @@ def settle(location: str, options: Sequence[str] | None) -> tuple[str, dict[str,
     # `-o` may be meant for the other side of a copy.
     given = {} if scheme in ("fs", "file") else _parse_options(options or (), scheme)
     return location, {**settled, **given}
+
+
+def settle_alike(
+    locations: Sequence[str], options: Sequence[str]
+) -> tuple[list[str], dict[str, object]]:
+    """Locations as services know them, and the options that all of them get.
+
+    Options of one must not be another's: the same name may lie on two servers.
+    """
+    settled = [settle(each, options) for each in locations]
+    if len({str(sorted(given.items())) for _, given in settled}) > 1:
+        raise InvalidInput("the sources are of services with different options: one at a time")
+    return [uri for uri, _ in settled], settled[0][1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, get_type_hints
@@ -14,7 +15,7 @@ import typer
 
 from calque.cli.quantities import parse_duration, parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
-from calque.errors import InvalidInput
+from calque.errors import ConfigInvalid, InvalidInput
 from calque.transfer.request.filters import Filters, Rule
 from calque.transfer.request.options import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
 
@@ -129,6 +130,10 @@ def sheet_of_tree(
     compare: Annotated[
         Compare, typer.Option("--compare", help="By what it is decided whether to copy.")
     ] = "default",
+    download: Annotated[
+        bool,
+        typer.Option("--download", help="With --compare checksum: read both where none is told."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only say what would be done.")
     ] = False,
@@ -209,6 +214,7 @@ def sheet_of_tree(
     """Options of a run, and the file of its rows."""
     options = TreeOptions(
         compare=compare,
+        download=download,
         dry_run=dry_run,
         rate=None if rate is None else parse_rate(rate),
         bandwidth=None if bandwidth is None else parse_size(bandwidth.removesuffix("/s")),
@@ -283,7 +289,7 @@ def is_of_trees(
         or not filters.are_none
         or options != replace(TreeOptions(), globs=options.globs)
     ):
-        raise InvalidInput(
+        raise ConfigInvalid(
             "filters, --report, --dry-run and the like are for trees, and this is one object",
             hint="With --recursive it is taken for a tree.",
         )
@@ -301,12 +307,24 @@ def refuse_single(**given: object) -> None:
     """Raise for a flag that says something of one object and was given for many."""
     for name, value in given.items():
         if value:
-            raise InvalidInput(f"--{name.replace('_', '-')} is of one object, not of a tree")
+            raise ConfigInvalid(f"--{name.replace('_', '-')} is of one object, not of a tree")
 
 
 def with_filters(options: TreeOptions, filters: Filters, **more: object) -> TreeOptions:
     """Options of a run with the filters and what else a command says."""
-    return replace(options, filters=filters, **more)  # type: ignore[arg-type]
+    with blame_flags():
+        return replace(options, filters=filters, **more)  # type: ignore[arg-type]
+
+
+@contextmanager
+def blame_flags() -> Iterator[None]:
+    """What cannot be asked for is here a matter of flags, so the exit code is that of usage."""
+    try:
+        yield
+    except ConfigInvalid:
+        raise
+    except InvalidInput as error:
+        raise ConfigInvalid(error.message, hint=error.hint) from error
 
 
 def parse_chunk(chunk: str | None) -> int | None:
@@ -329,7 +347,8 @@ def with_sheet(*sheets: Callable[..., Any]) -> Callable[[Callable[..., Any]], Ca
         def call(**given: Any) -> Any:
             for sheet in sheets:
                 names = inspect.signature(sheet).parameters
-                given[_name(sheet)] = sheet(**{name: given.pop(name) for name in names})
+                with blame_flags():
+                    given[_name(sheet)] = sheet(**{name: given.pop(name) for name in names})
             return command(**given)
 
         hints = {

@@ -12,13 +12,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.locations import settle
+from calque.cli.locations import remote_of, settle, settle_alike
 from calque.cli.output import as_json, printable, say, size
-from calque.errors import InvalidInput
+from calque.errors import ConfigInvalid
 
 if TYPE_CHECKING:
     from calque.transfer.model import Row
@@ -51,10 +52,20 @@ class TreeCommand:
         from calque.transfer.request.tree_request import TreeRequest
 
         if len(locations) < 2:
-            raise InvalidInput("a source and a target are needed", hint="calque COMMAND SRC... DST")
+            raise typer.BadParameter("a source and a target are needed", param_hint="SRC... DST")
         *sources, target = locations
-        uris, source_options = _settle_alike(sources, of_source)
+        uris, source_options = settle_alike(sources, of_source)
         goal, goal_options = settle(target, of_target)
+        if options.backup_to is not None:
+            kept, kept_options = settle(options.backup_to, of_target)
+            if kept_options and kept_options != goal_options:
+                raise ConfigInvalid(
+                    f"--backup-to {options.backup_to} is of a service with other options than the "
+                    "target's",
+                    hint="What is overwritten or deleted is kept in the service of the target, or "
+                    "in a local folder.",
+                )
+            options = replace(options, backup_to=kept)
         self._request = TreeRequest(
             kind=kind,
             sources=uris,
@@ -63,6 +74,7 @@ class TreeCommand:
             source_options=source_options,
             target_options=goal_options,
             report=report,
+            remotes=(remote_of(sources[0]), remote_of(target)),
         )
         self._yes = yes
         self._quiet = quiet
@@ -71,19 +83,6 @@ class TreeCommand:
     def run(self) -> None:
         """Run it, show it, and leave with its exit code."""
         run_and_show(self._request, yes=self._yes, quiet=self._quiet, json=self._json)
-
-
-def _settle_alike(
-    locations: Sequence[str], options: Sequence[str]
-) -> tuple[list[str], dict[str, object]]:
-    """Locations as services know them, and the options that all of them get.
-
-    Options of one must not be another's: the same name may lie on two servers.
-    """
-    settled = [settle(each, options) for each in locations]
-    if len({str(sorted(given.items())) for _, given in settled}) > 1:
-        raise InvalidInput("the sources are of services with different options: one at a time")
-    return [uri for uri, _ in settled], settled[0][1]
 
 
 def run_and_show(
@@ -129,7 +128,7 @@ def remove_and_show(
     from calque.transfer.api import remove_trees
     from calque.transfer.report.report_file import ReportFile
 
-    uris, service_options = _settle_alike(locations, given)
+    uris, service_options = settle_alike(locations, given)
     with terminable():
         done = remove_trees(
             uris,

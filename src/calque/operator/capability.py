@@ -22,6 +22,8 @@ class Capability:
     """Characters that no key may hold there; a path with one is InvalidInput."""
     etags_are_md5: bool = False
     """An etag of 32 hexadecimal digits is the MD5 of the bytes, unless a key encrypts them."""
+    checksums: frozenset[str] = frozenset()
+    """Algorithms in which a listing or a stat may tell a checksum of the whole object."""
     step_of_times: float = 0.0
     """Seconds between two times that its listings can tell apart."""
     write_at_once_up_to: int = 8 * MIB

@@ -428,6 +428,15 @@ class Versioned(Protocol):
 
 
 @runtime_checkable
+class Housed(Protocol):
+    """A service that keeps what it holds in a folder of this machine."""
+
+    @property
+    def home(self) -> str | None:
+        """The folder; None where it is elsewhere."""
+
+
+@runtime_checkable
 class HasService(Protocol):
     """What a copy may go into: an operator, or the asynchronous face of one."""
 

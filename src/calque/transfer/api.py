@@ -18,10 +18,11 @@ from calque.operator.service import HasService
 from calque.transfer.jobs.open_job import configured_ledger, open_job
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.plan.collisions import Collisions
-from calque.transfer.plan.overlap import refuse_overlap
+from calque.transfer.plan.overlap import refuse_overlaps
 from calque.transfer.plan.pairing import pair_up, settle_name
 from calque.transfer.plan.places import open_source, open_target, refuse_link
 from calque.transfer.plan.plan import Trees
+from calque.transfer.plan.rules import refuse_incomparable
 from calque.transfer.plan.shared_paths import refuse_shared_paths
 from calque.transfer.plan.side import Side
 from calque.transfer.report.report import Collector, Report, RowWriter
@@ -57,13 +58,11 @@ class PreparedRun:
         backup = _open_backup(request, layers)
         self.trees = pair_up(request, target, layers, backup)
         for each in self.trees:
-            clears, filters = options.delete_excluded, (each.filters, each.chosen)
-            refuse_overlap(each.source, each.target, *filters, clears=clears)
-            if each.backup is not None:
-                # What is kept must be neither copied nor deleted by the same run.
-                refuse_overlap(each.source, each.backup, *filters, clears=clears)
-                refuse_overlap(each.target, each.backup, *filters, clears=clears)
-        refuse_shared_paths(self.trees)
+            if options.compare == "checksum" and not options.download:
+                refuse_incomparable(each.source, each.target)
+        removes, clears = options.delete or request.kind == "mv", options.delete_excluded
+        refuse_overlaps(self.trees, removes=removes, clears=clears)
+        refuse_shared_paths(self.trees, removes=removes, clears=clears)
         sources = tuple(_shown(each) for each in self.trees)
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar, Unpack, get_args
 
-from calque.errors import CalqueError, InvalidInput, Unsupported
+from calque.errors import CalqueError, InvalidInput, NotFound, Unsupported
+from calque.operator.http.digest import ALGORITHMS, start_hash
 from calque.operator.layers import ConcurrencyLimit, default_layers
 from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service
@@ -24,7 +25,7 @@ from calque.transfer.plan.pairing import pair_up
 from calque.transfer.plan.places import open_target
 from calque.transfer.plan.plan import Plan, Trees
 from calque.transfer.plan.remembered import Remembered
-from calque.transfer.plan.rules import HASHES, Comparison, checksums
+from calque.transfer.plan.rules import Comparison, checksums
 from calque.transfer.plan.side import Side
 from calque.transfer.report.report_file import read_report
 from calque.transfer.request.keywords import TreeKeywords, options_from
@@ -136,9 +137,11 @@ def check_request(
 def _check(trees: Trees, options: TreeOptions, by: By) -> Iterator[CheckRow]:
     odd: list[CheckRow] = []
 
-    def tell(path: str, kind: str) -> None:
-        if kind == "missing":
+    def tell(path: str, kind: str | CalqueError) -> None:
+        if isinstance(kind, NotFound):
             odd.append(CheckRow(path, "!", "kind", "it is not at the source"))
+        elif isinstance(kind, CalqueError):
+            odd.append(CheckRow(path, "!", "kind", kind.message))
 
     remembered = Remembered.of(trees.source, trees.target) if by == "listing" else None
     plan = Plan(trees, options, remembered, tell)
@@ -290,9 +293,9 @@ def _checksum_of(side: Side, entry: Metadata, algorithm: str) -> Checksum:
     told = checksums(side.service.capability, entry).get(algorithm)
     if told is not None:
         return Checksum(algorithm, told)
-    if algorithm not in HASHES:
+    if algorithm not in ALGORITHMS:
         raise Unsupported(f"a checksum {algorithm} is not told by {side.service.scheme}")
-    digest = HASHES[algorithm]()
+    digest = start_hash(algorithm)
     for piece in _pieces(side.service, entry):
         digest.update(piece)
     return Checksum(algorithm, base64.b64encode(digest.digest()).decode())

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, NewType
 
+from calque.errors import CalqueError
 from calque.values import Metadata
 
 Order = Literal["key", "folder", "none"]
@@ -113,6 +114,8 @@ class Decision:
     step: Step
     rule: Rule
     why: str = ""
+    error: CalqueError | None = None
+    """What kept the pair from being compared."""
 
     @property
     def path(self) -> str:

@@ -65,6 +65,18 @@ def test_attempts_are_bounded(clock: HandClock) -> None:
     assert "tried 4 times" in caught.value.__notes__[0]
 
 
+def test_refusals_have_a_bound_of_their_own(clock: HandClock) -> None:
+    """Where asked for, a server that only wants us slower is asked more often than a broken one."""
+    retry = Retry(attempts=3, refusals=9, clock=clock)
+    for kind, most in ((RateLimited, 9), (Unavailable, 3)):
+        request, seen = failing(*(kind("no") for _ in range(100)))
+        with pytest.raises(kind):
+            Chain((retry,)).run(CALL, request)
+        assert len(seen) == most
+    with pytest.raises(InvalidInput):
+        Retry(attempts=3, refusals=2)
+
+
 def test_time_is_bounded(clock: HandClock) -> None:
     """No attempt begins later than ``within`` after the first."""
     request, seen = failing(*(Unavailable(str(number)) for number in range(100)))

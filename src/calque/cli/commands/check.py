@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.locations import Options, SourceOptions, TargetOptions, settle
+from calque.cli.locations import Options, SourceOptions, TargetOptions, settle, settle_alike
 from calque.cli.output import JsonFlag, as_json, printable, say
 from calque.cli.tree_flags import sheet_of_filters, with_sheet
-from calque.errors import InvalidInput
+from calque.errors import ConfigInvalid
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import By, TreeOptions
 
@@ -80,18 +80,20 @@ def check(
     goal, goal_options = settle(target, of_target)
     if against is not None:
         if sources:
-            raise InvalidInput("--against compares one target with a report: name no source")
+            raise ConfigInvalid("--against compares one target with a report: name no source")
         found = check_against(
             against, goal, target_options=goal_options, concurrent=concurrent, on_event=show
         )
     else:
-        settled = [settle(each, of_source) for each in sources]
+        if not sources:
+            raise typer.BadParameter("a source and a target are needed", param_hint="SRC... DST")
+        uris, source_options = settle_alike(sources, of_source)
         request = TreeRequest(
             kind="cp",
-            sources=[uri for uri, _ in settled],
+            sources=uris,
             target=goal,
             options=TreeOptions(filters=filters, concurrent=concurrent),
-            source_options=settled[0][1] if settled else {},
+            source_options=source_options,
             target_options=goal_options,
         )
         found = check_request(request, "download" if download else by, show)

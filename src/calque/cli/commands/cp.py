@@ -142,7 +142,7 @@ def cp(
             tree[0],
             filters,
             if_not_exists=if_not_exists,
-            concurrent=concurrent or 16,
+            concurrent=16 if concurrent is None else concurrent,
             chunk=parse_chunk(chunk),
             carry_class=carry_class,
             carry_tags=carry_tags,

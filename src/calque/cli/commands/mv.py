@@ -32,7 +32,7 @@ from calque.cli.tree_flags import (
     with_filters,
     with_sheet,
 )
-from calque.errors import InvalidInput
+from calque.errors import ConfigInvalid, InvalidInput
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import TreeOptions
 
@@ -83,7 +83,7 @@ def mv(
             tree[0],
             filters,
             if_not_exists=if_not_exists,
-            concurrent=concurrent or 16,
+            concurrent=16 if concurrent is None else concurrent,
             chunk=parse_chunk(chunk),
             verify=verify,
         )
@@ -100,7 +100,7 @@ def mv(
         ).run()
         return
     if verify:
-        raise InvalidInput("--verify of a move is of a tree", hint="With -r it is taken for one.")
+        raise ConfigInvalid("--verify of a move is of a tree", hint="With -r it is taken for one.")
     source, target = source_and_target(locations)
     if STANDARD in (source, target):
         raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")

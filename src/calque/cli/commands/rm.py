@@ -14,7 +14,7 @@ from calque.cli.tree_flags import (
     sheet_of_filters,
     with_sheet,
 )
-from calque.errors import CalqueError, InvalidInput, NotFound
+from calque.errors import CalqueError, ConfigInvalid, NotFound
 from calque.transfer.request.filters import NO_FILTERS, Filters
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -62,7 +62,7 @@ def rm(
 
     if recursive or any(has_glob(each) for each in locations):
         if if_match is not None:
-            raise InvalidInput("--if-match is of one object, not of a tree")
+            raise ConfigInvalid("--if-match is of one object, not of a tree")
         trees = import_module("calque.cli.trees")  # not paid for by the delete of one object
         trees.remove_and_show(
             locations,
@@ -74,7 +74,7 @@ def rm(
         )
         return
     if dry_run or report is not None or not filters.are_none:
-        raise InvalidInput("filters, --dry-run and --report are for trees", hint="Say -r.")
+        raise ConfigInvalid("filters, --dry-run and --report are for trees", hint="Say -r.")
     deleted: list[str] = []
     failed: list[tuple[str, CalqueError]] = []
     for uri in locations:

@@ -67,6 +67,10 @@ _CRCS: Mapping[str, Callable[[], _Crc]] = MappingProxyType(
 )
 
 
+ALGORITHMS = HASHES | _CRCS.keys()
+"""Those that can be made here of bytes; some CRCs need a library that a service brings."""
+
+
 class Digest:
     """Hashes bytes by every algorithm that something is promised in.
 
@@ -74,7 +78,7 @@ class Digest:
     """
 
     def __init__(self, promised: Iterable[Checksum]) -> None:
-        self._promised = tuple(each for each in promised if _is_known(each.algorithm))
+        self._promised = tuple(each for each in promised if each.algorithm in ALGORITHMS)
         # Several promises may be of one algorithm; the bytes are hashed once for all of them.
         kinds = {each.algorithm for each in self._promised}
         self._running: dict[str, Running] = {kind: start_hash(kind) for kind in kinds}
@@ -90,10 +94,6 @@ class Digest:
             if value != promised.value:
                 return promised, Checksum(promised.algorithm, value)
         return None
-
-
-def _is_known(algorithm: str) -> bool:
-    return algorithm in HASHES or algorithm in _CRCS
 
 
 def start_hash(algorithm: str) -> Running:

@@ -10,6 +10,9 @@ from calque.operator.layers.retry import Retry
 from calque.operator.layers.timeout import Timeout
 
 
+_REFUSALS = 16
+
+
 def default_layers(
     *,
     retry: Retry | None = None,
@@ -24,7 +27,8 @@ def default_layers(
     The timeout stands inside of the limit: waiting for a place is not the server's fault. Metrics
     stand innermost and see every attempt.
     """
-    layers: list[Layer] = [retry or Retry()]
+    # Who slows down when told to may ask more often: what is refused then is chance.
+    layers: list[Layer] = [retry or Retry(refusals=None if pace is None else _REFUSALS)]
     if pace is not None:
         layers.append(pace)  # within the retry: a repeat waits for its turn too
     if limit is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from calque.errors import Aborted, CalqueError, InvalidInput
+from calque.errors import Aborted, CalqueError, InvalidInput, RateLimited
 from calque.operator.layers.chain import Call
 from calque.operator.layers.clock import SYSTEM, Clock
 from calque.values import Backoff
@@ -31,6 +31,9 @@ class Retry:
     """
 
     attempts: int = 6
+    refusals: int | None = None
+    """Requests instead of ``attempts`` where the server only asks to slow down. Of ten thousand
+    objects a dozen are refused six times in a row by a server that refuses every third request."""
     first: float = 0.1
     longest: float = 20.0
     within: float = 180.0
@@ -39,6 +42,8 @@ class Retry:
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise InvalidInput(f"attempts must be at least 1, not {self.attempts}")
+        if self.refusals is not None and self.refusals < self.attempts:
+            raise InvalidInput(f"refusals must be at least {self.attempts}, not {self.refusals}")
         if not 0 < self.first <= self.longest:
             raise InvalidInput("waits must be positive, and the first no longer than the longest")
         if self.within < 0:
@@ -54,13 +59,18 @@ class Retry:
                     raise
                 wait = self._wait(attempt, error)
                 again = self.clock.now() + wait
-                if attempt >= self.attempts or again > self._end(call, begun):
+                if attempt >= self._most(error) or again > self._end(call, begun):
                     if attempt > 1:
                         spent = self.clock.now() - begun
                         error.add_note(f"{call.verb} was tried {attempt} times in {spent:.1f} s")
                     raise
             self._sleep(call, wait)
             attempt += 1
+
+    def _most(self, error: CalqueError) -> int:
+        if self.refusals is not None and isinstance(error, RateLimited):
+            return self.refusals
+        return self.attempts
 
     def _sleep(self, call: Call, seconds: float) -> None:
         """Wait; in short naps where the call may be stopped meanwhile."""

@@ -82,6 +82,13 @@ class StoreService:
     def identity(self, path: str) -> ObjectIdentity:
         return ObjectIdentity(self.location(path))
 
+    @property
+    def home(self) -> str | None:
+        """The folder of a store in this process: no tree may be copied into it, or out of it into
+        the store itself."""
+        is_folder = "://" not in self._where and not self._where.startswith("@")
+        return self._where if is_folder else None
+
     def stat(self, path: str, *, version: str | None = None) -> Metadata:
         _refuse_version(version)
         info = self._run(

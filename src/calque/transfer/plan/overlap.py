@@ -1,20 +1,44 @@
 """Trees that lie in one another are refused before anything is written.
 
 A copy of a tree into itself never ends, and a target that holds its own source loses it to a
-delete.
+delete. One tree may go by two names: a link, another spelling of an endpoint, a store and the S3
+gateway before it. Where the names of buckets and keys allow it, and the servers may be others, both
+are asked for their first objects: what shows the same ones, made in the same moments, is one.
 """
 
 from __future__ import annotations
 
 import os
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice, permutations
 
 from calque.errors import CalqueError, IsSameFile
+from calque.operator.service import Housed
+from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
 from calque.transfer.request.filters import Filters
+from calque.values import Metadata
 
 _COMPARED = 10
 """Objects that two servers must show alike to be taken for one."""
+
+
+def refuse_overlaps(trees: Sequence[Trees], *, removes: bool, clears: bool) -> None:
+    """Raise IsSameFile where any tree of a run meets another one that it must not.
+
+    ``removes``: the run deletes, so that the target of one must not hold the source of another.
+    """
+    for each in trees:
+        filters = (each.filters, each.chosen)
+        refuse_overlap(each.source, each.target, *filters, clears=clears)
+        if each.backup is not None:
+            # What is kept must be neither copied nor deleted by the same run.
+            refuse_overlap(each.source, each.backup, *filters, clears=clears)
+            refuse_overlap(each.target, each.backup, *filters, clears=clears)
+    for one, two in permutations(trees, 2) if removes else ():
+        source = replace(one.source, only=None)
+        refuse_overlap(source, two.target, two.filters, two.chosen, clears=clears)
 
 
 def refuse_overlap(
@@ -44,15 +68,22 @@ def refuse_overlap(
 
 def _inner(source: Side, target: Side) -> str | None:
     """Where in the outer tree the inner one lies (``""``: they are one); None if they are apart."""
-    if source.is_local and target.is_local:
-        return _inner_of_files(_path(source), _path(target))
-    if source.service.scheme != target.service.scheme:
-        return None
+    if source.is_local or target.is_local:
+        ours_at, theirs_at = _home(source), _home(target)
+        return _inner_of_files(ours_at, theirs_at) if ours_at and theirs_at else None
     ours, theirs = source.service.identity(source.prefix), target.service.identity(target.prefix)
     inner = _inner_of_names(_folder(ours.location), _folder(theirs.location))
-    if inner is None or ours.server == theirs.server:
+    if inner is not None and ours.server == theirs.server:
         return inner
-    return inner if _show_alike(source, target) else None
+    inner = _inner_of_names(_key(source), _key(target))
+    return inner if inner is not None and _show_alike(source, target) else None
+
+
+def _home(side: Side) -> str | None:
+    """The folder of this machine that a tree, or the service it is of, is kept in; None: none."""
+    if side.is_local:
+        return _path(side)
+    return side.service.home if isinstance(side.service, Housed) else None
 
 
 def _inner_of_names(ours: str, theirs: str) -> str | None:
@@ -91,29 +122,64 @@ def _below_same(outer: str, path: str) -> str | None:
 
 
 def _show_alike(source: Side, target: Side) -> bool:
-    """Whether two endpoints show one bucket: the same objects, made in the same moments.
+    """Whether two servers show one bucket: the same objects, made in the same moments.
 
     An inner tree that is still empty shows nothing: the outer one is looked at then.
     """
+    alike = source.service.scheme == target.service.scheme
     try:
-        for prefix in sorted({source.prefix, target.prefix}, key=len, reverse=True):
-            ours, theirs = _first_objects(source, prefix), _first_objects(target, prefix)
+        for name in sorted({_key(source), _key(target)}, key=len, reverse=True):
+            ours, theirs = _first_objects(source, name), _first_objects(target, name)
+            if ours is None or theirs is None:
+                continue  # one was opened below that name, and sees nothing above
             if ours or theirs:
-                return ours == theirs
+                return _are_same(ours, theirs, with_etags=alike)
     except CalqueError:
         pass  # what cannot be read will be told by the listing itself
     return False
 
 
-def _first_objects(side: Side, prefix: str) -> list[tuple[object, ...]]:
-    return [
-        (entry.path, entry.size, entry.etag, entry.last_modified)
-        for entry in islice(side.service.list(prefix), _COMPARED)
+def _first_objects(side: Side, name: str) -> list[Metadata] | None:
+    """The first objects below a bucket and key, by paths from there."""
+    root = _key(replace(side, prefix=""))
+    if not name.startswith(root):
+        return None
+    prefix = name[len(root) :]
+    listed = islice(side.service.list(prefix), _COMPARED)
+    return [replace(entry, path=entry.path[len(prefix) :]) for entry in listed]
+
+
+def _are_same(ours: list[Metadata], theirs: list[Metadata], *, with_etags: bool) -> bool:
+    """By names, sizes and moments; two services give one object two etags."""
+    fine = all(_is_fine(each) for each in (ours, theirs))
+    if not fine and not with_etags and len({entry.last_modified for entry in ours}) < 2:
+        return False  # one second proves nothing: a small tree is copied in less
+    return [_traits(each, fine=fine, with_etags=with_etags) for each in ours] == [
+        _traits(each, fine=fine, with_etags=with_etags) for each in theirs
     ]
+
+
+def _is_fine(entries: list[Metadata]) -> bool:
+    """Whether the times of a listing tell more than seconds."""
+    return any(entry.last_modified and entry.last_modified.microsecond for entry in entries)
+
+
+def _traits(entry: Metadata, *, fine: bool, with_etags: bool) -> tuple[object, ...]:
+    moment = entry.last_modified
+    if moment is not None:
+        moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000 if fine else 0)
+    return entry.path, entry.size, moment, entry.etag if with_etags else None
 
 
 def _path(side: Side) -> str:
     return side.service.location("").removeprefix("file://")
+
+
+def _key(side: Side) -> str:
+    """Bucket and key of a tree, without what tells one server, or one service, from another."""
+    location = side.service.identity(side.prefix).location.partition("://")[2]
+    host, _, key = location.partition("/")
+    return _folder(f"{host.partition(';')[0]}/{key}")
 
 
 def _folder(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from calque.errors import NotFound
+from calque.errors import CalqueError, NotFound
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair
 from calque.transfer.plan.fitness import Fitness
 from calque.transfer.plan.join import join
@@ -110,7 +110,9 @@ class Plan:
     def decider(self) -> Callable[[Pair], Decision | None]:
         """A function that decides pairs, which must come in the order of keys."""
         trees, options = self.trees, self.options
-        comparison = Comparison(options.compare, trees.source, trees.target, self.remembered)
+        comparison = Comparison(
+            options.compare, trees.source, trees.target, self.remembered, options.download
+        )
         fitness = Fitness(trees.target)
         limits, clears = trees.filters.takes_entry, options.delete_excluded
 
@@ -131,7 +133,11 @@ class Plan:
             objection = objection or self.collides(pair.path)
             if objection is not None:
                 return Decision(pair, "refuse", "unfit", objection)
-            decided = comparison.decide(pair)
+            try:
+                decided = comparison.decide(pair)
+            except CalqueError as error:
+                # A file that cannot be read, an object without a checksum: the others are compared.
+                return Decision(pair, "refuse", "checksum", error.message, error)
             if decided.step == "copy" and target is not None and options.if_not_exists:
                 return replace(decided, step="refuse", why="the target exists and differs")
             return decided

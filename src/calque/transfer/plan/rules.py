@@ -7,15 +7,15 @@ nothing: an ETag of parts that is another proves nothing, and neither do checksu
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from calque.errors import Unsupported
 from calque.operator.capability import Capability
-from calque.operator.read import pinned_options
+from calque.operator.http.digest import ALGORITHMS, start_hash
+from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service
 from calque.transfer.model import Decision, Pair, Rule, Step
 from calque.transfer.plan.remembered import Remembered
@@ -37,6 +37,8 @@ class Comparison:
     source: Side
     target: Side
     remembered: Remembered | None = None
+    download: bool = False
+    """Whether bytes of both are read, where no checksum that is told is common to both."""
 
     def decide(self, pair: Pair) -> Decision:
         """What is to be done with a path that the source has."""
@@ -101,14 +103,33 @@ class Comparison:
             for known, other, (service, entry) in zip(
                 (ours, theirs), (theirs, ours), sides, strict=True
             ):
-                known.update(look(service, entry, other))
+                if look is _look or service.scheme == "fs" or self.download:
+                    known.update(look(service, entry, other))
         for algorithm in sorted(ours.keys() & theirs.keys()):
             return ("keep" if ours[algorithm] == theirs[algorithm] else "copy"), "checksum"
         raise Unsupported(
             f"{self.source.location()} and {self.target.location()} keep no checksum in common "
             f"for {source.path!r}",
-            hint="Compare by size or time, or by `calque check --download`.",
+            hint="Compare by size or time, or read both with --download.",
         )
+
+
+def refuse_incomparable(source: Side, target: Side) -> None:
+    """Raise Unsupported where no object of one can have a checksum in common with the other's."""
+    ours, theirs = _possible(source), _possible(target)
+    if ours.isdisjoint(theirs):
+        said = (
+            f"{side.location()} tells {', '.join(sorted(known)) or 'none'}"
+            for side, known in ((source, ours), (target, theirs))
+        )
+        raise Unsupported(
+            f"the two sides can have no checksum in common: {', '.join(said)}",
+            hint="Nothing was done. Compare by size or time, or read both with --download.",
+        )
+
+
+def _possible(side: Side) -> frozenset[str]:
+    return ALGORITHMS if side.is_local else side.service.capability.checksums
 
 
 def checksums(can: Capability, entry: Metadata) -> Mapping[str, str]:
@@ -125,21 +146,12 @@ def _look(service: Service, entry: Metadata, wanted: Mapping[str, str]) -> Mappi
 
 
 def _read(service: Service, entry: Metadata, wanted: Mapping[str, str]) -> Mapping[str, str]:
-    """The checksum of a local file's bytes, of a kind that the other side has."""
-    if service.scheme != "fs":
-        return {}
-    name = next((each for each in HASHES if each in wanted), "md5")
-    digest = HASHES[name]()
-    for piece in service.read(entry.path, pinned_options(service, entry, ByteRange())):
+    """The checksum of an object's bytes, of a kind that the other side has."""
+    name = next((each for each in sorted(wanted) if each in ALGORITHMS), "md5")
+    digest = start_hash(name)
+    for piece in read_on(service, entry.path, pinned_options(service, entry, ByteRange())):
         digest.update(piece)
     return {name: base64.b64encode(digest.digest()).decode()}
-
-
-HASHES: Mapping[str, Callable[[], hashlib._Hash]] = {
-    "md5": lambda: hashlib.md5(usedforsecurity=False),
-    "sha256": hashlib.sha256,
-    "sha1": lambda: hashlib.sha1(usedforsecurity=False),
-}
 
 
 def _both(pair: Pair) -> tuple[Metadata, Metadata]:

@@ -1,9 +1,14 @@
-"""Sources that would write the same path of the target: refused before any of them does."""
+"""Several sources of one run: none may overwrite, or clear away, what another brings.
+
+What two sources may both have is first told from their names and patterns. Where that does not keep
+them apart, a run that deletes or moves is refused: what is seen to be apart now may not be so when
+it is deleted. Any other is listed once, and refused where it does share a path.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import combinations, groupby
 
 from calque.errors import InvalidInput
 from calque.transfer.model import Entries
@@ -14,15 +19,55 @@ from calque.values import Metadata
 _SHOWN = 3
 
 
-def refuse_shared_paths(trees: Sequence[Trees]) -> None:
-    """Raise where two sources have one path: the last would win, and win anew in every run.
+def refuse_shared_paths(trees: Sequence[Trees], *, removes: bool, clears: bool) -> None:
+    """Raise where two sources have one path of the target: the last would win, anew in every run.
 
-    Folders that keep names of their own lie apart. Others are listed once for this; what was
-    named by itself is not even looked at.
+    ``removes``: the run moves, or deletes at the target what a source lacks. ``clears``: it deletes
+    what filters leave out, too, so that they keep nothing apart.
     """
-    labels = [each.label for each in trees]
-    if len(trees) < 2 or ("" not in labels and len(set(labels)) == len(labels)):
+    meeting = [pair for pair in combinations(trees, 2) if _may_meet(*pair, clears=clears)]
+    if not meeting:
         return
+    if removes:
+        one, two = meeting[0]
+        raise InvalidInput(
+            f"{one.source.location()} and {two.source.location()} may bring the same paths to "
+            "one folder: what one lacks another may have, and one would overwrite the other",
+            hint="Nothing was done. Leave out the slash at their ends, so that each gets a "
+            "folder of its name, or name them one at a time.",
+        )
+    _refuse_seen([each for each in trees if any(each in pair for pair in meeting)])
+
+
+def _may_meet(one: Trees, two: Trees, *, clears: bool) -> bool:
+    """Whether both may have the same path of the target that they share."""
+    if one.label and two.label:
+        return one.label == two.label
+    if one.label or two.label:
+        outer, folder = (two, one.label) if one.label else (one, two.label)
+        return not _lacks(outer, folder, clears=clears)
+    if one.target.only is None:
+        one, two = two, one
+    if one.target.only is None:
+        return True
+    return not all(_lacks(two, path, clears=clears) for path in one.target.only)
+
+
+def _lacks(trees: Trees, path: str, *, clears: bool) -> bool:
+    """Whether a file, or a folder (``name/``), of the target is surely none of this tree's."""
+    is_folder = path.endswith("/")
+    if trees.target.only is not None:
+        return not any(
+            each.startswith(path) if is_folder else each == path for each in trees.target.only
+        )
+    filters = [trees.chosen] if clears else [trees.chosen, trees.filters]
+    if is_folder:
+        return any(each is not None and each.prunes(path) for each in filters)
+    return any(each is not None and not each.takes_path(path) for each in filters)
+
+
+def _refuse_seen(trees: Sequence[Trees]) -> None:
+    """List sources that may meet, and raise where they do."""
     shared, count = [], 0
     for path in _twice(trees):
         count += 1

@@ -15,11 +15,12 @@ from calque.transfer.plan.sort_on_disk import sort_on_disk
 from calque.transfer.request.filters import NO_FILTERS, Filters
 from calque.values import Metadata
 
-Tell = Callable[[str, str], None]
-"""Gets path and kind of what a listing finds and cannot be copied."""
+Tell = Callable[[str, "str | CalqueError"], None]
+"""Gets the path of what a listing finds and cannot be copied: of which kind it is, or the error
+that a path which was named by itself has met."""
 
 
-def tell_nobody(path: str, kind: str) -> None:
+def tell_nobody(path: str, kind: str | CalqueError) -> None:
     """For whom it does not matter what else lies there."""
 
 
@@ -114,9 +115,14 @@ class Side:
     def _named(self, tell: Tell) -> Entries:
         for path in sorted(self.only or (), key=sort_key):
             try:
-                yield path, self.service.stat(self.key(path))
+                entry = self.service.stat(self.key(path))
             except NotFound:
-                tell(path, "missing")
+                tell(path, NotFound(f"{self.location(path)} does not exist"))
+            except CalqueError as error:
+                # A folder, a socket, a name that cannot be: one path must not end the others.
+                tell(path, error)
+            else:
+                yield path, entry
 
     def close(self) -> None:
         """Give back connections, if they are ours."""

@@ -32,6 +32,7 @@ class TreeKeywords(TypedDict, total=False):
     older_than: datetime
     storage_classes: Sequence[str]
     compare: Compare
+    download: bool
     delete: bool
     delete_all: bool
     delete_excluded: bool

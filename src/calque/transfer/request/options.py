@@ -66,6 +66,8 @@ class TreeOptions:
 
     filters: Filters = field(default_factory=Filters)
     compare: Compare = "default"
+    download: bool = False
+    """To compare checksums, read both objects where no checksum that is told is in common."""
     delete: bool = False
     """Delete at the target what the source does not have."""
     delete_all: bool = False
@@ -132,6 +134,11 @@ class TreeOptions:
             bound = getattr(self, name)
             if bound is not None and not bound > 0:
                 raise InvalidInput(f"{name} must be above 0, not {bound}")
+        if self.download and self.compare != "checksum":
+            raise InvalidInput(
+                "download says how checksums are compared",
+                hint="With --compare checksum, or not at all.",
+            )
         if not self.delete and (self.delete_all or self.delete_excluded):
             raise InvalidInput(
                 "delete_all and delete_excluded say what delete may do, which was not asked for"
@@ -159,6 +166,7 @@ class TreeOptions:
             name: getattr(self, name)
             for name in (
                 "compare",
+                "download",
                 "delete",
                 "delete_all",
                 "delete_excluded",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from calque.config import remote_secrets
 from calque.errors import InvalidInput
 from calque.operator.registry import secrets_of
 from calque.operator.service import HasService
@@ -30,6 +31,9 @@ class TreeRequest:
     target_options: Mapping[str, object] = field(default_factory=dict, repr=False)
     report: str | None = None
     """The file that gets a row for each object."""
+    remotes: tuple[str | None, str | None] = (None, None)
+    """The named remotes that the sources, and the target, are of: a job keeps no secret, so whoever
+    goes on with it looks there for those that the options had."""
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -37,15 +41,19 @@ class TreeRequest:
 
     def to_json(self) -> dict[str, Any]:
         """What a job keeps: no secret. ``pace`` may be another when it is resumed."""
+        options = self.options.to_json()
+        if options["backup_to"] is not None:
+            options["backup_to"] = _located(options["backup_to"], os.getcwd())
         return {
             "kind": self.kind,
             "sources": [_text(each) for each in self.sources],
             "target": _text(self.target),
-            "options": self.options.to_json(),
+            "options": options,
             "pace": self.options.pace(),
             "report": None if self.report is None else os.path.abspath(self.report),
             "source_options": _without_secrets(self.sources[0], self.source_options),
             "target_options": _without_secrets(self.target, self.target_options),
+            "remotes": list(self.remotes),
             "folder": os.getcwd(),
         }
 
@@ -53,14 +61,18 @@ class TreeRequest:
     def from_json(cls, told: Mapping[str, Any]) -> TreeRequest:
         """The request of a job; credentials are found where this runs."""
         folder = told["folder"]
+        sources = [_located(each, folder) for each in told["sources"]]
+        target = _located(told["target"], folder)
+        remotes = tuple(told.get("remotes", (None, None)))
         return cls(
             kind=told["kind"],
-            sources=[_located(each, folder) for each in told["sources"]],
-            target=_located(told["target"], folder),
+            sources=sources,
+            target=target,
             options=TreeOptions.from_json(told["options"], told["pace"]),
-            source_options=told["source_options"],
-            target_options=told["target_options"],
+            source_options={**told["source_options"], **_secrets(remotes[0], sources[0])},
+            target_options={**told["target_options"], **_secrets(remotes[1], target)},
             report=told["report"],
+            remotes=remotes,
         )
 
 
@@ -94,6 +106,10 @@ def _located(text: str, folder: str) -> str:
     if "://" in text or os.path.isabs(text):
         return text
     return os.path.join(folder, text)
+
+
+def _secrets(remote: str | None, location: str) -> dict[str, str]:
+    return {} if remote is None else remote_secrets(remote, secrets_of(scheme_of(location)))
 
 
 def _without_secrets(given: Given, options: Mapping[str, object]) -> dict[str, object]:

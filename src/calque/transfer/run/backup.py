@@ -6,6 +6,8 @@ from calque.errors import ConditionNotMatch, NotFound
 from calque.operator.copy import start_copy
 from calque.operator.move import rename_at_once
 from calque.operator.options import CopyOptions
+from calque.transfer.model import Pair
+from calque.transfer.plan.rules import Comparison
 from calque.transfer.plan.side import Side, is_marker
 from calque.values import Metadata
 
@@ -15,12 +17,34 @@ _OPTIONS = CopyOptions(stream="auto")
 class Backup:
     """A folder that gets what a target loses. An object whose backup fails stays as it is."""
 
-    def __init__(self, target: Side, folder: Side) -> None:
+    def __init__(self, target: Side, folder: Side, *, resumed: Side | None = None) -> None:
+        """``resumed``: the source of a run that an earlier process has begun."""
         self._target = target
         self._folder = folder
+        self._resumed = resumed
+
+    def keep_overwritten(self, pair: Pair) -> None:
+        """Keep an object that is about to be overwritten by its source."""
+        assert pair.target is not None
+        if not self._is_ours(pair):
+            self.keep(pair.path, pair.target)
+
+    def _is_ours(self, pair: Pair) -> bool:
+        """Whether the target is what an earlier process of the run has made of the source.
+
+        It may have died before it noted that. What it had kept must not be lost to its own copy.
+        """
+        if self._resumed is None or pair.source is None or pair.target is None:
+            return False
+        try:
+            self._folder.service.stat(self._folder.key(pair.path))
+        except NotFound:
+            return False
+        compare = Comparison("checksum", self._resumed, self._target, download=True)
+        return compare.decide(pair).step == "keep"
 
     def keep(self, path: str, entry: Metadata) -> None:
-        """Copy an object that is about to be overwritten; one that is gone needs none.
+        """Copy an object that is about to go; one that is gone needs none.
 
         A copy and not a move: the target is the old object or the new one at every moment.
         """

@@ -190,7 +190,7 @@ class Carrier:
         if self._stopping.is_set():
             raise Aborted("the run was stopped before this object")
         if self._backup is not None and pair.target is not None:
-            self._backup.keep(pair.path, pair.target)
+            self._backup.keep_overwritten(pair)
         if is_marker(source) and isinstance(self._target.service, Directories):
             self._target.service.create_dir(self._target.key(pair.path))
             tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)

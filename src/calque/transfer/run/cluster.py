@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.tree_request import TreeRequest
 from calque.transfer.run.shared import Shared
 from calque.transfer.run.tree_job import TreeJob
+from calque.values import Metadata
 
 _TASKS_A_CORE = 4
 _PAGES = 10
@@ -51,6 +52,8 @@ class SpanTask:
     span: KeyRange
     pages: int
     concurrent: int
+    left_out: tuple[str, ...] = ()
+    """Paths of the range that the driver has acted on itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class SpanResult:
     listed_bytes: int
     requests: int
     dropped: Mapping[str, int] = field(default_factory=dict)
+    moved: tuple[tuple[str, Metadata], ...] = ()
+    """Sources of a move, which the driver deletes: this task may not be the one that counts."""
     error: CalqueError | None = None
 
 
@@ -98,7 +103,11 @@ class Cluster:
                         self._refuse_private(side.location().removeprefix("file://"))
 
     def run(
-        self, tree: int, spans: Sequence[KeyRange], can_be_cut: bool
+        self,
+        tree: int,
+        spans: Sequence[KeyRange],
+        can_be_cut: bool,
+        left_out: Collection[str] = (),
     ) -> tuple[list[SpanResult], list[KeyRange]]:
         """Work on some ranges at once; their results, and the ranges that had to wait."""
         cores = cores_of(self._context)
@@ -107,24 +116,27 @@ class Cluster:
         pages = 1 if len(spans) < cores else _PAGES
         if not can_be_cut:
             pages = 0  # such a side is listed as a whole, so it is copied as a whole
-        tasks = [SpanTask(self._request, tree, span, pages, self._concurrent) for span in now]
+        tasks = [
+            SpanTask(
+                self._request,
+                tree,
+                span,
+                pages,
+                self._concurrent,
+                tuple(path for path in left_out if span.holds(path)),
+            )
+            for span in now
+        ]
         with map_job_errors():
             results = run_tasks(self._context, tasks, run_span, about="calque: trees")
         return results, list(later)
 
     def _refuse_other_versions(self) -> None:
         count = cores_of(self._context)
-        try:
-            with map_job_errors():
-                found = run_tasks(
-                    self._context, list(range(count)), tell_version, about="calque: versions"
-                )
-        except CalqueError as error:
-            if "calque" in error.message and "module" in error.message.lower():
-                raise Unsupported(
-                    "the executors have no calque", hint=f"Install calque {__version__} there."
-                ) from error
-            raise
+        with map_job_errors():  # which tells by name of executors that have none at all
+            found = run_tasks(
+                self._context, list(range(count)), tell_version, about="calque: versions"
+            )
         other = sorted({version for version in found if version != __version__})
         if other:
             raise Unsupported(
@@ -185,6 +197,7 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
     target = open_target(request.target, request.target_options, layers)
     trees = pair_up(replace(request, options=options), target, layers)[task.tree]
     rows: list[Row] = []
+    moved: list[tuple[str, Metadata]] = []
     report = Report(JobId(""), request.kind, (), "")
     shared = Shared(
         options,
@@ -193,8 +206,16 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
         TreeProgress(),
         threading.Event(),
         moves=request.kind == "mv",
+        delete_later=lambda path, source: moved.append((path, source)),
     )
-    job = TreeJob(shared, trees, task.tree, ranges=[task.span], pages=task.pages)
+    job = TreeJob(
+        shared,
+        trees,
+        task.tree,
+        ranges=[task.span],
+        left_out=frozenset(task.left_out),
+        pages=task.pages,
+    )
     error: CalqueError | None = None
     try:
         job.copy()
@@ -211,5 +232,6 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
         listed_bytes=report.totals.listed.bytes,
         requests=sum(each.count for each in metrics.snapshot().values()),
         dropped=dict(report.dropped),
+        moved=tuple(moved),
         error=error,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from calque.errors import CalqueError, NotFound
+from calque.errors import CalqueError
 from calque.operator.options import WriteOptions
 from calque.operator.service import Directories, Service
 from calque.transfer.model import Decision, KeyRange, Pair, Row
@@ -34,13 +34,12 @@ class OtherEntries:
         """What one range finds, until it has claimed it."""
         return Waiting(self.tell)
 
-    def tell(self, path: str, kind: str) -> None:
+    def tell(self, path: str, kind: str | CalqueError) -> None:
         """A row for it, unless an earlier process has written one."""
         if (self._number, path) in self._shared.known:
             return
-        if kind == "missing":
-            error = NotFound(f"{self._trees.source.location(path)} does not exist")
-            self._fail(path, error)
+        if isinstance(kind, CalqueError):
+            self._fail(path, kind)
         elif kind == "empty folder":
             self._keep_folder(path)
         else:
@@ -68,9 +67,9 @@ class Waiting:
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._found: list[tuple[str, str]] = []
+        self._found: list[tuple[str, str | CalqueError]] = []
 
-    def add(self, path: str, kind: str) -> None:
+    def add(self, path: str, kind: str | CalqueError) -> None:
         self._found.append((path, kind))
 
     def tell_up_to(self, path: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from calque.transfer.model import KeyRange, Row
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector
 from calque.transfer.request.options import TreeOptions
+from calque.values import Metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Shared:
     gave_up: threading.Event = field(default_factory=threading.Event)
     """Set where the run has stopped itself: at an error, as it was asked to, or on a full disk."""
     moves: bool = False
+    delete_later: Callable[[str, Metadata], None] | None = None
+    """Takes the sources of a move, where somebody else deletes them."""
     journal: Journal | None = None
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
     """Rows that an earlier process wrote, of paths that are left all the same."""
@@ -52,6 +55,10 @@ class RangeResult(Protocol):
     def dropped(self) -> Mapping[str, int]: ...
 
     @property
+    def moved(self) -> Sequence[tuple[str, Metadata]]:
+        """Sources that were copied, by path, and are to be deleted now."""
+
+    @property
     def error(self) -> CalqueError | None: ...
 
 
@@ -59,6 +66,10 @@ class Cluster(Protocol):
     """Whoever copies ranges in other processes."""
 
     def run(
-        self, tree: int, spans: Sequence[KeyRange], can_be_cut: bool
+        self,
+        tree: int,
+        spans: Sequence[KeyRange],
+        can_be_cut: bool,
+        left_out: Collection[str] = (),
     ) -> tuple[Sequence[RangeResult], list[KeyRange]]:
-        """Work on some ranges; what came of them, and those that had to wait."""
+        """Work on some ranges but for some paths; what came of them, and those that had to wait."""

@@ -31,6 +31,7 @@ _WEEK = 7 * 24 * 3600.0
 _PUBLIC = re.compile(r"\.blob\.(core\.|storage\.azure\.)[^/:]+$")
 
 CAPABILITY = Capability(
+    checksums=frozenset({"md5"}),
     step_of_times=1.0,
     unfit_in_keys="\\",
     write_with_if_not_exists=True,

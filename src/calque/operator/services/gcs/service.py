@@ -29,6 +29,7 @@ _WEEK = 7 * 24 * 3600.0
 """How long the token of a rewrite is good for."""
 
 CAPABILITY = Capability(
+    checksums=frozenset({"crc32c"}),
     step_of_times=0.001,
     write_with_if_not_exists=True,
     write_with_if_match=True,

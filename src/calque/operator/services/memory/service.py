@@ -26,6 +26,7 @@ from calque.values import Metadata, ObjectIdentity
 
 CAPABILITY = Capability(
     etags_are_md5=True,
+    checksums=frozenset({"md5", "crc32"}),
     write_with_if_not_exists=True,
     write_with_if_match=True,
     delete_with_if_match=True,

@@ -23,7 +23,7 @@ _ENTITY = re.compile(r"&(#[xX][0-9a-fA-F]{1,6}|#[0-9]{1,7}|lt|gt|amp|quot|apos);
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 """XML's own; those of HTML mean other characters."""
 _USER = "x-amz-meta-"
-_CHECKSUMS = ("crc64nvme", "crc32c", "crc32", "sha256", "sha1")
+CHECKSUMS = ("crc64nvme", "crc32c", "crc32", "sha256", "sha1")
 FULL_OBJECT = "FULL_OBJECT"
 
 
@@ -110,7 +110,7 @@ def checksum_of(headers: Mapping[str, str]) -> Checksum | None:
 def checksums_of(headers: Mapping[str, str]) -> Iterator[Checksum]:
     """Every checksum of the whole object; those made of parts' checksums say nothing of bytes."""
     kind = headers.get("x-amz-checksum-type")
-    for algorithm in _CHECKSUMS:
+    for algorithm in CHECKSUMS:
         value = headers.get(f"x-amz-checksum-{algorithm}")
         if value and "-" not in value and kind in (None, FULL_OBJECT):
             yield Checksum(algorithm, value)
@@ -120,7 +120,7 @@ def checksum_in(fields: Mapping[str, str]) -> Checksum | None:
     """The same, out of an XML document."""
     named = {
         f"x-amz-checksum-{algorithm}": fields[f"Checksum{algorithm.upper()}"]
-        for algorithm in _CHECKSUMS
+        for algorithm in CHECKSUMS
         if f"Checksum{algorithm.upper()}" in fields
     }
     if "ChecksumType" in fields:

@@ -26,6 +26,7 @@ from calque.operator.services.s3.parted_write import S3PartedWrite
 from calque.operator.services.s3.presign import presign
 from calque.operator.services.s3.probe import Prober
 from calque.operator.services.s3.read import fetch, read
+from calque.operator.services.s3.replies import CHECKSUMS
 from calque.operator.services.s3.stat import head, stat, tags_to_carry
 from calque.operator.services.s3.versions import list_versions
 from calque.operator.services.s3.write import Write
@@ -52,6 +53,7 @@ class S3Service:
             unfit_in_keys=self._config.unfit_in_keys,
             list_in_key_order=self._config.key_order,
             etags_are_md5=self._config.md5_etags,
+            checksums=frozenset(CHECKSUMS) | ({"md5"} if self._config.md5_etags else set()),
             step_of_times=1.0,
             write_at_once_up_to=self._config.write_part,
             write_with_if_not_exists=self._config.write_conditions != "none",

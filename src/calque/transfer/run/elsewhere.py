@@ -1,0 +1,81 @@
+"""The share of a run that a cluster does: ranges go there, rows and what is left come back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+from calque.transfer.model import KeyRange, Row
+from calque.transfer.plan.plan import Trees
+from calque.transfer.run.moves import Moves
+from calque.transfer.run.shared import Cluster, RangeResult, Shared
+
+
+class Elsewhere:
+    """One pair of trees as the driver of a cluster sees it: it holds ranges, never names."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        trees: Trees,
+        number: int,
+        ranges: Sequence[KeyRange],
+        moves: Moves,
+        left_out: Collection[str],
+    ) -> None:
+        """``left_out``: paths that this process acts on itself."""
+        self._shared = shared
+        self._trees = trees
+        self._number = number
+        self._moves = moves
+        known = (path for tree, path in shared.known if tree == number)
+        self._left_out = frozenset(left_out).union(known)
+        self.left = list(ranges)
+
+    def copy_on(self, cluster: Cluster) -> None:
+        """Copy all that is left; raises what stopped a listing, when the rest has its rows."""
+        while self.left and not self._shared.stopping.is_set():
+            results, left = cluster.run(
+                self._number, self.left, self._trees.can_be_cut, self._left_out
+            )
+            rows = [self._settle(result) for result in results]
+            failed = None
+            journal = self._shared.journal
+            with nullcontext() if journal is None else journal.lock:
+                for result, told in zip(results, rows, strict=True):
+                    self._take(result, told)
+                    left += result.left
+                    failed = failed or result.error
+                self.left = left
+            if failed is not None:
+                raise failed
+        self._moves.remove_emptied()
+
+    def _settle(self, result: RangeResult) -> Sequence[Row]:
+        """The rows of a task whose copies count, and so what they were made of may go."""
+        sources = dict(result.moved)
+        if not sources:
+            return result.rows
+
+        def settle(row: Row) -> Row:
+            path = row.path.removeprefix(self._trees.label)
+            source = sources.get(path)
+            return row if source is None else self._moves.delete(path, source, row)
+
+        with ThreadPoolExecutor(self._shared.options.concurrent, "calque-move") as pool:
+            return list(pool.map(settle, result.rows))
+
+    def _take(self, result: RangeResult, rows: Sequence[Row]) -> None:
+        """Count what a task has done; the caller holds the journal's lock."""
+        shared = self._shared
+        shared.collector.take(result.listed, result.listed_bytes, result.dropped)
+        shared.progress.listed += result.listed
+        for row in rows:
+            shared.collector.add(row)
+            if row.route is not None:
+                shared.progress.add_copy(row.size or 0)
+                shared.progress.add_moved(row.size or 0)
+                shared.progress.add_ended()
+            if shared.journal is not None:
+                shared.journal.settle(row)

@@ -1,0 +1,84 @@
+"""Sources of a move: each is deleted when its copy is there, if it is still the one copied."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Callable
+from dataclasses import replace
+
+from calque.errors import CalqueError, IsSameFile
+from calque.operator.paths import collapse
+from calque.transfer.model import Decision, Row
+from calque.transfer.plan.plan import Trees
+from calque.transfer.run.deletes import delete_listed, remove_emptied
+from calque.transfer.run.two_trees import TwoTrees
+from calque.values import Metadata
+
+Later = Callable[[str, Metadata], None]
+"""Takes path and source of what is to be deleted by somebody else."""
+
+
+def prove(decision: Decision) -> Decision:
+    """A move deletes its source, so a target that only seems to be equal is made anew."""
+    if decision.step != "keep" or decision.rule == "checksum":
+        return decision
+    target = decision.pair.target
+    if decision.rule == "identity" and target is not None and target.etag is not None:
+        return decision  # of a file only size and time are remembered, which others can set
+    if decision.rule == "never":
+        return replace(decision, step="skip", why="the target is there, and was not compared")
+    return replace(decision, step="copy")
+
+
+class Moves:
+    """The sources of one pair of trees. Safe between threads."""
+
+    def __init__(self, trees: Trees, later: Later | None = None) -> None:
+        """``later``: nothing is deleted here. A task of a cluster may have a twin, or be lost with
+        all it has told: only who knows that its copies count may delete what they were made of."""
+        self._trees = trees
+        self._later = later
+        self._lock = threading.Lock()
+        self._emptied: set[str] = set()
+        self._two_trees = TwoTrees(trees.source, trees.target)
+
+    def delete(self, path: str, source: Metadata, row: Row) -> Row:
+        """Delete a source whose copy has this row; where it cannot be, the row says why."""
+        if self._later is not None:
+            self._later(path, source)
+            return row
+        try:
+            self._refuse_alias(source.path, self._trees.target.key(path))
+            self._two_trees.require()
+            delete_listed(self._trees.source.service, source)
+        except CalqueError as error:
+            why = f"copied, but not deleted: {error.message}"
+            return replace(row, outcome="failed", error=type(error).__name__, why=why, route=None)
+        self.note_gone(path)
+        return row
+
+    def note_gone(self, path: str) -> None:
+        """A source is not there any more; its folder may be empty now."""
+        folder = path.rpartition("/")[0]
+        if folder:
+            with self._lock:
+                self._emptied.add(folder)
+
+    def remove_emptied(self) -> None:
+        """Remove folders that nothing is left in."""
+        remove_emptied(self._trees.source, self._emptied)
+
+    def _refuse_alias(self, source: str, target: str) -> None:
+        """Some servers collapse ``//`` or fold cases and unicode forms: two keys, one object."""
+        ours, theirs = self._trees.source, self._trees.target
+        if ours.is_local:
+            return  # renamed, or of another file system
+        names = (ours.service.identity(source).name, theirs.service.identity(target).name)
+        if _fold(names[0]) == _fold(names[1]):
+            raise IsSameFile(f"{source!r} and {target!r} may be one object to the server")
+
+
+def _fold(key: str) -> str:
+    """A key as the least careful of servers may see it."""
+    return unicodedata.normalize("NFC", collapse(key)).casefold()
