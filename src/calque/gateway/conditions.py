@@ -39,6 +39,16 @@ def check_read(headers: Mapping[str, str], info: ObjectInfo) -> None:
         raise _not_modified(info)
 
 
+def is_range_meant(headers: Mapping[str, str], info: ObjectInfo) -> bool:
+    """Whether a Range still counts: an If-Range means the rest of an object that did not change."""
+    given = headers.get("if-range")
+    if given is None:
+        return True
+    if '"' in given:  # a weak validator is never good enough for a part
+        return given.strip() == etag_of(info)
+    return parse_time(given) == info.created.replace(microsecond=0)
+
+
 def check_copy_source(headers: Headers, info: ObjectInfo) -> None:
     """The same of the source of a copy, where every failure is PreconditionFailed."""
     given = {
@@ -88,7 +98,7 @@ def parse_time(text: str) -> datetime | None:
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             found = parse(text)
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             continue
         return found if found.tzinfo else found.replace(tzinfo=UTC)
     return None
