@@ -111,3 +111,24 @@ def test_keys_that_xml_cannot_hold(client: Any, bucket: str) -> None:
         client.put_object(Bucket=bucket, Key=key, Body=b"")
     found = [each["Key"] for each in client.list_objects_v2(Bucket=bucket)["Contents"]]
     assert sorted(found) == sorted(["bell\x07", "line\nbreak", "cr\r", "<&>"])
+
+
+@pytest.mark.parametrize("delimiter", ["/", ",", "\n"])
+def test_keys_behind_the_last_character(client: Any, bucket: str, delimiter: str) -> None:
+    """A common prefix is shown once, whatever lies below it, and pages come to an end."""
+    last = "\U0010ffff"
+    keys = [f"a{delimiter}", f"a{delimiter}b", f"a{delimiter}{last}", f"a{delimiter}{last * 2}z"]
+    for key in [*keys, "b", f"c{delimiter}{last}x"]:
+        client.put_object(Bucket=bucket, Key=key, Body=b"")
+    found: list[str] = []
+    token: dict[str, str] = {}
+    for _ in range(9):
+        page = client.list_objects_v2(Bucket=bucket, Delimiter=delimiter, MaxKeys=1, **token)
+        found += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
+        found += [each["Key"] for each in page.get("Contents", [])]
+        if not page["IsTruncated"]:
+            break
+        token = {"ContinuationToken": page["NextContinuationToken"]}
+    assert found == [f"a{delimiter}", "b", f"c{delimiter}"]
+    whole = client.list_objects_v2(Bucket=bucket, Delimiter=delimiter)
+    assert whole["KeyCount"] == 3
