@@ -105,6 +105,14 @@ def test_the_document(client: Any, world: World, full: str) -> None:
     assert world.ask("GET", f"/{full}", "list-type=2&encoding-type=x").code == "InvalidArgument"
 
 
+def test_what_was_asked_is_told_as_it_was_asked(client: Any, full: str) -> None:
+    """A prefix and a delimiter come back as boto3 sent them; an empty token is none."""
+    for verb in (client.list_objects, client.list_objects_v2):
+        page = verb(Bucket=full, Prefix="\n ", Delimiter="\n+")
+        assert (page["Prefix"], page["Delimiter"]) == ("\n ", "\n+")
+    assert client.list_objects_v2(Bucket=full, ContinuationToken="")["KeyCount"] > 0
+
+
 def test_keys_that_xml_cannot_hold(client: Any, bucket: str) -> None:
     """Control characters come back whole: boto3 asks for names that are encoded."""
     for key in ("bell\x07", "line\nbreak", "cr\r", "<&>"):

@@ -181,6 +181,20 @@ def test_conditions_of_a_write(client: Any, bucket: str) -> None:
     refused("NoSuchKey", client.get_object, **args)
 
 
+def test_writes_over_anything_but_one_version(client: Any, bucket: str) -> None:
+    """If-None-Match of an ETag: refused over that very contents, and kept in the commit."""
+    args = {"Bucket": bucket, "Key": "k"}
+    etag = client.put_object(**args, Body=b"1", IfNoneMatch='"none"')["ETag"]
+    refused("PreconditionFailed", client.put_object, **args, Body=b"2", IfNoneMatch=etag)
+    refused(
+        "PreconditionFailed", client.put_object, **args, Body=b"2", IfMatch=etag, IfNoneMatch=etag
+    )
+    assert client.get_object(**args)["Body"].read() == b"1"
+    client.put_object(**args, Body=b"2", IfNoneMatch='"none"')
+    client.put_object(**args, Body=b"3", IfNoneMatch=etag)
+    assert client.get_object(**args)["Body"].read() == b"3"
+
+
 def test_copies(client: Any, bucket: str) -> None:
     """COPY carries all, REPLACE says anew, tags have a directive of their own; the ETag stays."""
     name = "ü b/+%"
@@ -254,11 +268,12 @@ def test_a_folder_moves_in_one_transaction(world: World, client: Any, bucket: st
 
 def test_tags(client: Any, world: World, bucket: str) -> None:
     """Tags are set, read and removed without a change to the object; eleven are too many."""
-    etag = client.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="a=1&b=%20")["ETag"]
+    etag = client.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="a=1&b=%20&c")["ETag"]
     args = {"Bucket": bucket, "Key": "k"}
     assert client.get_object_tagging(**args)["TagSet"] == [
         {"Key": "a", "Value": "1"},
         {"Key": "b", "Value": " "},
+        {"Key": "c", "Value": ""},
     ]
     most = [{"Key": f"{n:0128d}", "Value": "v" * 256} for n in range(10)]
     client.put_object_tagging(**args, Tagging={"TagSet": most})

@@ -68,7 +68,7 @@ def map_of_headers(headers: Headers) -> dict[str, str]:
 def parse_tags(text: str) -> dict[str, str]:
     """Tags as they are written in a header: ``a=1&b=2``."""
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
     except ValueError as error:
         raise S3Error("InvalidArgument", "The header 'x-amz-tagging' shall be encoded.") from error
     return check_tags(pairs)
@@ -80,7 +80,7 @@ def check_tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
     if len(tags) != len(pairs):
         raise S3Error("InvalidTag", "Cannot provide multiple Tags with the same key")
     if len(tags) > MOST_TAGS:
-        raise S3Error("BadRequest", "Object tags cannot be greater than 10")
+        raise S3Error("InvalidTag", "Object tags cannot be greater than 10")
     for name, value in tags.items():
         if not 1 <= len(name) <= 128:
             raise S3Error("InvalidTag", "The TagKey you have provided is invalid")

@@ -51,6 +51,11 @@ def _text(value: Any) -> str:
     return _CONTROL.sub(lambda found: f"&#x{ord(found[0]):x};", escape(str(value)))
 
 
+def is_text(value: str) -> bool:
+    """Whether XML has a way to write it."""
+    return not _CONTROL.search(value)
+
+
 def format_time(moment: datetime) -> str:
     """A time with milliseconds, as S3 writes it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
