@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import zlib
 from typing import Any
 
 import pytest
 from awscrt import checksums as crt
 
+from calque.gateway.signature.chunks import ChunkedBody
 from tests.gateway.world import World
 
 DATA = b"The quick brown fox" * 30
@@ -162,3 +164,34 @@ def test_a_wrong_end_of_a_large_body(world: World, client: Any, bucket: str) -> 
     assert world.ask("PUT", f"/{bucket}/k", query, headers, body).code == "BadDigest"
     parts = client.list_parts(Bucket=bucket, Key="k", UploadId=upload)["Parts"]
     assert [each["Size"] for each in parts] == [4], "the part that was there stays"
+
+
+def test_trailers_are_those_that_were_announced(world: World, bucket: str) -> None:
+    """A trailer that nobody announced, or that no body can have, is refused: nothing checks it."""
+    chunks = {
+        "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+        "x-amz-decoded-content-length": "5",
+    }
+    trailer = b"5\r\nhello\r\n0\r\nx-amz-checksum-crc32:%s\r\n\r\n"
+    announced = {"x-amz-trailer": "x-amz-checksum-crc32"}
+    cases: list[tuple[dict[str, str], bytes, str]] = [
+        (chunks, trailer % b"AAAAAA==", "MalformedTrailerError"),
+        (chunks, trailer % b"NhCmhg==", "MalformedTrailerError"),
+        (chunks, b"5\r\nhello\r\n0\r\nx-other:1\r\n\r\n", "MalformedTrailerError"),
+        (chunks | announced, b"5\r\nhello\r\n0\r\n\r\n", "MalformedTrailerError"),
+        (announced, b"hello", "InvalidRequest"),
+        (announced | {"x-amz-content-sha256": "UNSIGNED-PAYLOAD"}, b"hello", "InvalidRequest"),
+    ]
+    for headers, body, code in cases:
+        assert world.ask("PUT", f"/{bucket}/k", "", headers, body).code == code, (headers, body)
+    assert world.ask("GET", f"/{bucket}/k").status == 404
+    assert world.ask("PUT", f"/{bucket}/k", "", chunks, b"5\r\nhello\r\n0\r\n\r\n").status == 200
+
+
+def test_a_body_in_chunks_of_one_byte() -> None:
+    """Blocks are passed on in sizes that are worth it, however small the chunks are."""
+    data = bytes(range(256)) * 1024
+    body = io.BytesIO(b"".join(b"1\r\n%c\r\n" % byte for byte in data) + b"0\r\n\r\n")
+    blocks = [*ChunkedBody(body, None, has_trailer=False)]
+    assert b"".join(blocks) == data
+    assert len(blocks) <= 8

@@ -6,12 +6,14 @@ import base64
 import hashlib
 import hmac
 import json
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import requests
 
+from calque.gateway.body import form
 from tests.gateway.test_gateway import refused
 from tests.gateway.world import World
 
@@ -84,6 +86,28 @@ def test_what_a_policy_refuses(world: World, bucket: str) -> None:
         (signed(world, policy_of(bucket, ["eq", "$x-amz-meta-a", "1"]), key="k"), "AccessDenied"),
         ({**signed(world, good, key="k"), "signature": "x"}, "SignatureDoesNotMatch"),
         (signed(world, good), "InvalidArgument"),
+        (without(signed(world, good, key="k"), "signature"), "InvalidArgument"),
+        (signed(world, {**good, "conditions": good["conditions"][1:]}, key="k"), "AccessDenied"),
+        (signed(world, policy_of(bucket), key="k" * 1025), "KeyTooLongError"),
+        (
+            signed(world, policy_of(bucket), key="k", **{"x-amz-checksum-crc32": "AAAAAA=="}),
+            "BadDigest",
+        ),
+        (
+            signed(world, policy_of(bucket), key="k", **{"x-amz-checksum-crc32": "sailor"}),
+            "InvalidDigest",
+        ),
+        *(
+            (signed(world, {**good, "expiration": moment}, key="k"), "InvalidPolicyDocument")
+            for moment in ("2126-01-01 00:00:00+00:00", "2126-01-01", "20991231T000000Z", "x", 5)
+        ),
+        *(
+            (
+                signed(world, policy_of(bucket, ["content-length-range", *sizes]), key="k"),
+                "InvalidPolicyDocument",
+            )
+            for sizes in ((False, True), (-1, 5), ("a", "b"), (0, 1e300), (None, None))
+        ),
         (signed(world, {"conditions": []}, key="k"), "InvalidPolicyDocument"),
         (signed(world, policy_of(bucket, ["what", "$a", "b"]), key="k"), "InvalidPolicyDocument"),
         (
@@ -96,6 +120,48 @@ def test_what_a_policy_refuses(world: World, bucket: str) -> None:
         assert code_of(answer) == code, (fields, answer.text)
     assert list(world.project.list_objects(bucket)) == []
     assert list(world.project.list_pending(bucket)) == []
+
+
+def without(fields: dict[str, str], name: str) -> dict[str, str]:
+    return {key: value for key, value in fields.items() if key != name}
+
+
+def test_checksums_of_forms(world: World, bucket: str) -> None:
+    """A checksum needs no condition of the policy: the bytes themselves are held against it."""
+    right = base64.b64encode(hashlib.sha256(DATA).digest()).decode()
+    fields = signed(world, policy_of(bucket), key="k", **{"x-amz-checksum-sha256": right})
+    assert post(f"{world.url}/{bucket}", fields).status_code == 204
+    got = world.client().head_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")
+    assert got["ChecksumSHA256"] == right
+
+
+PART = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\nv\r\n'
+
+
+def test_fields_of_forms_have_an_end(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither many, nor long, nor repeated fields are taken, nor such that never come to an end,
+    and strangers who send them leave room for others."""
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+
+    def send(body: bytes) -> str:
+        return world.ask("POST", f"/{bucket}", "", headers, body, sign=False).code
+
+    many = b"".join(PART % b"a%d" % number for number in range(300))
+    tiny = b"--x\r\n\r\n\r\n" * 20_000
+    assert send(many + PART % b"file" + b"--x--") == "MaxPostPreDataLengthExceeded"
+    assert send(tiny) == "MalformedPOSTRequest"
+    assert send(PART % b"a" + PART % b"A" + PART % b"file") == "MalformedPOSTRequest"
+    long = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n' + b"a" * 200_000
+    assert send(long + b"\r\n" + PART % b"file") == "MaxPostPreDataLengthExceeded"
+    monkeypatch.setattr(form, "FIELDS_PATIENCE", -1.0)
+    assert send(PART % b"a" + PART % b"file") == "RequestTimeout"
+    monkeypatch.undo()
+    monkeypatch.setattr(world.gateway, "_strangers", threading.BoundedSemaphore(1))
+    with world.gateway._strangers:
+        assert send(PART % b"a" + PART % b"file") == "SlowDown"
+    assert send(PART % b"a" + PART % b"file") == "AccessDenied"
 
 
 def test_how_a_form_is_answered(world: World, bucket: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from calque.gateway.request import Headers, Request
+from calque.gateway.verbs.uploads.upload import encode_id
 from tests.gateway.world import HOST, Answer, World, gateway_world, sign_request
 
 METHODS = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "get", "TRACE"]
@@ -19,27 +20,29 @@ PIECES = ["%", "%00", "%C3", "%FF", "..", "/", "a" * 1100, "%2F", "+", " ", "ü"
 NAMES_TEXT = """
 acl attributes cors delete lifecycle location partNumber policy prefix delimiter max-keys marker
 start-after continuation-token encoding-type fetch-owner list-type tagging torrent uploadId
-uploads upload-id-marker key-marker max-uploads max-parts part-number-marker versionId
-versioning versions website response-content-type response-expires x-id X-Amz Algorithm
-X-Amz-Credential X-Amz-Date X-Amz-Expires X-Amz-Signature X-Amz-SignedHeaders AWSAccessKeyId
-Signature Expires restore select quota
+uploads upload-id-marker key-marker max-uploads max-parts part-number-marker versionId versioning
+versions website response-content-type response-expires x-id X-Amz-Algorithm X-Amz-Credential
+X-Amz-Date X-Amz-Expires X-Amz-Signature X-Amz-SignedHeaders AWSAccessKeyId Signature Expires
+restore select quota calque-move-prefix calque-copy-prefix max-buckets bucket-region
 """
 NAMES = NAMES_TEXT.split()
 VALUES = [
     "", "0", "1", "2", "-1", "10001", "99999999999999999999", "x", "url", "/", "k", "%00", "%ff",
     "a=b", "null", "true", "*", '"x"', "AAAA", "bytes=0-1", "bytes=5-", "bytes=-3", "\u00fc", "=",
-    "Mon, 16 Nov 2026 02:33:16 GMT", "20261116T000000Z", "a" * 3000, "%", "'", "<&>", "\t",
+    "Mon, 16 Nov 2026 02:33:16 GMT", "20261116T000000Z", "Fri, 31 Dec 9999 23:59:59 -1000",
+    "Mon, 16 Nov 2026 02:33:16 +9999999999999999999999", "5", "a" * 3000, "%", "'", "<&>", "\t",
 ]  # fmt: skip
 HEADERS_TEXT = """
-range if-match if-none-match if-modified-since if-unmodified-since content-md5 content-type
-content-length content-encoding expect cache-control expires origin transfer-encoding
-access-control-request-method access-control-request-headers x-amz-acl x-amz-copy-source
-x-amz-copy-source-range x-amz-copy-source-if-match x-amz-metadata-directive x-amz-tagging
-x-amz-tagging-directive x-amz-checksum-crc32 x-amz-checksum-sha256 x-amz-checksum algorithm
-x-amz-checksum-type x-amz-checksum-mode x-amz-trailer x-amz-decoded-content length x-amz
-content-sha256 x-amz-date x-amz-meta-a x-amz-meta-calque:x x-amz-object attributes x-amz
-max-parts x-amz-part-number-marker x-amz-mp-object-size x-amz-storage class x-amz-sdk
-checksum-algorithm x-amz-server-side-encryption x-amz-security-token authorization
+range if-match if-none-match if-modified-since if-unmodified-since if-range content-md5
+content-type content-length content-encoding expect cache-control expires origin transfer-encoding
+date access-control-request-method access-control-request-headers x-amz-acl x-amz-copy-source
+x-amz-copy-source-range x-amz-copy-source-if-match x-amz-copy-source-if-modified-since
+x-amz-metadata-directive x-amz-tagging x-amz-tagging-directive x-amz-checksum-crc32
+x-amz-checksum-sha256 x-amz-checksum-algorithm x-amz-checksum-type x-amz-checksum-mode
+x-amz-trailer x-amz-decoded-content-length x-amz-content-sha256 x-amz-date x-amz-meta-a
+x-amz-meta-calque:x x-amz-object-attributes x-amz-max-parts x-amz-part-number-marker
+x-amz-mp-object-size x-amz-storage-class x-amz-sdk-checksum-algorithm x-amz-server-side-encryption
+x-amz-security-token x-amz-expected-bucket-owner authorization
 """
 HEADERS = HEADERS_TEXT.split()
 SPECIAL = {
@@ -99,6 +102,11 @@ BODIES = [
         b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nx\r\n--x--\r\n'
     ),
     b"--x\r\n\r\n\r\n--x--",
+    (b"<PrefixTransfer><Prefix>a/</Prefix><TargetPrefix>b/</TargetPrefix></PrefixTransfer>"),
+    (
+        b"<LifecycleConfiguration><Rule><Status>Enabled</Status><Expiration><Days>9</Days>"
+        b"</Expiration></Rule></LifecycleConfiguration>"
+    ),
 ]
 
 
@@ -109,15 +117,20 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-def make_request(world: World, dice: random.Random) -> Request:
-    """A request out of parts that real ones have, signed or nearly."""
+def make_request(world: World, dice: random.Random, upload: str) -> Request:
+    """A request out of parts that real ones have, signed or nearly; ``upload`` is under way."""
     method = dice.choice(METHODS[:5] if dice.random() < 0.9 else METHODS)
     path = dice.choice(PATHS)
     if dice.random() < 0.2:
         path += dice.choice(PIECES)
     path = path.encode().decode("latin-1")
     chosen = dice.sample(NAMES, dice.choice([0, 0, 1, 1, 2, 4]))
-    query = "&".join(f"{name}={dice.choice(VALUES)}" for name in chosen)
+    if dice.random() < 0.1:
+        path, chosen = "/box/k", dice.choice([["uploadId"], ["uploadId", "partNumber"]])
+    values = {name: dice.choice(VALUES) for name in chosen}
+    if "uploadId" in values and dice.random() < 0.8:
+        values |= {"uploadId": upload} | ({"partNumber": "1"} if "partNumber" in values else {})
+    query = "&".join(f"{name}={value}" for name, value in values.items())
     query = query.replace(" ", "%20").replace("#", "%23").encode().decode("latin-1")
     body = dice.choice(BODIES)
     headers = {"host": HOST, "content-length": str(len(body))}
@@ -140,7 +153,9 @@ def try_many(world: World, count: int, seed: int) -> dict[int, int]:
         if number % 50 == 0:
             world.project.create_bucket("box", exist_ok=True)
             world.project.upload("box", "k", b"kept")
-        request = make_request(world, dice)
+            begun = world.project.begin_multipart("box", "k")
+            begun.upload_part(1, b"a part", etag="x")
+        request = make_request(world, dice, encode_id(begun.id))
         answer = Answer(world.gateway.handle(request))
         shown = (request.method, request.path, request.query, dict(request.headers), answer.body)
         assert answer.status < 500 or answer.status == 501, shown

@@ -105,9 +105,38 @@ def test_the_document(client: Any, world: World, full: str) -> None:
     assert world.ask("GET", f"/{full}", "list-type=2&encoding-type=x").code == "InvalidArgument"
 
 
+def test_what_was_asked_is_told_as_it_was_asked(client: Any, full: str) -> None:
+    """A prefix and a delimiter come back as boto3 sent them; an empty token is none."""
+    for verb in (client.list_objects, client.list_objects_v2):
+        page = verb(Bucket=full, Prefix="\n ", Delimiter="\n+")
+        assert (page["Prefix"], page["Delimiter"]) == ("\n ", "\n+")
+    assert client.list_objects_v2(Bucket=full, ContinuationToken="")["KeyCount"] > 0
+
+
 def test_keys_that_xml_cannot_hold(client: Any, bucket: str) -> None:
     """Control characters come back whole: boto3 asks for names that are encoded."""
     for key in ("bell\x07", "line\nbreak", "cr\r", "<&>"):
         client.put_object(Bucket=bucket, Key=key, Body=b"")
     found = [each["Key"] for each in client.list_objects_v2(Bucket=bucket)["Contents"]]
     assert sorted(found) == sorted(["bell\x07", "line\nbreak", "cr\r", "<&>"])
+
+
+@pytest.mark.parametrize("delimiter", ["/", ",", "\n"])
+def test_keys_behind_the_last_character(client: Any, bucket: str, delimiter: str) -> None:
+    """A common prefix is shown once, whatever lies below it, and pages come to an end."""
+    last = "\U0010ffff"
+    keys = [f"a{delimiter}", f"a{delimiter}b", f"a{delimiter}{last}", f"a{delimiter}{last * 2}z"]
+    for key in [*keys, "b", f"c{delimiter}{last}x"]:
+        client.put_object(Bucket=bucket, Key=key, Body=b"")
+    found: list[str] = []
+    token: dict[str, str] = {}
+    for _ in range(9):
+        page = client.list_objects_v2(Bucket=bucket, Delimiter=delimiter, MaxKeys=1, **token)
+        found += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
+        found += [each["Key"] for each in page.get("Contents", [])]
+        if not page["IsTruncated"]:
+            break
+        token = {"ContinuationToken": page["NextContinuationToken"]}
+    assert found == [f"a{delimiter}", "b", f"c{delimiter}"]
+    whole = client.list_objects_v2(Bucket=bucket, Delimiter=delimiter)
+    assert whole["KeyCount"] == 3

@@ -81,6 +81,38 @@ def test_ranges_that_are_none(client: Any, world: World, bucket: str) -> None:
     assert world.ask("GET", f"/{bucket}/empty", headers={"range": "bytes=0-"}).status == 416
 
 
+def test_the_rest_of_an_object_that_changed(world: World, client: Any, bucket: str) -> None:
+    """If-Range: the range of the object that was meant, else the whole of the new one."""
+    put = client.put_object(Bucket=bucket, Key="k", Body=b"0123456789")
+    told = client.head_object(Bucket=bucket, Key="k")["ResponseMetadata"]["HTTPHeaders"]
+    for given, status in (
+        (put["ETag"], 206),
+        (told["last-modified"], 206),
+        ('"other"', 200),
+        (f"W/{put['ETag']}", 200),
+        ("Mon, 16 Nov 2020 02:33:16 GMT", 200),
+        ("nonsense", 200),
+    ):
+        headers = {"range": "bytes=5-", "if-range": given}
+        answer = world.ask("GET", f"/{bucket}/k", "", headers)
+        assert (answer.status, answer.body) == (
+            status, b"56789" if status == 206 else b"0123456789"
+        ), given  # fmt: skip
+
+
+def test_metadata_of_another_door_that_no_header_can_hold(world: World, bucket: str) -> None:
+    """Names with line breaks or beyond ASCII are counted, not sent: a header must stay one."""
+    odd = {"ok": "1", "a\r\nset-cookie: x": "2", "\u00fc": "3", "a b": "4", "": "5"}
+    odd = {name: value for name, value in odd.items() if name}
+    world.project.upload(bucket, "k", b"x", metadata=odd)
+    answer = world.ask("HEAD", f"/{bucket}/k")
+    assert answer.status == 200
+    assert answer.headers["x-amz-meta-ok"] == "1"
+    assert answer.headers["x-amz-missing-meta"] == "3"
+    assert not any("cookie" in name for name in answer.headers)
+    assert world.client().get_object(Bucket=bucket, Key="k")["Body"].read() == b"x"
+
+
 def test_conditions_of_a_read(client: Any, bucket: str) -> None:
     """If-Match before If-Unmodified-Since, If-None-Match before If-Modified-Since, as RFC 9110."""
     etag = client.put_object(Bucket=bucket, Key="k", Body=b"x")["ETag"]
@@ -147,6 +179,20 @@ def test_conditions_of_a_write(client: Any, bucket: str) -> None:
     assert client.get_object(**args)["Body"].read() == b"s"
     client.delete_object(**args, IfMatch=client.head_object(**args)["ETag"])
     refused("NoSuchKey", client.get_object, **args)
+
+
+def test_writes_over_anything_but_one_version(client: Any, bucket: str) -> None:
+    """If-None-Match of an ETag: refused over that very contents, and kept in the commit."""
+    args = {"Bucket": bucket, "Key": "k"}
+    etag = client.put_object(**args, Body=b"1", IfNoneMatch='"none"')["ETag"]
+    refused("PreconditionFailed", client.put_object, **args, Body=b"2", IfNoneMatch=etag)
+    refused(
+        "PreconditionFailed", client.put_object, **args, Body=b"2", IfMatch=etag, IfNoneMatch=etag
+    )
+    assert client.get_object(**args)["Body"].read() == b"1"
+    client.put_object(**args, Body=b"2", IfNoneMatch='"none"')
+    client.put_object(**args, Body=b"3", IfNoneMatch=etag)
+    assert client.get_object(**args)["Body"].read() == b"3"
 
 
 def test_copies(client: Any, bucket: str) -> None:
@@ -222,11 +268,12 @@ def test_a_folder_moves_in_one_transaction(world: World, client: Any, bucket: st
 
 def test_tags(client: Any, world: World, bucket: str) -> None:
     """Tags are set, read and removed without a change to the object; eleven are too many."""
-    etag = client.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="a=1&b=%20")["ETag"]
+    etag = client.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="a=1&b=%20&c")["ETag"]
     args = {"Bucket": bucket, "Key": "k"}
     assert client.get_object_tagging(**args)["TagSet"] == [
         {"Key": "a", "Value": "1"},
         {"Key": "b", "Value": " "},
+        {"Key": "c", "Value": ""},
     ]
     most = [{"Key": f"{n:0128d}", "Value": "v" * 256} for n in range(10)]
     client.put_object_tagging(**args, Tagging={"TagSet": most})

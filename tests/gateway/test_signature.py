@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import io
 import urllib.error
 import urllib.request
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import pytest
 
@@ -187,6 +190,60 @@ def test_presigned_links_of_boto3(world: World, bucket: str, style: str) -> None
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(urllib.request.Request(get, method="DELETE"))
     assert caught.value.code == 403
+
+
+def sign_v2(world: World, method: str, path: str, expires: int = 4_000_000_000) -> str:
+    """The query of a link of Version 2."""
+    text = f"{method}\n\n\n{expires}\n{path}"
+    made = hmac.digest(world.key.secret_access_key.encode(), text.encode(), "sha1")
+    signature = quote(base64.b64encode(made).decode(), safe="")
+    return f"AWSAccessKeyId={world.key.access_key_id}&Expires={expires}&Signature={signature}"
+
+
+def test_a_link_of_version_2_is_good_for_one_thing(world: World, bucket: str) -> None:
+    """Neither the host, which it does not sign, nor a name of the query turns it into another."""
+    world.project.upload(bucket, "k", b"x")
+    link = sign_v2(world, "GET", f"/{bucket}/k")
+    assert world.ask("GET", f"/{bucket}/k", link, sign=False).body == b"x"
+    for host in (".localhost", "..localhost", "a.localhost", f"{bucket}.localhost"):
+        answer = world.ask("GET", f"/{bucket}/k", link, {"host": host}, sign=False)
+        assert answer.status in (400, 403), host
+        assert b"ListAllMyBucketsResult" not in answer.body
+    for more in ("tagging", "uploadId=x", "acl", "x-amz-copy-source=b/k", "versionId=1"):
+        assert world.ask("GET", f"/{bucket}/k", f"{link}&{more}", sign=False).status == 403
+    post = sign_v2(world, "POST", f"/{bucket}")
+    body = b"<PrefixTransfer><Prefix/><TargetPrefix>a/</TargetPrefix></PrefixTransfer>"
+    moved = world.ask("POST", f"/{bucket}", f"{post}&calque-move-prefix", {}, body, sign=False)
+    assert moved.code == "SignatureDoesNotMatch"
+    old = sign_v2(world, "GET", f"/{bucket}/k", 1_500_000_000)
+    assert b"Request has expired" in world.ask("GET", f"/{bucket}/k", old, sign=False).body
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "",
+        "x",
+        "Fri, 31 Dec 9999 23:59:59 -1000",
+        "Mon, 16 Nov 2026 02:33:16 +99999999999999999999",
+        "Mon, 99 Nov 2026 02:33:16 GMT",
+    ],
+)
+def test_dates_that_are_none(world: World, bucket: str, date: str) -> None:
+    """Where there is no x-amz-date, Date is the time; one that cannot be is refused as such."""
+    headers = {"host": HOST}
+    headers |= sign_request(world.key, "GET", f"/{bucket}", "", headers, b"")
+    del headers["x-amz-date"]
+    request = Request("GET", f"/{bucket}", "", Headers((headers | {"date": date}).items()))
+    assert Answer(world.gateway.handle(request)).code == "AccessDenied"
+
+
+@pytest.mark.parametrize("path", ["///", "//k", "/%2F", "//bucket/k", "/%00", "/..", "/./k"])
+def test_paths_without_a_bucket(world: World, path: str) -> None:
+    """A path that names no bucket is no request for the list of them, and never a 500."""
+    answer = world.ask("GET", path)
+    assert answer.status in (400, 403, 404), answer.body
+    assert b"ListAllMyBucketsResult" not in answer.body
 
 
 def test_links_have_a_time(world: World, bucket: str) -> None:

@@ -39,6 +39,16 @@ def check_read(headers: Mapping[str, str], info: ObjectInfo) -> None:
         raise _not_modified(info)
 
 
+def is_range_meant(headers: Mapping[str, str], info: ObjectInfo) -> bool:
+    """Whether a Range still counts: an If-Range means the rest of an object that did not change."""
+    given = headers.get("if-range")
+    if given is None:
+        return True
+    if '"' in given:  # a weak validator is never good enough for a part
+        return given.strip() == etag_of(info)
+    return parse_time(given) == info.created.replace(microsecond=0)
+
+
 def check_copy_source(headers: Headers, info: ObjectInfo) -> None:
     """The same of the source of a copy, where every failure is PreconditionFailed."""
     given = {
@@ -55,23 +65,32 @@ def check_copy_source(headers: Headers, info: ObjectInfo) -> None:
 def condition_of_write(
     headers: Headers, stat: Callable[[], ObjectInfo], *, may_have_none: bool = True
 ) -> WriteCondition:
-    """What a write demands of its target: looked at now, and checked again in the commit."""
+    """What a write demands of its target: looked at now, and checked again in the commit.
+
+    ``If-None-Match`` of an ETag holds for anything else, and for nothing: what was found is what
+    the commit then demands.
+    """
     none_match, match = headers.get("if-none-match"), headers.get("if-match")
     for name in ("if-modified-since", "if-unmodified-since"):
         if name in headers:
             raise not_implemented(f"{name} on a write")
-    if none_match is not None:
-        if none_match.strip() not in ("*", '"*"') or not may_have_none or match is not None:
-            raise not_implemented("If-None-Match with anything but * on a write")
-        if _exists(stat):
+    if none_match is not None and not may_have_none:
+        raise not_implemented("If-None-Match on a delete")
+    if match is not None:
+        info = stat()
+        if not matches(match, info):
+            raise failed("If-Match")
+        if none_match is not None and matches(none_match, info):
             raise failed("If-None-Match")
-        return WriteCondition(if_not_exists=True)
-    if match is None:
+        return WriteCondition(if_match=info.etag)
+    if none_match is None:
         return WriteCondition()
-    info = stat()
-    if not matches(match, info):
-        raise failed("If-Match")
-    return WriteCondition(if_match=info.etag)
+    found = _find(stat)
+    if found is None:
+        return WriteCondition(if_not_exists=True)
+    if matches(none_match, found):
+        raise failed("If-None-Match")
+    return WriteCondition(if_match=found.etag)
 
 
 def matches(header: str, info: ObjectInfo) -> bool:
@@ -88,7 +107,7 @@ def parse_time(text: str) -> datetime | None:
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             found = parse(text)
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             continue
         return found if found.tzinfo else found.replace(tzinfo=UTC)
     return None
@@ -102,12 +121,11 @@ def failed(condition: str) -> S3Error:
     )
 
 
-def _exists(stat: Callable[[], ObjectInfo]) -> bool:
+def _find(stat: Callable[[], ObjectInfo]) -> ObjectInfo | None:
     try:
-        stat()
+        return stat()
     except (NotFound, PermissionDenied):  # who may not look is told by the commit
-        return False
-    return True
+        return None
 
 
 def _is_after(info: ObjectInfo, text: str | None) -> bool | None:

@@ -7,6 +7,7 @@ the ETag, a checksum, the upload it came from.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from email.utils import format_datetime
 from typing import Any
@@ -25,6 +26,7 @@ SYSTEM = (ETAG, CHECKSUM)
 LARGEST_USER_METADATA = 2048
 MOST_TAGS = 10
 _USER = "x-amz-meta-"
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 DEFAULT_TYPE = "binary/octet-stream"
 
 
@@ -55,7 +57,7 @@ def map_of_headers(headers: Headers) -> dict[str, str]:
         if field == "content_encoding" and value is not None:
             # How the request was sent is no property of the object.
             kept = [each.strip() for each in value.split(",")]
-            value = ",".join(each for each in kept if each and each != "aws-chunked") or None
+            value = ",".join(e for e in kept if e and e.lower() != "aws-chunked") or None
         if value is not None:
             stored[OWN + field] = _to_text(value)
     for name, value in parse_tags(headers.get("x-amz-tagging", "")).items():
@@ -66,7 +68,7 @@ def map_of_headers(headers: Headers) -> dict[str, str]:
 def parse_tags(text: str) -> dict[str, str]:
     """Tags as they are written in a header: ``a=1&b=2``."""
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
     except ValueError as error:
         raise S3Error("InvalidArgument", "The header 'x-amz-tagging' shall be encoded.") from error
     return check_tags(pairs)
@@ -78,7 +80,7 @@ def check_tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
     if len(tags) != len(pairs):
         raise S3Error("InvalidTag", "Cannot provide multiple Tags with the same key")
     if len(tags) > MOST_TAGS:
-        raise S3Error("BadRequest", "Object tags cannot be greater than 10")
+        raise S3Error("InvalidTag", "Object tags cannot be greater than 10")
     for name, value in tags.items():
         if not 1 <= len(name) <= 128:
             raise S3Error("InvalidTag", "The TagKey you have provided is invalid")
@@ -121,7 +123,11 @@ def object_headers(info: ObjectInfo) -> dict[str, str]:
         value = stored.get(OWN + field)
         if value is not None:
             headers[field.replace("_", "-").title()] = value
-    headers |= {_USER + name: value for name, value in stored.items() if not name.startswith(OWN)}
+    own = {name: value for name, value in stored.items() if not name.startswith(OWN)}
+    shown = {_USER + name: value for name, value in own.items() if _HEADER_NAME.fullmatch(name)}
+    headers |= shown
+    if len(shown) < len(own):  # other doors have names that no header can have
+        headers["x-amz-missing-meta"] = str(len(own) - len(shown))
     tags = tags_of(stored)
     if tags:
         headers["x-amz-tagging-count"] = str(len(tags))

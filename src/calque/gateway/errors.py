@@ -12,7 +12,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
     {
         "AccessDenied": 403,
         "AuthorizationHeaderMalformed": 400,
-        "AuthorizationQueryParametersError": 400,
+        "AuthorizationQueryParametersError": 403,
         "BadDigest": 400,
         "BadRequest": 400,
         "BucketAlreadyExists": 409,

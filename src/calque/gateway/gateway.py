@@ -39,6 +39,8 @@ from calque.store.uplink.session import Session, UplinkSettings
 
 _log = logging.getLogger(__name__)
 _PROJECTS = 1024
+_STRANGERS = 64
+"""Forms whose sender is not known yet, at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class Gateway:
         self.keys = AccessKeys(store.endpoint.database)
         self._documents = BucketDocuments(store.endpoint.database)
         self._lock = threading.Lock()
+        self._strangers = threading.BoundedSemaphore(_STRANGERS)
         self._projects: dict[bytes, Project] = {}
         self._metrics = metrics_of(store.endpoint.metrics.registry)
 
@@ -116,10 +119,16 @@ class Gateway:
         return _run(call, verb.run)
 
     def _answer_form(self, request: Request, target: Target) -> Response:
-        """The form itself is signed, not the request that brings it."""
-        form = Form(request.body, request.headers["content-type"])
-        finder = KeyFinder(self.keys)
-        policy = verify_policy(form.fields, finder.find_secret, self._clock())
+        """The form itself is signed, not the request that brings it: fields of strangers are read,
+        and so by a few at a time, who leave threads for everybody else."""
+        if not self._strangers.acquire(blocking=False):
+            raise S3Error("SlowDown", "Please reduce your request rate.")
+        try:
+            form = Form(request.body, request.headers["content-type"])
+            finder = KeyFinder(self.keys)
+            policy = verify_policy(form.fields, finder.find_secret, self._clock())
+        finally:
+            self._strangers.release()
         call = self._call(request, Identity(finder.found()), target.bucket, form_key(form))
         return _run(call, lambda call: post_object(call, form, policy))
 

@@ -179,7 +179,7 @@ def find_verb(
     """The verb with the most marks that the request bears; NotImplemented for what is left over."""
     candidates = [each for each in VERBS if each.level == level and each.method == method]
     if not candidates:
-        raise S3Error("MethodNotAllowed", "The specified method is not allowed on this resource.")
+        raise _not_allowed()
     fitting = [
         each
         for each in candidates
@@ -193,10 +193,16 @@ def find_verb(
         and not (name == "versionId" and value == NULL)  # the one version that there is
         and (verb is None or name not in verb.marks | verb.takes)
     )
+    if verb is None and not unknown:
+        raise _not_allowed()
     if verb is None or unknown:
         # A sub-resource that nobody here knows must not be taken for the plain verb.
         raise not_implemented(f"{method} with ?{'&'.join(unknown)}"[:200])
     return verb
+
+
+def _not_allowed() -> S3Error:
+    return S3Error("MethodNotAllowed", "The specified method is not allowed on this resource.")
 
 
 def _is_ignored(name: str) -> bool:

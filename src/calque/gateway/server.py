@@ -18,19 +18,17 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from calque.errors import CalqueError, ConfigInvalid, Unavailable
 from calque.gateway.errors import ClientGone, S3Error
 from calque.gateway.gateway import Gateway
+from calque.gateway.http_protocol import BoundedProtocol
 from calque.gateway.request import Headers, Request, Response
 from calque.store.metainfo.tls import ServerCertificate
 
 T = TypeVar("T")
 
 BLOCK = 256 * 1024
-LARGEST_HEAD = 64 * 1024
-"""Bytes of a request before its body, some more with what comes in the same packet."""
 THREADS = 512
 """Requests that are worked on at the same time; others wait for their turn."""
 PATIENCE = 120.0
@@ -259,32 +257,6 @@ class _Body:
         return b"".join(parts)
 
 
-class _BoundedHeads(HttpToolsProtocol):
-    """uvicorn's protocol, with an end to how long the head of a request may be."""
-
-    _head = 0
-    _is_in_head = True
-    _has_ended = False
-
-    def data_received(self, data: bytes) -> None:
-        if self._is_in_head and self._head > LARGEST_HEAD:
-            self.send_400_response("The head of the request is too long.")
-            return
-        self._has_ended = False
-        super().data_received(data)
-        # Where a request ended in these bytes they were its own, and what follows begins anew.
-        is_within = self._is_in_head and not self._has_ended
-        self._head = self._head + len(data) if is_within else 0
-
-    def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._is_in_head = self._has_ended = True
-        super().on_message_complete()
-
-
 @contextmanager
 def serve_gateway(
     gateway: Gateway,
@@ -302,8 +274,10 @@ def serve_gateway(
     server = uvicorn.Server(
         uvicorn.Config(
             GatewayApp(gateway, threads),
-            http=_BoundedHeads,
+            http=BoundedProtocol,
+            ws="none",  # nothing here answers one
             lifespan="off",
+            proxy_headers=False,  # nobody's word is taken for where a request came from
             access_log=False,  # queries hold signatures
             log_config=None,
             server_header=False,

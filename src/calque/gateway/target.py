@@ -26,9 +26,17 @@ LONGEST_KEY = 1024
 def find_target(request: Request, domains: Sequence[str]) -> Target:
     """Bucket and key; both may be empty. InvalidURI for what is no text in UTF-8."""
     found = _find_target(request, domains)
-    if len(found.key.encode()) > LONGEST_KEY:
-        raise S3Error("KeyTooLongError", "Your key is too long")
+    if found.key and not found.bucket:
+        # ``//name`` names nothing; it must not be taken for the list of buckets.
+        raise S3Error("InvalidURI", "Couldn't parse the specified URI: the bucket has no name.")
+    require_key_length(found.key)
     return found
+
+
+def require_key_length(key: str) -> None:
+    """KeyTooLongError beyond what S3 takes."""
+    if len(key.encode()) > LONGEST_KEY:
+        raise S3Error("KeyTooLongError", "Your key is too long")
 
 
 def _find_target(request: Request, domains: Sequence[str]) -> Target:
@@ -46,8 +54,9 @@ def _bucket_of_host(host: str, domains: Sequence[str]) -> str | None:
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
     name = name.lower().rstrip(".")
     for domain in domains:
-        if name.endswith("." + domain):
-            return name[: -len(domain) - 1]
+        bucket = name.removesuffix("." + domain.lower())
+        if bucket != name:
+            return bucket
     return None
 
 

@@ -14,6 +14,10 @@ from calque.gateway.errors import S3Error
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 HEADER = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
+MOST_ELEMENTS = 100_000
+"""Those of 10,000 parts with every checksum, and some."""
+DEEPEST = 32
+
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0d\x0e-\x1f\ufffe\uffff]")
 
 
@@ -47,12 +51,34 @@ def _text(value: Any) -> str:
     return _CONTROL.sub(lambda found: f"&#x{ord(found[0]):x};", escape(str(value)))
 
 
+def is_text(value: str) -> bool:
+    """Whether XML has a way to write it."""
+    return not _CONTROL.search(value)
+
+
 def format_time(moment: datetime) -> str:
     """A time with milliseconds, as S3 writes it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 class _Builder(ElementTree.TreeBuilder):
+    """Builds no more than a request can mean: an element takes far more room than its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = self._depth = 0
+
+    def start(self, tag: str, attrs: dict[str, str], /) -> ElementTree.Element:
+        self._count += 1
+        self._depth += 1
+        if self._count > MOST_ELEMENTS or self._depth > DEEPEST:
+            raise malformed("It has too many elements.")
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> ElementTree.Element:
+        self._depth -= 1
+        return super().end(tag)
+
     def doctype(self, name: str, pubid: str, system: str) -> None:
         # Entities can only be declared there: none can blow up, none can read a file.
         raise S3Error("MalformedXML", "A document type is not allowed in a request.")

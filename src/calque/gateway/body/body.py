@@ -16,7 +16,8 @@ from calque.gateway.signature.chunks import BLOCK, ChunkedBody, incomplete
 SIGNED_CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 SIGNED_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
-_STREAMED = (SIGNED_CHUNKS, SIGNED_TRAILER, UNSIGNED_TRAILER)
+_WITH_TRAILER = (SIGNED_TRAILER, UNSIGNED_TRAILER)
+_STREAMED = (SIGNED_CHUNKS, *_WITH_TRAILER)
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 LARGEST = 5 * 1024**4
 """Bytes of an object, as S3 has it."""
@@ -53,6 +54,8 @@ class Body:
         self._source = _open_source(request, proof, self.size)
         self._promised = checksums.find_given(headers) if is_object else {}
         self._in_trailer = _announced(headers, self._promised)
+        if self._in_trailer and proof.payload not in _WITH_TRAILER:
+            raise S3Error("InvalidRequest", "A trailer is announced to a body that can have none.")
         self._md5 = _content_md5(headers)
         names = {*also, *self._promised, *self._in_trailer}
         self.names = sorted(names)
@@ -105,13 +108,16 @@ class Body:
                 raise _bad_digest(name)
 
     def _trailing(self) -> dict[str, str]:
-        if not self._in_trailer or not isinstance(self._source, ChunkedBody):
+        """The checksums that came behind the body: those that were announced, and no others."""
+        if not isinstance(self._source, ChunkedBody):
             return {}
         found = checksums.find_given(self._source.trailers)
-        for name in self._in_trailer:
-            if name not in found:
-                raise S3Error("MalformedTrailerError", f"The trailer of {name} is missing.")
-        return {name: found[name] for name in self._in_trailer}
+        if [*found] != self._in_trailer or len(found) != len(self._source.trailers):
+            raise S3Error(
+                "MalformedTrailerError",
+                "The trailers that came are not those that x-amz-trailer announced.",
+            )
+        return found
 
 
 class _Plain:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from email.message import Message
+from email.utils import collapse_rfc2231_value
 
 from calque.gateway.body import checksums
 from calque.gateway.body.hashing import BESIDE, Hashing
@@ -12,8 +14,11 @@ from calque.gateway.errors import S3Error
 from calque.gateway.request import Reader, Request
 
 BLOCK = 256 * 1024
-LARGEST_FIELDS = 1 << 20
-"""Bytes of all fields before the file."""
+LARGEST_FIELDS = 128 * 1024
+"""Bytes of all that comes before the file, policy and tags among them."""
+MOST_FIELDS = 200
+FIELDS_PATIENCE = 30.0
+"""Seconds within which all of them come: nobody knows yet who sends them."""
 LARGEST_HEAD = 16 * 1024
 _BOUNDARY = re.compile(r"[ -~]{1,200}")
 
@@ -25,7 +30,8 @@ class Form:
         self._source = source
         self._end = b"\r\n--" + _boundary(content_type)
         self._held = b"\r\n"  # the first boundary has no line before it
-        self._taken = 0
+        self._room = LARGEST_FIELDS
+        self._until = time.monotonic() + FIELDS_PATIENCE
         self.fields: dict[str, str] = {}
         self.filename = ""
         self._read_fields()
@@ -38,12 +44,17 @@ class Form:
         self._skip_to_boundary()
         while self._is_next_part():
             head = _parse_head(self._read_until(b"\r\n\r\n", LARGEST_HEAD))
-            name = str(head.get_param("name", "", "content-disposition")).lower()
+            name = _parameter(head, "name").lower()
             if name == "file":
-                self.filename = str(head.get_param("filename", "", "content-disposition"))
+                self.filename = _parameter(head, "filename")
                 return
             # The boundary's own line break is the end of the value.
             value = self._read_until(self._end, LARGEST_FIELDS)
+            if name in self.fields:
+                # Whichever were taken, the policy may have meant the other.
+                raise malformed_form("A field is given twice.")
+            if len(self.fields) == MOST_FIELDS:
+                raise _too_long()
             try:
                 self.fields[name] = value.decode()
             except UnicodeError as error:
@@ -67,13 +78,16 @@ class Form:
 
     def _read_until(self, end: bytes, most: int) -> bytes:
         while end not in self._held:
-            if len(self._held) > most or self._taken > 2 * LARGEST_FIELDS:
-                raise S3Error(
-                    "MaxPostPreDataLengthExceeded", "The fields of the form are too long."
-                )
+            if len(self._held) > most:
+                raise _too_long()
+            if time.monotonic() > self._until:
+                raise S3Error("RequestTimeout", "The fields of the form did not come in time.")
             if not self._more():
                 raise malformed_form("The form ends too early.")
         found, _, self._held = self._held.partition(end)
+        self._room -= len(found) + len(end)
+        if self._room < 0:
+            raise _too_long()
         return found
 
     def _blocks(self) -> Iterator[bytes]:
@@ -98,7 +112,6 @@ class Form:
     def _more(self) -> bool:
         block = self._source.read(BLOCK)
         self._held += block
-        self._taken += len(block)
         return bool(block)
 
 
@@ -149,6 +162,19 @@ def is_form(request: Request) -> bool:
 def malformed_form(why: str = "") -> S3Error:
     text = "The body of your POST request is not well-formed multipart/form-data."
     return S3Error("MalformedPOSTRequest", f"{text} {why}".rstrip())
+
+
+def _too_long() -> S3Error:
+    return S3Error("MaxPostPreDataLengthExceeded", "The fields of the form are too long.")
+
+
+def _parameter(head: Message, name: str) -> str:
+    """A parameter of Content-Disposition, also where it tells its character set."""
+    found = head.get_param(name, "", "content-disposition")
+    try:
+        return collapse_rfc2231_value(found)
+    except (LookupError, UnicodeError):
+        return ""
 
 
 def _boundary(content_type: str) -> bytes:

@@ -25,6 +25,8 @@ BLOCK = 256 * 1024
 LONGEST_LINE = 4096
 MOST_TRAILERS = 16
 _LARGEST_CHUNK = 1 << 40
+_WORTH = 64 * 1024
+"""Bytes from which a block is passed on by itself."""
 
 
 class ChunkedBody:
@@ -38,6 +40,23 @@ class ChunkedBody:
         self.trailers: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[bytes]:
+        """Blocks; of chunks that are smaller than one, several are one block: each costs work
+        further on, and a client may cut its body into single bytes."""
+        small: list[bytes] = []
+        size = 0
+        for block in self._read_chunks():
+            if not small and len(block) >= _WORTH:
+                yield block
+                continue
+            small.append(block)
+            size += len(block)
+            if size >= _WORTH:
+                yield b"".join(small)
+                small, size = [], 0
+        if small:
+            yield b"".join(small)
+
+    def _read_chunks(self) -> Iterator[bytes]:
         while True:
             size, signature = self._read_head()
             running = hashlib.sha256() if self._signing else None
@@ -112,11 +131,14 @@ class _Lines:
     def __init__(self, source: Reader) -> None:
         self._source = source
         self._held = b""
+        self._at = 0
+        """What of the held bytes was read: to cut them off each time would copy all the rest."""
 
     def read(self, most: int) -> bytes:
-        if not self._held:
+        if self._at == len(self._held):
             return self._source.read(most)
-        block, self._held = self._held[:most], self._held[most:]
+        block = self._held[self._at : self._at + most]
+        self._at += len(block)
         return block
 
     def read_exactly(self, size: int) -> bytes:
@@ -129,16 +151,17 @@ class _Lines:
         return found
 
     def read_line(self, *, may_end: bool = False) -> str:
-        while b"\r\n" not in self._held:
-            if len(self._held) > LONGEST_LINE:
+        while (end := self._held.find(b"\r\n", self._at)) < 0:
+            left = self._held[self._at :]
+            if len(left) > LONGEST_LINE:
                 raise malformed_chunks()
             block = self._source.read(BLOCK)
             if not block:
-                if may_end and not self._held:
+                if may_end and not left:
                     return ""
                 raise incomplete()
-            self._held += block
-        line, _, self._held = self._held.partition(b"\r\n")
+            self._held, self._at = left + block, 0
+        line, self._at = self._held[self._at : end], end + 2
         if len(line) > LONGEST_LINE:
             raise malformed_chunks()
         return line.decode("latin-1")

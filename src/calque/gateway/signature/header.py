@@ -84,11 +84,11 @@ def _moment(headers: Headers) -> datetime:
     elif "date" in headers:
         try:
             found = parsedate_to_datetime(headers["date"])
-            moment = found if found.tzinfo else found.replace(tzinfo=UTC)
-        except ValueError:
+            moment = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
             moment = None
     if moment is None:
         raise S3Error(
             "AccessDenied", "AWS authentication requires a valid Date or x-amz-date header"
         )
-    return moment.astimezone(UTC)
+    return moment

@@ -6,14 +6,20 @@ import base64
 import binascii
 import hmac
 import json
+import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from calque.gateway.body.checksums import PREFIX, WIDTHS
 from calque.gateway.errors import S3Error
 from calque.gateway.signature import canonical
 
-_FREE = frozenset({"policy", "x-amz-signature", "signature", "awsaccesskeyid", "file"})
+# A checksum is held against the bytes themselves: nobody gains by adding one.
+_FREE = frozenset({"policy", "x-amz-signature", "signature", "awsaccesskeyid", "file"}) | {
+    PREFIX + name.lower() for name in WIDTHS
+}
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _LARGEST_SIZE = 5 * 1024**4
 
 
@@ -31,7 +37,7 @@ def verify_policy(
         made = hmac.digest(_bytes(secret), _bytes(policy), "sha1")
         _require_same(base64.b64encode(made).decode(), fields["signature"])
     else:
-        raise S3Error("AccessDenied", "Access Denied: the form is not signed.")
+        raise S3Error("InvalidArgument", "Bucket POST must contain a field named 'Signature'.")
     document = _read_policy(policy)
     if now >= _expiration(document):
         raise _contradicted("Policy expired.")
@@ -41,7 +47,8 @@ def verify_policy(
 def check_fields(
     policy: Mapping[str, Any], fields: Mapping[str, str], bucket: str
 ) -> tuple[int, int]:
-    """Every condition holds and every field has one; the sizes that the file may have."""
+    """Every condition holds, every field has one, and so has the bucket; the sizes that the file
+    may have."""
     given = {**fields, "bucket": bucket}
     sizes = (0, _LARGEST_SIZE)
     met = set()
@@ -56,7 +63,7 @@ def check_fields(
             raise _contradicted(f'Policy Condition failed: ["{kind}", "${name}", "{value}"]')
     extra = sorted(
         name
-        for name in fields
+        for name in given
         if name not in met and name not in _FREE and not name.startswith("x-ignore-")
     )
     if extra:
@@ -92,11 +99,13 @@ def _read_policy(text: str) -> dict[str, Any]:
 
 
 def _expiration(policy: Mapping[str, Any]) -> datetime:
+    text = policy.get("expiration")
+    if not isinstance(text, str) or not _MOMENT.fullmatch(text):
+        raise _no_policy("Its expiration is no time as 2026-01-31T12:00:00Z.")
     try:
-        found = datetime.fromisoformat(policy["expiration"])
-    except (KeyError, ValueError, TypeError) as error:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
         raise _no_policy("Its expiration is no time.") from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _read_condition(condition: Any) -> tuple[str, str, str]:
@@ -109,9 +118,7 @@ def _read_condition(condition: Any) -> tuple[str, str, str]:
     kind, name, value = condition
     kind = str(kind).lower()
     if kind == "content-length-range":
-        if not all(
-            (isinstance(each, int) and each >= 0) or _is_digits(each) for each in (name, value)
-        ):
+        if not all(_is_size(each) for each in (name, value)):
             raise _no_policy("A range of sizes needs two numbers.")
         return kind, str(name), str(value)
     if kind not in ("eq", "starts-with") or not str(name).startswith("$"):
@@ -119,8 +126,10 @@ def _read_condition(condition: Any) -> tuple[str, str, str]:
     return kind, str(name)[1:].lower(), str(value)
 
 
-def _is_digits(value: Any) -> bool:
-    return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19
+def _is_size(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii() and value.isdigit() and len(value) < 19
+    return type(value) is int and value >= 0  # True is an int, too, and no size
 
 
 def _starts_with(name: str, found: str, value: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from calque.gateway.request import Response
 from calque.gateway.verbs.buckets.listing import Asked, describe_page, take_page
 from calque.gateway.verbs.call import Call, answer
+from calque.gateway.xml import is_text
 
 
 def list_objects(call: Call) -> Response:
@@ -16,6 +17,8 @@ def list_objects(call: Call) -> Response:
     next_marker = asked.show(page.last) if page.more and asked.delimiter else None
     content = {
         **describe_page(call, asked, page, with_owner=True),
+        # The one text that boto3 does not decode in this version, since S3 does not encode it.
+        "Prefix": asked.prefix if is_text(asked.prefix) else asked.show(asked.prefix),
         "Marker": asked.show(marker),
         "NextMarker": next_marker,
     }

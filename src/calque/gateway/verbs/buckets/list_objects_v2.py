@@ -18,7 +18,7 @@ def list_objects_v2(call: Call) -> Response:
     """A page of keys in byte order; the token says where the next one begins."""
     asked = Asked.of(call)
     token = call.query.get("continuation-token")
-    if token is not None:
+    if token:
         after, passed = _open_token(token)
     else:
         after, passed = call.query.get("start-after", ""), False

@@ -116,6 +116,7 @@ def _levels(call: Call, asked: Asked, start: str, max_age: float) -> Iterator[Ob
 
 def _folded(call: Call, asked: Asked, start: str, max_age: float) -> Iterator[ObjectInfo | str]:
     """Folded at any other text: keys below a common prefix are jumped over, not read."""
+    shown = ""
     while True:
         for entry in _objects(call, asked.prefix, start, max_age):
             at = entry.key.find(asked.delimiter, len(asked.prefix))
@@ -123,8 +124,10 @@ def _folded(call: Call, asked: Asked, start: str, max_age: float) -> Iterator[Ob
                 yield entry
                 continue
             common = entry.key[: at + len(asked.delimiter)]
+            if common == shown:  # a key behind the last character that there is
+                continue
             yield common
-            start = common + _LAST
+            shown, start = common, common + _LAST
             break
         else:
             return

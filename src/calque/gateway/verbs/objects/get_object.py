@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calque.errors import ConditionNotMatch
-from calque.gateway.conditions import check_read
+from calque.gateway.conditions import check_read, is_range_meant
 from calque.gateway.content import checksum_headers, checksum_of, object_headers
 from calque.gateway.errors import S3Error
 from calque.gateway.ranges import ByteRange, find_range
@@ -91,7 +91,8 @@ def describe(call: Call, info: ObjectInfo) -> Response:
 
 def _range_of(call: Call, info: ObjectInfo, parts: list[PartInfo] | None) -> ByteRange | None:
     if parts is None:
-        return find_range(call.headers.get("range"), info.size)
+        is_meant = is_range_meant(call.headers, info)
+        return find_range(call.headers.get("range"), info.size) if is_meant else None
     if "range" in call.headers:
         raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber.")
     number = call.number("partNumber", 1, 1, 10_001)

@@ -9,6 +9,7 @@ from calque.gateway.content import ETAG, check_tags, map_of_headers, with_tags
 from calque.gateway.errors import S3Error
 from calque.gateway.request import Headers, Response
 from calque.gateway.signature.post_policy import check_fields
+from calque.gateway.target import require_key_length
 from calque.gateway.verbs.call import Call, answer
 from calque.gateway.verbs.objects.put_object import store_body
 from calque.gateway.xml import malformed, read_document
@@ -22,7 +23,9 @@ def form_key(form: Form) -> str:
     key = form.fields.get("key")
     if not key:
         raise S3Error("InvalidArgument", "Bucket POST must contain a field named 'key'.")
-    return key.replace("${filename}", form.filename)
+    key = key.replace("${filename}", form.filename)
+    require_key_length(key)
+    return key
 
 
 def post_object(call: Call, form: Form, policy: dict[str, object]) -> Response:

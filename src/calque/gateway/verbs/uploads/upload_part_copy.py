@@ -87,7 +87,7 @@ def _span(text: str | None, source: ObjectInfo) -> tuple[int, int]:
     first, last = int(found[1]), int(found[2])
     if last >= source.size:
         raise S3Error(
-            "InvalidArgument",
+            "InvalidRange",
             f"Range specified is not valid for source object of size: {source.size}",
         )
     return first, last - first + 1
