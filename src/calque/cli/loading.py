@@ -53,12 +53,15 @@ def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: boo
         return
     _show_rows(report, skipped=skipped)
     for error in report.row_errors[:SHOWN]:
-        say(f"{error['file']}: line {error['line']}, {error['column']}: {error['message']}")
+        where = f", column {error['column']}" if error["column"] else ""
+        say(f"{error['file']}: line {error['line']}{where}: {error['message']}")
     for note in report.notes:
         say(f"note: {note}")
     for one in report.recovered:
         say(f"recovered load {one}")
     say(_summary(report))
+    if report.load_ids and report.files.errors:
+        say(f"see each rejected row with: calque errors {report.load_ids[-1]}")
 
 
 def _show_rows(report: Report, *, skipped: bool) -> None:

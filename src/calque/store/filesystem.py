@@ -28,7 +28,7 @@ from calque.errors import (
     NotFound,
     Unsupported,
 )
-from calque.store.open_project import ACCESS, open_project
+from calque.store.open_project import ACCESS, address_of_grant, open_project
 from calque.store.project import Project
 from calque.store.service.service import PROJECT_OF
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
@@ -73,7 +73,7 @@ class CalqueFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return self._project
 
     def _open_project(self) -> Project:
-        where = self._where or os.environ.get(PROJECT)
+        where = self._where or os.environ.get(PROJECT) or address_of_grant(self._opening["access"])
         if not where:
             raise InvalidInput(
                 "calque:// needs to know the project",

@@ -63,6 +63,12 @@ def open_project(
         raise
 
 
+def address_of_grant(access: str | None) -> str | None:
+    """Where the store of a grant is reached, if it tells; without one, that of CALQUE_ACCESS."""
+    text = access or os.environ.get(ACCESS)
+    return AccessGrant.parse(text).address or None if text else None
+
+
 def _find_named_store(name: str) -> StoreSettings:
     """A store by its name in calque.toml; what a caller gives wins over the file."""
     stores = load_settings().stores

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.output import JsonFlag, as_json, table
+from calque.cli.output import JsonFlag, as_json, say, table
 from calque.cli.settings_flags import Config, LedgerUrl
+from calque.errors import CalqueError, NotFound
+
+if TYPE_CHECKING:
+    from calque.config import Settings
+    from calque.ledger.database import Ledger
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -26,27 +31,54 @@ COLUMNS = (
 
 @app.command()
 def errors(
-    load_id: Annotated[str, typer.Argument(metavar="LOAD", help="The load's id or label.")],
+    name: Annotated[
+        str, typer.Argument(metavar="LOAD", help="The load's id or label; or a table.")
+    ],
     ledger: LedgerUrl = None,
     config: Config = None,
     json: JsonFlag = False,
 ) -> None:
     """Show every rejected row of a load: file, line, column, character, value and why.
 
+    Of a table, those of its last load that rejected any.
+
     Examples:
 
     - `calque errors 20261115T101316-e202ddb8`
+
+    - `calque errors warehouse.sales`
 
     - `calque errors nightly-2026-11-15 --json` also gives the raw lines
     """
     from calque.config import load_settings
     from calque.ledger.configured import ledger_of
-    from calque.ledger.history import errors_of, find_load_by_name
+    from calque.ledger.history import errors_of
 
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
-        found = list(errors_of(opened, find_load_by_name(opened, load_id).load_id))
+        load_id = _find_load_id(opened, name, settings)
+        found = list(errors_of(opened, load_id)) if load_id else []
     if json:
         as_json(found)
-    else:
-        table(COLUMNS, (tuple(one[name] for name in COLUMNS) for one in found))
+        return
+    if load_id is None:
+        say(f"no load of {name} has rejected a row")
+    elif load_id != name:
+        say(f"load {load_id}")
+    table(COLUMNS, (tuple(one[name] for name in COLUMNS) for one in found))
+
+
+def _find_load_id(ledger: Ledger, name: str, settings: Settings) -> str | None:
+    """The load of that name; else the last with errors of the table of that name, if any."""
+    from calque.ledger.history import find_load_by_name, history
+    from calque.loader.commit.tables import open_table
+
+    try:
+        return find_load_by_name(ledger, name).load_id
+    except NotFound as missing:
+        try:
+            lake = open_table(name, settings, must_exist=True)
+            key = lake.key(lake.open())
+        except CalqueError:
+            raise missing from None
+    return next((one.load_id for one in history(ledger, key) if one.errors), None)

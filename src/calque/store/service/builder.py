@@ -1,9 +1,10 @@
 """The store as a service of the Operator: ``calque://bucket/prefix``.
 
 The project is the option ``project`` (a folder, ``grpc://host:port`` or ``grpcs://host:port``), or
-CALQUE_PROJECT; the access, the passphrase and the file of authorities ``ca`` come as options or
-from CALQUE_ACCESS, CALQUE_PASSPHRASE and CALQUE_CA. A location names its project beside the bucket,
-``calque://bucket;project=%2Fdata/key``, and opens it wherever that is read.
+CALQUE_PROJECT, or what the access grant tells; the access, the passphrase and the file of
+authorities ``ca`` come as options or from CALQUE_ACCESS, CALQUE_PASSPHRASE and CALQUE_CA. A
+location names its project beside the bucket, ``calque://bucket;project=%2Fdata/key``, and opens it
+wherever that is read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from calque.errors import InvalidInput
 from calque.operator.layers.chain import Chain
 from calque.operator.service import Bucket
 from calque.operator.uri import ServiceUri, refuse_unknown
-from calque.store.open_project import ACCESS, open_project
+from calque.store.open_project import ACCESS, address_of_grant, open_project
 from calque.store.project import Project
 from calque.store.service.service import PROJECT_OF, StoreService
 
@@ -47,6 +48,7 @@ def list_buckets(uri: ServiceUri, options: Mapping[str, object], chain: Chain) -
 
 def _where(named: str, options: Mapping[str, object]) -> str:
     where = unquote(named) or _text(options, "project") or os.environ.get(PROJECT)
+    where = where or address_of_grant(_text(options, "access"))
     if not where:
         raise InvalidInput(
             "calque:// needs to know the project",

@@ -1,0 +1,25 @@
+"""What mkdocs calls while it builds: pages that are made from the code join those that are written.
+
+They are in no folder of the repository, so that none of them can be out of date.
+"""
+
+from __future__ import annotations
+
+from command_reference import render_commands
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from python_reference import render_python
+from settings_reference import render_settings
+
+PAGES = {
+    "reference/commands.md": render_commands,
+    "reference/settings.md": render_settings,
+    "reference/python.md": render_python,
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    for name, render in PAGES.items():
+        files.append(File.generated(config, name, content=render()))
+    return files
