@@ -114,7 +114,8 @@ class Pages:
         html = self._templates.get_template(page.template).render(
             **page.data, page=page, here=request.url.path, csrf=session.csrf if session else ""
         )
-        return HTMLResponse(html, page.status)
+        # A name of a file may be no UTF-8: it is shown escaped, as JSON has it, never a failure.
+        return HTMLResponse(html.encode("utf-8", "backslashreplace"), page.status)
 
 
 class _Json(JSONResponse):

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from calque.console.charts import Chart
 from calque.console.page import Page
-from calque.console.text import shell_line
+from calque.console.text import shell_line, whole_number
 from calque.errors import InvalidInput, NotFound
 from calque.ledger import Ledger
 from calque.ledger.history import LoadRow, errors_of, find_load, results_of
@@ -121,10 +121,11 @@ def _describe_table(table: LoadedTable) -> dict[str, Any]:
 def _find_table(found: Sequence[LoadedTable], asked: str | None) -> LoadedTable | None:
     if not asked:
         return None
-    if not asked.isdecimal() or not asked.isascii():
+    number = whole_number(asked)
+    if number is None:
         raise InvalidInput(f"{asked!r} is no number of a table")
     for each in found:
-        if each.number == int(asked):
+        if each.number == number:
             return each
     raise NotFound(f"there is no table {asked} in the ledger", hint="See the list of loads.")
 

@@ -15,6 +15,7 @@ from calque.console.guard import BASE
 from calque.console.page import Page
 from calque.console.store_pages.commands import command_on, store_command
 from calque.console.store_pages.places import Place, place_of
+from calque.console.text import whole_number
 from calque.errors import InvalidInput, NotFound
 from calque.store.project import Project
 from calque.store.service.metadata import OWN
@@ -36,12 +37,11 @@ class ObjectPages:
     def show_objects(self, request: Request) -> Page:
         """Buckets, or what lies at a path; one that does not end in ``/`` is a search."""
         place = place_of(request)
-        deleted = request.query_params.get("deleted", "")
         shared = {
             "path": place.path,
             "crumbs": place.crumbs(),
             "parent": place.parent.path,
-            "deleted": int(deleted) if deleted.isdecimal() and len(deleted) < 16 else None,
+            "deleted": whole_number(request.query_params.get("deleted", "")),
         }
         if not place.bucket:
             buckets = [asdict(each) for each in self._project.list_buckets()]
