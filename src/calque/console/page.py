@@ -125,6 +125,14 @@ class _Json(JSONResponse):
         )
 
 
+def asked_for(request: Request, name: str) -> str:
+    """A value of the address that names something in a database, none of which takes NUL."""
+    value = request.query_params.get(name, "")
+    if "\0" in value:
+        raise NotFound(f"there is no {value!r}")
+    return value
+
+
 def error_page(error: CalqueError) -> Page:
     """What went wrong, and what to do about it."""
     status = next((code for kind, code in STATUS if isinstance(error, kind)), 500)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from calque.console.guard import BASE
 from calque.console.ledger_pages.job_runs import JobRuns
-from calque.console.page import Page
+from calque.console.page import Page, asked_for
 from calque.console.text import moment, shell_line
 from calque.errors import ConditionNotMatch, NotFound, Unsupported
 from calque.ledger import Ledger
@@ -45,7 +45,7 @@ class JobPages:
     def show_job(self, request: Request) -> Page:
         """One job: how far it is, what is left of it, what failed."""
         ledger = self._require_ledger()
-        job = find_job(ledger, request.query_params.get("id", ""))
+        job = find_job(ledger, asked_for(request, "id"))
         failures = failures_of(ledger, job.job_id)
         data = {
             "job": describe_job(job, ledger.shared_now()),
@@ -100,7 +100,7 @@ class JobPages:
 
     def _named(self, ledger: Ledger, request: Request) -> Job:
         """The job by its whole id: what is changed is not guessed from a beginning."""
-        asked = request.query_params.get("id", "")
+        asked = asked_for(request, "id")
         job = find_job(ledger, asked)
         if job.job_id != asked:
             raise NotFound(f"there is no job {asked!r}", hint="`calque jobs ls` shows all.")
@@ -132,7 +132,7 @@ def describe_job(job: Job, now: int) -> dict[str, Any]:
         "bytes": moved,
         "bytes_a_second": int(moved / seconds) if seconds else None,
         "failed": int(job.totals.get("failed", {}).get("objects", 0)),
-        "who": job.owner,
+        "who": _who(job.owner),
         "started": moment(job.started_at),
         "updated": moment(job.updated_at),
         "report": job.report,
@@ -163,6 +163,13 @@ def _is_of_another_machine(job: Job) -> bool:
     names = [*job.request.get("sources", ()), job.request.get("target", "")]
     is_local = any("://" not in each or each.startswith(("file:", "fs:")) for each in names)
     return is_local and not is_of_this_host(job.owner)
+
+
+def _who(owner: str) -> str:
+    """Host and process out of the name that a process has in the ledger."""
+    machine, _, rest = owner.partition("/")
+    process = rest.partition("/")[0]
+    return f"{machine.partition(':')[0]}, process {process}" if process else owner
 
 
 def _address_of(job: Job) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 
 from calque.console.charts import Chart
-from calque.console.page import Page
+from calque.console.page import Page, asked_for
 from calque.console.text import shell_line, whole_number
 from calque.errors import InvalidInput, NotFound
 from calque.ledger import Ledger
@@ -59,12 +59,11 @@ class LoadPages:
 
     def show_load(self, request: Request) -> Page:
         """One load: its files, and the first of its rejected rows."""
-        load_id = request.query_params.get("id", "")
+        load_id, after = asked_for(request, "id"), asked_for(request, "after")
         ledger = self._ledger()
         if ledger is None:
             raise NotFound(f"there is no load {load_id!r}: nothing was loaded yet")
         load = find_load(ledger, load_id)
-        after = request.query_params.get("after", "")
         rows = results_of(ledger, load_id, after=after)
         files = [asdict(each) for each in islice(rows, FILES_A_PAGE + 1)]
         more = files[FILES_A_PAGE - 1]["location"] if len(files) > FILES_A_PAGE else None
