@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import typer
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    disable_created_metrics,
+    start_http_server,
+)
 from prometheus_client.exposition import (
     basic_auth_handler,
     default_handler,
@@ -27,9 +33,9 @@ from prometheus_client.exposition import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from calque.cli.metrics_flags import MetricsWanted
-from calque.cli.output import FAILED, say
+from calque.cli.output import FAILED, code_of, say
 from calque.config import mask_url
-from calque.errors import ConfigInvalid
+from calque.errors import CalqueError, ConfigInvalid
 
 if TYPE_CHECKING:
     from calque.loader.load_batches import LoadProgress
@@ -154,6 +160,7 @@ class _LoadNumbers:
 @contextmanager
 def run_metrics(wanted: MetricsWanted, command: str) -> Iterator[RunMetrics]:
     """Count for the length of a ``with`` block, and tell whoever was named, however it ends."""
+    disable_created_metrics()  # when a counter was made is when the run began
     metrics = RunMetrics(wanted.name or command)
     with ExitStack() as stack:
         if wanted.port is not None:
@@ -169,6 +176,9 @@ def run_metrics(wanted: MetricsWanted, command: str) -> Iterator[RunMetrics]:
             raise
         except KeyboardInterrupt:
             code = _INTERRUPTED
+            raise
+        except CalqueError as error:
+            code = code_of(error)
             raise
         finally:
             metrics.end(code)
