@@ -11,7 +11,8 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from calque.ledger.job_record import Job
-from calque.ledger.jobs import begin_job, end_job
+from calque.ledger.jobs import begin_job, end_job, remove_job
+from tests.console.test_jobs import leave_job
 from tests.console.world import IMAGE, SCRIPT, World
 from tests.servers.chromium import axe
 from tests.servers.cutting import CuttingProxy
@@ -94,8 +95,13 @@ def test_every_page_of_the_navigation(tab: Watched) -> None:
 
 def check_page(tab: Watched, path: str, script: str) -> None:
     page = tab.go(path)
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
     expect(page.get_by_text("The same on the command line")).to_be_visible()
+    check_shown(page, path, script)
+
+
+def check_shown(page: Page, path: str, script: str) -> None:
+    """What a tab shows: wide and light, narrow and dark."""
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
     for scheme, width in (("light", 1280), ("dark", 400)):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.set_viewport_size({"width": width, "height": 900})
@@ -199,6 +205,71 @@ def test_every_other_page(tab: Watched) -> None:
         "/job?id=20260101T000000-left",
     ):
         check_page(tab, path, script)
+
+
+def test_a_job_is_gone_on_with_and_another_given_up(
+    tab: Watched, world: World, tmp_path: Path
+) -> None:
+    """From the list, by its buttons; figures change by themselves until it is done."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    first, second = leave_job(world, tmp_path / "one"), leave_job(world, tmp_path / "two")
+    page = tab.go("/jobs")
+    page.get_by_role("link", name=first.job_id).click()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(f"[data-live='job {first.job_id} state']")).to_have_text("DONE")
+    expect(page.locator(f"[data-live='job {first.job_id} copied']")).to_have_text("5")
+    tab.go("/jobs")
+    page.get_by_role("link", name=second.job_id).focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Abort").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs")
+    expect(page.get_by_role("link", name=second.job_id)).to_have_count(0)
+
+
+def test_a_running_job_is_stopped_from_its_page(tab: Watched, world: World) -> None:
+    """Its button is there while it runs; then it is stopped, and says by whom."""
+    job = Job("20260107T000000-run", "sync", "s3://a/", "s3://b/", "run", {}, owner="x/1/1")
+    begin_job(world.ledger, job, [], 600.0)
+    page = tab.go(f"/job?id={job.job_id}")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("stopped by the console")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    remove_job(world.ledger, job.job_id)
+
+
+def test_pages_that_answer_a_form(tab: Watched) -> None:
+    """A link, a new key: as readable as the others, by anybody, anywhere."""
+    script = axe()
+    page = tab.go("/object?path=photos%2F2026%2Fbig.bin")
+    page.get_by_role("button", name="Make a link").click()
+    expect(page.locator(".secret")).to_contain_text("X-Amz-Signature")
+    check_shown(page, "/link", script)
+    tab.go("/keys")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator(".secret")).to_have_count(2)
+    check_shown(page, "/new-key", script)
+
+
+def test_the_sign_in_page_and_an_error(browser: Browser, world: World) -> None:
+    """As readable as the others; a wrong token is said to be wrong."""
+    context = browser.new_context()
+    try:
+        page, script = context.new_page(), axe()
+        page.goto(world.url)
+        check_shown(page, "/sign-in", script)
+        page.get_by_label("One-time token").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("This token is wrong")
+        page.goto(world.served.sign_in_url())
+        page.get_by_role("button", name="Sign in").click()
+        page.goto(f"{world.url}/object?path=photos%2F{quote(SCRIPT, safe='')}")
+        expect(page.get_by_role("alert")).to_contain_text(SCRIPT)
+        check_shown(page, "/error", script)
+        assert page.title() != "run"
+    finally:
+        context.close()
 
 
 def test_a_key_is_shown_once(tab: Watched) -> None:

@@ -11,6 +11,7 @@ from calque.console.server import serve_console
 from calque.console.site import Site
 from calque.ledger import open_ledger
 from tests.console.world import SCRIPT, Visitor, World
+from tests.servers.postgres import PostgresServer
 
 
 def test_the_history_of_a_table(visitor: Visitor) -> None:
@@ -101,3 +102,19 @@ def test_a_ledger_that_is_not_there_yet(tmp_path: Path) -> None:
         assert visitor.get("/load?id=x").status_code == 404
         open_ledger(place).close()
         assert visitor.json()["sections"]["ledger"]["tables"] == 0
+
+
+def test_a_ledger_on_postgresql(postgres: PostgresServer) -> None:
+    """The same pages; what its text cannot hold is nobody's id, and no failure of ours."""
+    url = postgres.database()
+    try:
+        site = Site([ledger_section(lambda: open_ledger(url))])
+        with serve_console(site) as served:
+            visitor = Visitor(served)
+            visitor.sign_in(site.sessions.token)
+            for path in ("", "/loads", "/jobs"):
+                assert visitor.get(path).status_code == 200
+            for path in ("/load?id=%00", "/job?id=%00", "/job?id=a%00b", "/load?id=%ED%A0%80"):
+                assert visitor.get(path).status_code == 404, path
+    finally:
+        postgres.drop(url)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
 import requests
 
+from calque.console.store_pages.objects import SORTED_UP_TO
 from tests.console.world import SCRIPT, Visitor, World
 from tests.store_client.test_store_commands import calque
 
@@ -219,3 +221,29 @@ def run_shown(visitor: Visitor, page: str, *more: str) -> str:
     done = calque(*words, *more, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.decode()
+
+
+def test_a_large_folder_is_shown_at_once(world: World, visitor: Visitor, bucket: str) -> None:
+    """In the order of the store, each entry once; sorted when one asks for it, and found by the
+    beginning of its name."""
+    keys = {f"big/{number:05}" for number in range(SORTED_UP_TO)}
+    with ThreadPoolExecutor(4) as threads:
+        [*threads.map(lambda key: world.project.upload(bucket, key, b""), keys)]
+    small = visitor.json(at("objects", f"{bucket}/big/"))
+    assert (small["order"], small["entries"][0]["key"]) == ("name", "big/00000")
+    world.project.upload(bucket, "big/folder/deeper", b"")
+    found, told = [], visitor.json(at("objects", f"{bucket}/big/"))
+    assert told["order"] == "stored"
+    assert "sort by name" in visitor.get(at("objects", f"{bucket}/big/")).text
+    while True:
+        found += [each["key"] for each in told["entries"]]
+        if told["more"] is None:
+            break
+        told = visitor.json(at("objects", f"{bucket}/big/", order="stored", after=told["more"]))
+    assert sorted(found) == sorted([*keys, "big/folder/"])
+    by_name = visitor.json(at("objects", f"{bucket}/big/", order="name"))
+    assert [each["key"] for each in by_name["entries"]] == sorted(keys)[:100]
+    searched = visitor.json(at("objects", f"{bucket}/big/0099"))["entries"]
+    assert [each["key"] for each in searched] == sorted(keys)[990:]
+    wrong = visitor.get(at("objects", f"{bucket}/big/", order="stored", after="ü"))
+    assert wrong.status_code == 400

@@ -106,7 +106,9 @@ def console_world(folder: Path) -> Iterator[World]:
             site = Site(
                 [
                     store_section(store, grant, S3Door(endpoint)),
-                    ledger_section(lambda: open_ledger(ledger_place)),
+                    ledger_section(
+                        lambda: open_ledger(ledger_place), {"CALQUE_LEDGER_URL": str(ledger_place)}
+                    ),
                 ]
             )
             with serve_console(site) as served:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import func, select
@@ -27,9 +28,11 @@ from calque.ledger.jobs import (
     expire_jobs,
     find_job,
     find_unfinished,
+    jobs_at_work,
     list_jobs,
     remove_job,
     renew_job,
+    stop_job,
     take_job,
 )
 from calque.ledger.schema import job_failures, job_ranges, jobs
@@ -61,6 +64,44 @@ def test_begin_and_find(ledger: Ledger, clock: Clock) -> None:
     for wrong in ("", "x", "%"):
         with pytest.raises(NotFound):
             find_job(ledger, wrong)
+
+
+def test_a_running_job_is_stopped_by_others(ledger: Ledger, clock: Clock) -> None:
+    """Its owner is told with its next note, and another can take it; else nothing is stopped."""
+    begun = begin_job(ledger, job("one"), ALL, 60)
+    clock.now += 5
+    stopped = stop_job(ledger, "one", "somebody")
+    assert (stopped.state, stopped.message) == ("STOPPED", "stopped by somebody")
+    assert stopped.updated_at == clock.now
+    with pytest.raises(ConditionNotMatch, match="was stopped"):
+        note_progress(ledger, begun, Progress(spans=ALL, totals={}))
+    with pytest.raises(ConditionNotMatch, match="does not run"):
+        stop_job(ledger, "one", "somebody")
+    assert take_job(ledger, "one", "host/2/2", 60).state == "RUNNING"
+
+
+def test_jobs_that_were_worked_on_lately(ledger: Ledger, clock: Clock) -> None:
+    """Those that run, however long, and those that ended since; at most as many as asked for."""
+    begin_job(ledger, job("runs", pair="1"), ALL, 60)
+    clock.now += 1
+    end_job(ledger, begin_job(ledger, job("over", pair="2"), ALL, 60), "DONE")
+    clock.now += 1
+    assert [each.job_id for each in jobs_at_work(ledger, clock.now - 1)] == ["over", "runs"]
+    assert [each.job_id for each in jobs_at_work(ledger, clock.now)] == ["runs"]
+    assert [each.job_id for each in list_jobs(ledger, limit=1)] == ["over"]
+
+
+def test_names_of_any_bytes(ledger: Ledger) -> None:
+    """No database takes them as text: they are shown escaped, and kept exactly in the request."""
+    told = replace(job(), source="caf\udce9", report="r\udce9", request={"report": "r\udce9"})
+    begun = begin_job(ledger, told, ALL, 60)
+    assert begun.source == r"caf\udce9"
+    assert begun.report == "r\udce9"
+    failure = Failure(b"\xe9", "DataError", "caf\udce9")
+    note_progress(ledger, begun, Progress(spans=ALL, totals={}, failures=[failure]))
+    assert failures_of(ledger, "one") == [Failure(b"\xe9", "DataError", r"caf\udce9")]
+    end_job(ledger, begun, "STOPPED", "caf\udce9")
+    assert find_job(ledger, "one").message == r"caf\udce9"
 
 
 def test_the_same_trees_have_one_job_at_a_time(ledger: Ledger, clock: Clock) -> None:

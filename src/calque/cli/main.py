@@ -17,8 +17,8 @@ from typer.main import get_command
 
 from calque._version import __version__
 from calque.cli.logs import LogForm, set_up_logs
-from calque.cli.output import FAILED, USAGE, as_json, say
-from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
+from calque.cli.output import FAILED, USAGE, as_json, code_of, say
+from calque.errors import CalqueError
 
 if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
     from typer._click.core import Command, Context
@@ -201,7 +201,7 @@ def _report(error: CalqueError, arguments: list[str]) -> int:
         say(f"  note: {note}")
     if "-v" in arguments or "--verbose" in arguments:
         logging.getLogger("calque").debug("traceback", exc_info=error)
-    return USAGE if isinstance(error, ConfigInvalid | StatementInvalid) else FAILED
+    return code_of(error)
 
 
 def _report_system(error: OSError, arguments: list[str]) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calque.cli.logs import log_as_json
+from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
 from calque.values import size_text
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON
 
 OK, FAILED, USAGE, PARTLY = 0, 1, 2, 3
 """Exit codes: done, failed, wrong usage, partly done."""
+
+
+def code_of(error: CalqueError) -> int:
+    """What a command ends with that an error has ended."""
+    return USAGE if isinstance(error, ConfigInvalid | StatementInvalid) else FAILED
 
 
 IDS = {"load", "load_id"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from calque.cli.output import say
@@ -13,7 +13,7 @@ from calque.console.site import Site
 from calque.console.store_pages.object import S3Door
 from calque.console.store_pages.section import store_section
 from calque.console.text import shell_line
-from calque.ledger.configured import existing_ledger_of
+from calque.ledger.configured import environment_of, existing_ledger_of
 from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo.tls import ServerCertificate
 from calque.store.uplink.grant import AccessGrant
@@ -28,13 +28,14 @@ def serve_pages(
     passphrase: str | None,
     door: S3Door | None,
     tls: ServerCertificate | None,
+    names: Sequence[str] = (),
 ) -> Iterator[ServedConsole]:
     """Serve the console for the length of a ``with`` block; without a port one that is free."""
     settings = load_settings()
     site = Site(
         [
             store_section(store, _grant(store, passphrase), door),
-            ledger_section(lambda: existing_ledger_of(settings)),
+            ledger_section(lambda: existing_ledger_of(settings), environment_of(settings)),
         ],
         announce=tell_token,
         command=shell_line("calque", "serve", str(store.folder)),
@@ -42,7 +43,7 @@ def serve_pages(
     chosen = port if port is not None else (PORT if is_free(host, PORT) else 0)
     certificate = (None, None) if tls is None else (tls.certificate, tls.key)
     with serve_console(
-        site, host, chosen, certificate=certificate[0], key=certificate[1]
+        site, host, chosen, certificate=certificate[0], key=certificate[1], names=names
     ) as served:
         yield served
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from calque.cli.locations import remote_of, settle, settle_alike
+from calque.cli.metrics_flags import NO_METRICS, MetricsWanted
 from calque.cli.output import as_json, printable, say, size
 from calque.errors import ConfigInvalid
 
@@ -48,6 +49,7 @@ class TreeCommand:
         yes: bool = True,
         quiet: bool = False,
         json: bool = False,
+        metrics: MetricsWanted = NO_METRICS,
     ) -> None:
         from calque.transfer.request.tree_request import TreeRequest
 
@@ -79,21 +81,33 @@ class TreeCommand:
         self._yes = yes
         self._quiet = quiet
         self._json = json
+        self._metrics = metrics
 
     def run(self) -> None:
         """Run it, show it, and leave with its exit code."""
-        run_and_show(self._request, yes=self._yes, quiet=self._quiet, json=self._json)
+        run_and_show(
+            self._request,
+            yes=self._yes,
+            quiet=self._quiet,
+            json=self._json,
+            metrics=self._metrics,
+        )
 
 
 def run_and_show(
-    request: TreeRequest, *, yes: bool = True, quiet: bool = False, json: bool = False
+    request: TreeRequest,
+    *,
+    yes: bool = True,
+    quiet: bool = False,
+    json: bool = False,
+    metrics: MetricsWanted = NO_METRICS,
 ) -> None:
     """Run a request, show it, and leave with its exit code."""
     from calque.cli.copy_job import terminable
     from calque.transfer.api import PreparedRun
 
     shows_rows = request.options.dry_run and not json
-    with terminable():
+    with terminable(), metrics.counted(request.kind) as counted:
         prepared = PreparedRun(
             request,
             on_event=_show_row if shows_rows else None,
@@ -104,8 +118,12 @@ def run_and_show(
                 print(printable(line))
         if prepared.resumes and not quiet and not json:
             say(f"going on with job {prepared.job}, which was left unfinished")
+        if counted is not None:
+            counted.watch_tree(prepared.progress)
         with _shown(prepared.progress, show=not (quiet or json or shows_rows)):
             report = prepared.run()
+        if counted is not None:
+            counted.count_tree(report)
     if json:
         as_json(report.to_json())
     elif not quiet:

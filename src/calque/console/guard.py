@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,6 +13,9 @@ from calque.console.sessions import Session, Sessions
 BASE = "/console"
 SIGN_IN = f"{BASE}/sign-in"
 STATIC = f"{BASE}/static/"
+
+LARGEST_SIGN_IN = 64 * 1024
+"""Bytes of a form that anybody may send."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -52,7 +56,23 @@ class Guard:
         if session is None and not _is_open(scope["path"]):
             await _refuse(Request(scope))(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        taken = receive if session is not None else _sip(receive)
+        await self._app(scope, taken, send_guarded)
+
+
+def _sip(receive: Receive) -> Receive:
+    """A body of one who is not signed in is no longer than a token needs: it is kept in memory."""
+    taken = 0
+
+    async def receive_little() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > LARGEST_SIGN_IN:
+            raise HTTPException(413, "it is too large")
+        return message
+
+    return receive_little
 
 
 def _is_open(path: str) -> bool:

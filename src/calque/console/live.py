@@ -46,8 +46,8 @@ class Live:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._ask_on())
         seen = self._number
-        yield f"retry: {RETRY_MS}\n\n"
         try:
+            yield f"retry: {RETRY_MS}\n\n"
             while not self._is_closed and may_go_on():
                 seen, figures = await self._next(seen)
                 yield f"id: {seen}\nevent: figures\ndata: {json.dumps(figures)}\n\n"

@@ -114,7 +114,8 @@ class Pages:
         html = self._templates.get_template(page.template).render(
             **page.data, page=page, here=request.url.path, csrf=session.csrf if session else ""
         )
-        return HTMLResponse(html, page.status)
+        # A name of a file may be no UTF-8: it is shown escaped, as JSON has it, never a failure.
+        return HTMLResponse(html.encode("utf-8", "backslashreplace"), page.status)
 
 
 class _Json(JSONResponse):
@@ -122,6 +123,14 @@ class _Json(JSONResponse):
         return json.dumps(content, default=plain, ensure_ascii=False, indent=2).encode(
             "utf-8", "backslashreplace"
         )
+
+
+def asked_for(request: Request, name: str) -> str:
+    """A value of the address that names something in a database, none of which takes NUL."""
+    value = request.query_params.get(name, "")
+    if "\0" in value:
+        raise NotFound(f"there is no {value!r}")
+    return value
 
 
 def error_page(error: CalqueError) -> Page:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
 
 from calque.console.guard import BASE, SIGN_IN
+from calque.console.hosts import HostNames
 from calque.console.site import Site
 from calque.errors import ConfigInvalid, Unavailable
 
@@ -43,12 +44,16 @@ def serve_console(
     *,
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    names: Collection[str] = (),
 ) -> Iterator[ServedConsole]:
-    """Serve a site for the length of a ``with`` block; with a certificate by TLS alone."""
+    """Serve a site for the length of a ``with`` block; with a certificate by TLS alone.
+
+    ``names`` are those by which a proxy may ask for it, beside its address.
+    """
     listening = _listen(host, port)
     server = uvicorn.Server(
         uvicorn.Config(
-            site.app,
+            HostNames(site.app, host, names),
             lifespan="off",
             access_log=False,  # the address of the sign-in page holds a token
             log_config=None,

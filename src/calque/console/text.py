@@ -28,7 +28,7 @@ def make_templates() -> Environment:
         "size": size_text,
         "number": lambda value: f"{value:,}".replace(",", "\u202f"),
         "when": when,
-        "quoted": lambda text: quote(text, safe=""),
+        "quoted": lambda text: quote(text, safe="", errors="surrogateescape"),
     }
     return environment
 
@@ -36,6 +36,11 @@ def make_templates() -> Environment:
 def when(value: datetime | None) -> str:
     """A time as people read it; all times are UTC."""
     return "—" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def whole_number(text: str) -> int | None:
+    """A number that was typed or sent; None where it is none, or longer than any of ours."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 def moment(microseconds: int | None) -> datetime | None:

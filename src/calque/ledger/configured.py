@@ -25,6 +25,12 @@ def existing_ledger_of(settings: Settings) -> Ledger | None:
     return ledger_of(settings)
 
 
+def environment_of(settings: Settings) -> dict[str, str]:
+    """What tells another process of calque about the same ledger, whatever flags it has."""
+    file = {} if settings.source is None else {"CALQUE_CONFIG": str(settings.source.absolute())}
+    return {"CALQUE_LEDGER_URL": _place(settings), "CALQUE_TENANT": settings.tenant, **file}
+
+
 def _place(settings: Settings) -> str:
     url = settings.ledger.url
     return url.reveal() if url is not None else str(state_folder() / "ledger.db")

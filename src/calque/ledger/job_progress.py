@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from calque.ledger.database import Ledger
-from calque.ledger.job_record import Job, Span, check_held, is_ours, write_spans
+from calque.ledger.job_record import Job, Span, as_text, check_held, is_ours, write_spans
 from calque.ledger.schema import job_copies, job_failures, job_ranges, jobs
 
 LEASE_SECONDS = 60.0
@@ -118,4 +118,6 @@ def _write_failures(connection: Connection, job_id: str, failures: Iterable[Fail
         same = (job_failures.c.job_id == job_id, job_failures.c.path == each.path)
         connection.execute(delete(job_failures).where(*same))
         values = {"job_id": job_id, "path": each.path, "error": each.error}
-        connection.execute(insert(job_failures).values({**values, "message": each.message}))
+        connection.execute(
+            insert(job_failures).values({**values, "message": as_text(each.message)})
+        )

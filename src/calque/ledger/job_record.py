@@ -76,8 +76,8 @@ def check_held(changed: Any, job: Job) -> None:
     """Raise where a write under :func:`is_ours` has met no row."""
     if changed.rowcount != 1:
         raise ConditionNotMatch(
-            f"job {job.job_id} was taken over by another process",
-            hint="This one was silent for too long. `calque jobs show` says who is at it.",
+            f"job {job.job_id} was stopped, or taken over by another process",
+            hint="`calque jobs show` says which. What was done stays, the rest can be resumed.",
         )
 
 
@@ -92,12 +92,21 @@ def write_spans(connection: Connection, job_id: str, spans: Iterable[Span]) -> N
 
 
 def columns_of(job: Job) -> dict[str, Any]:
-    """A job as a row."""
+    """A job as a row. What is only shown is text; the request keeps every name as it is."""
     told: dict[str, Any] = {name: getattr(job, name) for name in Job.__slots__}
-    return {**told, "request": json.dumps(job.request), "totals": json.dumps(dict(job.totals))}
+    shown = {name: as_text(told[name]) for name in ("source", "target", "report", "message")}
+    jsons = {"request": json.dumps(job.request), "totals": json.dumps(dict(job.totals))}
+    return {**told, **shown, **jsons}
+
+
+def as_text(name: str | None) -> str | None:
+    """Names of files may be any bytes, which no database takes as text: they are escaped."""
+    return None if name is None else name.encode("utf-8", "backslashreplace").decode()
 
 
 def job_of(row: Row[Any]) -> Job:
     """A row as a job."""
     told = {name: getattr(row, name) for name in Job.__slots__}
-    return Job(**{**told, "request": json.loads(row.request), "totals": json.loads(row.totals)})
+    request = json.loads(row.request)
+    exact = {"request": request, "report": request.get("report") or row.report}
+    return Job(**{**told, **exact, "totals": json.loads(row.totals)})

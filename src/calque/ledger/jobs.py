@@ -25,6 +25,7 @@ from calque.ledger.job_record import (
     Job,
     Span,
     State,
+    as_text,
     check_held,
     columns_of,
     is_ours,
@@ -130,7 +131,7 @@ def end_job(ledger: Ledger, job: Job, state: State, message: str | None = None) 
                 held_pair=None,
                 updated_at=now,
                 finished_at=now if over else None,
-                message=message,
+                message=as_text(message),
             )
         )
         check_held(ended, job)
@@ -157,9 +158,23 @@ def _missing(job_id: str, *, several: bool = False) -> NotFound:
     return NotFound(f"{what} {job_id!r}", hint="`calque jobs ls` shows all.")
 
 
-def list_jobs(ledger: Ledger) -> list[Job]:
-    """All jobs of the tenant, the youngest first."""
+def list_jobs(ledger: Ledger, *, limit: int | None = None) -> list[Job]:
+    """All jobs of the tenant, or so many, the youngest first."""
     query = select(jobs).where(jobs.c.tenant == ledger.tenant).order_by(jobs.c.started_at.desc())
+    with ledger.read() as connection:
+        return [job_of(row) for row in connection.execute(query.limit(limit))]
+
+
+def jobs_at_work(ledger: Ledger, since: int) -> list[Job]:
+    """Jobs that run, and those that were worked on since a moment, the youngest first."""
+    query = (
+        select(jobs)
+        .where(
+            jobs.c.tenant == ledger.tenant,
+            (jobs.c.state == "RUNNING") | (jobs.c.updated_at >= since),
+        )
+        .order_by(jobs.c.started_at.desc())
+    )
     with ledger.read() as connection:
         return [job_of(row) for row in connection.execute(query)]
 
@@ -179,6 +194,29 @@ def find_unfinished(ledger: Ledger, pair: str) -> Job | None:
     with ledger.read() as connection:
         row = connection.execute(query).first()
     return None if row is None else job_of(row)
+
+
+def stop_job(ledger: Ledger, job_id: str, who: str) -> Job:
+    """Take a running job away from whoever is at it: that process notices with its next note, about
+    a second later, and ends. What it did is done, the rest can be resumed.
+
+    ConditionNotMatch where the job does not run.
+    """
+    job = find_job(ledger, job_id)
+    with ledger.write() as connection:
+        stopped = connection.execute(
+            update(jobs)
+            .where(jobs.c.job_id == job.job_id, jobs.c.state == "RUNNING")
+            .values(
+                state="STOPPED",
+                held_pair=None,
+                updated_at=ledger.lease_now(connection),
+                message=f"stopped by {who}",
+            )
+        )
+    if stopped.rowcount != 1:
+        raise ConditionNotMatch(f"job {job.job_id} does not run", hint="There is nothing to stop.")
+    return find_job(ledger, job.job_id)
 
 
 def remove_job(ledger: Ledger, job_id: str) -> Job:

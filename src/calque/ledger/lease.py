@@ -106,6 +106,11 @@ def process_is_gone(owner: str) -> bool:
     return _start_of(int(rest)) != started
 
 
+def is_of_this_host(owner: str) -> bool:
+    """Whether the owner ran under the host name of this machine, before a restart of it too."""
+    return owner.partition("/")[0].partition(":")[0] == socket.gethostname()
+
+
 def _this_machine() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -18,6 +18,7 @@ from calque.store.uplink.verbs import move_object as moves
 from calque.store.uplink.verbs import move_prefix as prefixes
 from calque.store.uplink.verbs.delete_objects import delete_objects
 from calque.store.uplink.verbs.download import download_object
+from calque.store.uplink.verbs.list_page import list_page
 from calque.store.uplink.verbs.upload import upload_object
 
 P = ParamSpec("P")
@@ -64,6 +65,7 @@ class Project:
     download = _verb(download_object)
     stat = _verb(stat_object.stat_object)
     list_objects = _verb(listings.list_objects)
+    list_page = _verb(list_page)
     update_metadata = _verb(stat_object.update_metadata)
     delete_object = _verb(deletes.delete_object)
     delete_objects = _verb(delete_objects)

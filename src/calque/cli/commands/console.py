@@ -27,6 +27,10 @@ def console(
         int | None,
         typer.Option(min=0, max=65535, help="The port: 7780, or a free one where that is taken."),
     ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that a proxy asks for it by; may be given several times."),
+    ] = None,
     ledger: LedgerUrl = None,
     config: Config = None,
     json: JsonFlag = False,
@@ -42,7 +46,7 @@ def console(
     """
     from calque.config import load_settings
     from calque.console.required_packages import require_console_extra
-    from calque.ledger.configured import existing_ledger_of
+    from calque.ledger.configured import environment_of, existing_ledger_of
 
     require_console_extra()
     from calque.console.ledger_pages.section import ledger_section
@@ -50,9 +54,10 @@ def console(
     from calque.console.site import Site
 
     settings = load_settings(config, flags={"ledger.url": ledger})
-    site = Site([ledger_section(lambda: existing_ledger_of(settings))], announce=_tell_token)
+    pages = ledger_section(lambda: existing_ledger_of(settings), environment_of(settings))
+    site = Site([pages], announce=_tell_token)
     chosen = port if port is not None else (PORT if is_free(host, PORT) else 0)
-    with serve_console(site, host, chosen) as served:
+    with serve_console(site, host, chosen, names=name or ()) as served:
         stopped = catch_stop_signals()
         if json:
             as_json({"console": served.url, "sign_in": served.sign_in_url()})

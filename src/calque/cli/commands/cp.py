@@ -9,6 +9,7 @@ import typer
 
 from calque.cli.commands.verify import compare
 from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
+from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.quantities import parse_duration
 from calque.cli.standard_streams import (
@@ -74,11 +75,12 @@ Locations = Annotated[
 
 
 @app.command()
-@with_sheet(sheet_of_filters, sheet_of_tree)
+@with_sheet(sheet_of_filters, sheet_of_tree, sheet_of_metrics)
 def cp(
     locations: Locations,
     filters: Filters,
     tree: tuple[TreeOptions, str | None],
+    metrics: MetricsWanted,
     recursive: Recursive = False,
     if_not_exists: IfNotExists = False,
     if_match: Annotated[
@@ -159,8 +161,10 @@ def cp(
             report=tree[1],
             quiet=quiet,
             json=json,
+            metrics=metrics,
         ).run()
         return
+    metrics.refuse_single()
     source, target = source_and_target(locations)
     layers = default_layers()
     if timeout is not None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calque.cli.output import JsonFlag, as_json, record, say, table
+from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
+from calque.cli.output import PARTLY, JsonFlag, as_json, record, say, table
+from calque.cli.tree_flags import with_sheet
 from calque.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -84,8 +87,10 @@ def show(job: JobName, json: JsonFlag = False) -> None:
 
 
 @app.command()
+@with_sheet(sheet_of_metrics)
 def resume(
     job: JobName,
+    metrics: MetricsWanted,
     concurrent: Annotated[
         int | None, typer.Option("--concurrent", "-c", help="Requests in flight, over the tree.")
     ] = None,
@@ -114,7 +119,47 @@ def resume(
     request = TreeRequest.from_json(found.request)
     if concurrent is not None:
         request = replace(request, options=replace(request.options, concurrent=concurrent))
-    run_and_show(request, yes=yes, quiet=quiet, json=json)
+    run_and_show(request, yes=yes, quiet=quiet, json=json, metrics=metrics)
+
+
+@app.command()
+def stop(job: JobName) -> None:
+    """Stop a job that runs, here or elsewhere; it can be gone on with.
+
+    The process that is at it notices within a second or two. What it copied stays.
+
+    calque jobs stop 20261115T101316-e202ddb8
+    """
+    from calque.ledger.jobs import stop_job
+    from calque.transfer.jobs.open_job import configured_ledger
+
+    with configured_ledger() as ledger:
+        stopped = stop_job(ledger, job, "calque jobs stop").job_id
+    say(f"stopped job {stopped}; go on with: calque jobs resume {stopped}")
+
+
+@app.command()
+def abort(job: JobName, json: JsonFlag = False) -> None:
+    """Give up a job that was left: parts of its large copies are removed, and it is forgotten.
+
+    What it copied whole stays. Credentials are found anew, as for any command.
+
+    calque jobs abort 20261115T101316-e202ddb8
+    """
+    from calque.transfer.jobs.abort_job import abort_job
+    from calque.transfer.jobs.open_job import configured_ledger
+
+    with configured_ledger() as ledger:
+        done = abort_job(ledger, job)
+    if json:
+        as_json({"job": done.job.job_id, "cleared": done.cleared, "left": list(done.left)})
+    else:
+        say(f"gave up job {done.job.job_id}; parts of {done.cleared} copies were removed")
+        for each in done.left:
+            say(f"parts are left: {each}")
+    if done.left:
+        say(f"remove them with: calque sweep {shlex.quote(done.job.target)}")
+        raise typer.Exit(PARTLY)
 
 
 @app.command()

@@ -28,28 +28,30 @@ from calque.cli.loading import (
     finish_aborted,
     stop_by_sigterm,
 )
+from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.settings_flags import Config, LedgerUrl, Spark
+from calque.cli.tree_flags import with_sheet
 from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 
 if TYPE_CHECKING:
-    from calque.loader.api import Loader
+    from calque.cli.load_run import Run
     from calque.loader.model.plan import MetadataColumn
-    from calque.loader.plan.failed_files import FailedFiles
-    from calque.loader.report import Report
     from calque.loader.request.request import LoadRequest
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
 @app.command()
+@with_sheet(sheet_of_metrics)
 def load(
     stage: StageArgument,
     into: Annotated[
         str,
         typer.Option("--into", metavar="TABLE", help="A name, a path, or iceberg:PATH."),
     ],
+    metrics: MetricsWanted,
     format: Format = None,
     option: Option = None,
     header: Header = None,
@@ -141,6 +143,7 @@ def load(
 
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
+    from calque.cli.load_run import Run
     from calque.cli.watch import Watch
     from calque.config import load_settings
     from calque.loader.api import Loader
@@ -194,17 +197,19 @@ def load(
             raise StatementInvalid(error.message, hint=error.hint) from error
         settings = load_settings(config, flags={"ledger.url": ledger})
         stop_by_sigterm()
-        with Loader(settings=settings, spark=spark) as loader:
+        with (
+            metrics.counted("load") as counted,
+            Loader(settings=settings, spark=spark) as loader,
+        ):
+            run = Run(loader, quiet, counted)
             if watch:
                 seconds = read_value("--every", parse_duration, every).total_seconds()
-                Watch(loader, request, seconds, json=json).run(
-                    lambda asked, failed: _run(loader, asked, quiet, failed)
-                )
-            _once(loader, request, quiet, json, require_files, show_all)
+                Watch(loader, request, seconds, json=json).run(run)
+            _once(run, request, quiet, json, require_files, show_all)
 
 
 def _once(
-    loader: Loader,
+    run: Run,
     request: LoadRequest,
     quiet: bool,
     json: bool,
@@ -212,7 +217,7 @@ def _once(
     show_all: bool,
 ) -> None:
     try:
-        report = _run(loader, request, quiet)
+        report = run(request)
     except LoadAborted as error:
         finish_aborted(error, json=json, quiet=quiet)
     else:
@@ -228,15 +233,6 @@ def _warn_of_nothing(request: LoadRequest, require_files: bool) -> None:
     if require_files:
         raise NotFound(told, hint="--require-files asks for at least one.")
     say(f"warning: {told}")
-
-
-def _run(
-    loader: Loader, request: LoadRequest, quiet: bool, failed: FailedFiles | None = None
-) -> Report:
-    from calque.loader.progress_bar import load_bar
-
-    with load_bar(show=not quiet) as update:
-        return loader.run(request, update, failed)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

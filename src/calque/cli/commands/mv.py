@@ -19,6 +19,7 @@ from calque.cli.commands.cp import (
     summary,
 )
 from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
+from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.standard_streams import STANDARD
 from calque.cli.tree_flags import (
@@ -44,11 +45,12 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
 @app.command()
-@with_sheet(sheet_of_filters, sheet_of_tree)
+@with_sheet(sheet_of_filters, sheet_of_tree, sheet_of_metrics)
 def mv(
     locations: Locations,
     filters: Filters,
     tree: tuple[TreeOptions, str | None],
+    metrics: MetricsWanted,
     recursive: Recursive = False,
     if_not_exists: IfNotExists = False,
     concurrent: Concurrent = None,
@@ -97,8 +99,10 @@ def mv(
             report=tree[1],
             quiet=quiet,
             json=json,
+            metrics=metrics,
         ).run()
         return
+    metrics.refuse_single()
     if verify:
         raise ConfigInvalid("--verify of a move is of a tree", hint="With -r it is taken for one.")
     source, target = source_and_target(locations)

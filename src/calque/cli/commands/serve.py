@@ -79,6 +79,12 @@ def serve(
             min=0, max=65535, help="The port of the console: 7780, or a free one if that is taken."
         ),
     ] = None,
+    console_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name that a proxy asks for the console by; may be given several times."
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve a store until Ctrl-C: over S3 to every tool, over gRPC to calque's own clients.
@@ -139,6 +145,7 @@ def serve(
                         passphrase=passphrase,
                         door=S3Door(answered.endpoint, s3_region) if answered else None,
                         tls=tls,
+                        names=console_name or (),
                     )
                 )
             metrics = None

@@ -8,6 +8,7 @@ import typer
 
 from calque.cli.commands.cp import Chunk, IfNotExists, Quiet
 from calque.cli.locations import Options, SourceOptions, TargetOptions
+from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag
 from calque.cli.tree_flags import (
     Verify,
@@ -25,7 +26,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
 @app.command()
-@with_sheet(sheet_of_filters, sheet_of_tree, sheet_of_deletes)
+@with_sheet(sheet_of_filters, sheet_of_tree, sheet_of_deletes, sheet_of_metrics)
 def sync(
     locations: Annotated[
         list[str], typer.Argument(metavar="SRC... DST", help="Folders: URIs or local paths.")
@@ -33,6 +34,7 @@ def sync(
     filters: Filters,
     tree: tuple[TreeOptions, str | None],
     deletes: tuple[dict[str, object], bool],
+    metrics: MetricsWanted,
     if_not_exists: IfNotExists = False,
     concurrent: Annotated[
         int, typer.Option("--concurrent", "-c", help="Requests in flight, over the whole tree.")
@@ -81,4 +83,5 @@ def sync(
         yes=yes,
         quiet=quiet,
         json=json,
+        metrics=metrics,
     ).run()

@@ -10,8 +10,8 @@ from typing import Any
 from starlette.requests import Request
 
 from calque.console.charts import Chart
-from calque.console.page import Page
-from calque.console.text import shell_line
+from calque.console.page import Page, asked_for
+from calque.console.text import shell_line, whole_number
 from calque.errors import InvalidInput, NotFound
 from calque.ledger import Ledger
 from calque.ledger.history import LoadRow, errors_of, find_load, results_of
@@ -59,12 +59,11 @@ class LoadPages:
 
     def show_load(self, request: Request) -> Page:
         """One load: its files, and the first of its rejected rows."""
-        load_id = request.query_params.get("id", "")
+        load_id, after = asked_for(request, "id"), asked_for(request, "after")
         ledger = self._ledger()
         if ledger is None:
             raise NotFound(f"there is no load {load_id!r}: nothing was loaded yet")
         load = find_load(ledger, load_id)
-        after = request.query_params.get("after", "")
         rows = results_of(ledger, load_id, after=after)
         files = [asdict(each) for each in islice(rows, FILES_A_PAGE + 1)]
         more = files[FILES_A_PAGE - 1]["location"] if len(files) > FILES_A_PAGE else None
@@ -121,10 +120,11 @@ def _describe_table(table: LoadedTable) -> dict[str, Any]:
 def _find_table(found: Sequence[LoadedTable], asked: str | None) -> LoadedTable | None:
     if not asked:
         return None
-    if not asked.isdecimal() or not asked.isascii():
+    number = whole_number(asked)
+    if number is None:
         raise InvalidInput(f"{asked!r} is no number of a table")
     for each in found:
-        if each.number == int(asked):
+        if each.number == number:
             return each
     raise NotFound(f"there is no table {asked} in the ledger", hint="See the list of loads.")
 

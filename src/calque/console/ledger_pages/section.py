@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from calque.console.ledger_pages.jobs import JOBS_SHOWN, JobPages, describe_job
+from calque.console.ledger_pages.job_runs import JobRuns
+from calque.console.ledger_pages.jobs import JOBS_SHOWN, JobPages, describe_job, live_figures
 from calque.console.ledger_pages.loads import LoadPages, charts_of, describe_load
 from calque.console.site import Section
 from calque.ledger import Ledger
-from calque.ledger.jobs import list_jobs
+from calque.ledger.jobs import jobs_at_work, list_jobs
 from calque.ledger.loaded_tables import list_loaded_tables
 from calque.ledger.recent import count_under_way, loads_by_day, recent_loads
 
 DAYS = 14
 _DAY_US = int(timedelta(days=1).total_seconds() * 1_000_000)
+_LATELY_US = 60 * 1_000_000
+"""Jobs that ended so lately are told live, too: pages that show them have to see their end."""
+NOTHING: Mapping[str, str] = {}
 
 OpenLedger = Callable[[], Ledger | None]
 
@@ -40,10 +44,18 @@ class LedgerOnSight:
             self._ledger.close()
 
 
-def ledger_section(open_ledger: OpenLedger) -> Section:
-    """Loads and jobs of the ledger that ``open_ledger`` gives, once there is one."""
-    sight = LedgerOnSight(open_ledger)
-    loads, jobs = LoadPages(sight.get), JobPages(sight.get)
+def ledger_section(open_ledger: OpenLedger, environment: Mapping[str, str] = NOTHING) -> Section:
+    """Loads and jobs of the ledger that ``open_ledger`` gives, once there is one.
+
+    ``environment`` is what tells a command about that ledger, beside what this process has.
+    """
+    sight, runs = LedgerOnSight(open_ledger), JobRuns(environment)
+    loads, jobs = LoadPages(sight.get), JobPages(sight.get, runs)
+
+    def close() -> None:
+        runs.close()
+        sight.close()
+
     return Section(
         name="ledger",
         links=[("Loads", "loads"), ("Copies and trees", "jobs")],
@@ -53,10 +65,15 @@ def ledger_section(open_ledger: OpenLedger) -> Section:
             "jobs": jobs.show_jobs,
             "job": jobs.show_job,
         },
-        changes={"job/forget": jobs.forget},
+        changes={
+            "job/resume": jobs.resume,
+            "job/stop": jobs.stop,
+            "job/abort": jobs.abort,
+            "job/forget": jobs.forget,
+        },
         overview=lambda: _overview(sight.get()),
         figures=lambda: _figures(sight.get()),
-        close=sight.close,
+        close=close,
     )
 
 
@@ -65,7 +82,7 @@ def _overview(ledger: Ledger | None) -> dict[str, Any]:
         return {"where": None}
     now = ledger.shared_now()
     troubled = recent_loads(ledger, with_trouble=True, since=now - _DAY_US, limit=20)
-    found = [describe_job(job, now) for job in list_jobs(ledger)[:JOBS_SHOWN]]
+    found = [describe_job(job, now) for job in list_jobs(ledger, limit=JOBS_SHOWN)]
     return {
         "where": ledger.where,
         "tables": len(list_loaded_tables(ledger)),
@@ -81,14 +98,10 @@ def _overview(ledger: Ledger | None) -> dict[str, Any]:
 def _figures(ledger: Ledger | None) -> dict[str, object]:
     if ledger is None:
         return {}
+    now = ledger.shared_now()
     running = count_under_way(ledger)
     figures: dict[str, object] = {"loads running": running.loads, "jobs running": 0}
-    if running.jobs:
-        now = ledger.shared_now()
-        told = [describe_job(job, now) for job in list_jobs(ledger)[:JOBS_SHOWN]]
-        alive = [each for each in told if each["state"] == "RUNNING"]
-        figures["jobs running"] = len(alive)
-        for each in told:
-            figures[f"job {each['job']} copied"] = each["copied"]
-            figures[f"job {each['job']} state"] = each["state"]
+    for job in jobs_at_work(ledger, now - _LATELY_US):
+        figures |= live_figures(job, now)
+        figures["jobs running"] += job.is_alive(now)  # type: ignore[operator]
     return figures

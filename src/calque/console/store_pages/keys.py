@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -72,6 +72,6 @@ def _limits(form: FormData) -> Limits:
 
 def _moment(text: str) -> datetime:
     try:
-        return as_utc(datetime.fromisoformat(text))
-    except ValueError as error:
+        return as_utc(datetime.fromisoformat(text)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise InvalidInput(f"{text!r} is no time", hint="Write 2027-01-01T00:00.") from error

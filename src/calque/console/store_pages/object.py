@@ -16,7 +16,7 @@ from calque.console.page import Page
 from calque.console.store_pages.commands import command_on
 from calque.console.store_pages.objects import address_of, text_of
 from calque.console.store_pages.places import Place, object_place, parse_place
-from calque.console.text import moment
+from calque.console.text import moment, whole_number
 from calque.errors import InvalidInput, Unsupported
 from calque.gateway.keys import AccessKeys, Limits
 from calque.operator.services.s3.signing import Keys, Signer
@@ -112,11 +112,11 @@ class ObjectPage:
         """A link with an end. A key of its own stands behind it: revoked, the link is dead."""
         if self._door is None:
             raise Unsupported("links need S3", hint="Serve the store with S3: `calque serve`.")
-        place, hours = object_place(request), text_of(form, "hours")
-        if not hours.isdecimal() or not 1 <= int(hours) <= LONGEST_LINK_HOURS:
+        place, hours = object_place(request), whole_number(text_of(form, "hours"))
+        if hours is None or not 1 <= hours <= LONGEST_LINK_HOURS:
             raise InvalidInput(f"a link lasts from 1 to {LONGEST_LINK_HOURS} hours")
         self._project.stat(place.bucket, place.key)
-        until = datetime.now(UTC) + timedelta(hours=int(hours))
+        until = datetime.now(UTC) + timedelta(hours=hours)
         limits = Limits(
             prefixes=(Prefix(place.bucket, place.folder.key),),
             write=False,
@@ -133,7 +133,7 @@ class ObjectPage:
             "GET",
             path,
             {"host": host},
-            int(hours) * 3600,
+            hours * 3600,
         )
         query = "&".join(f"{name}={value}" for name, value in pairs)
         data = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from starlette.datastructures import FormData, UploadFile
@@ -15,15 +15,27 @@ from calque.console.guard import BASE
 from calque.console.page import Page
 from calque.console.store_pages.commands import command_on, store_command
 from calque.console.store_pages.places import Place, place_of
+from calque.console.text import whole_number
 from calque.errors import InvalidInput, NotFound
 from calque.store.project import Project
 from calque.store.service.metadata import OWN
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 
 ENTRIES_A_PAGE = 100
+SORTED_UP_TO = 1000
+"""Entries of a folder that is sorted unasked; a larger one is shown in the order of the store."""
+STORED, SORTED = "stored", "name"
 DELETED_AT_ONCE = 1000
 _BELIEVED = 5.0
 """Seconds that a folder is shown again before it is read anew: pages of one folder cost one."""
+
+
+class _Entries(NamedTuple):
+    """A page of entries, and what leads to the next."""
+
+    entries: Sequence[ObjectInfo | PrefixInfo]
+    more: str | None
+    order: str = SORTED
 
 
 class ObjectPages:
@@ -36,20 +48,45 @@ class ObjectPages:
     def show_objects(self, request: Request) -> Page:
         """Buckets, or what lies at a path; one that does not end in ``/`` is a search."""
         place = place_of(request)
-        deleted = request.query_params.get("deleted", "")
         shared = {
             "path": place.path,
             "crumbs": place.crumbs(),
             "parent": place.parent.path,
-            "deleted": int(deleted) if deleted.isdecimal() and len(deleted) < 16 else None,
+            "deleted": whole_number(request.query_params.get("deleted", "")),
         }
         if not place.bucket:
             buckets = [asdict(each) for each in self._project.list_buckets()]
             command = store_command("buckets", "--project", self._folder)
             data = {**shared, "buckets": buckets, "entries": None, "more": None, "after": ""}
+            data["order"] = SORTED
             return Page("objects.html", "Objects", data, command)
-        after = request.query_params.get("after", "")
         self._project.stat_bucket(place.bucket)
+        order, after = (request.query_params.get(name, "") for name in ("order", "after"))
+        shown = self._entries_at(place, order, after)
+        data = {
+            **shared,
+            "buckets": None,
+            "entries": [_describe(each) for each in shown.entries],
+            "order": shown.order,
+            "more": shown.more,
+            "after": after,
+        }
+        command = command_on(self._folder, "ls", place)
+        return Page("objects.html", f"Objects in {place.path}", data, command)
+
+    def _entries_at(self, place: Place, order: str, after: str) -> _Entries:
+        """A page of what begins so, sorted by name where that costs little or was asked for."""
+        is_folder = place.folder == place
+        if is_folder and order == STORED:
+            return self._stored(place, after)
+        if is_folder and not order and not after:
+            # To sort all of a folder must be read: of a large one the first page would take long.
+            first = self._project.list_page(place.bucket, place.key, limit=SORTED_UP_TO)
+            if first.cursor is not None:
+                return self._stored(place, "")
+            more = first.entries[ENTRIES_A_PAGE - 1 : ENTRIES_A_PAGE]
+            is_more = len(first.entries) > ENTRIES_A_PAGE
+            return _Entries(first.entries[:ENTRIES_A_PAGE], more[0].key if is_more else None)
         found = self._project.list_objects(
             place.bucket,
             place.key,
@@ -57,17 +94,15 @@ class ObjectPages:
             recursive=False,
             max_age=_BELIEVED if after else 0.0,
         )
-        entries = [_describe(each) for each in islice(found, ENTRIES_A_PAGE + 1)]
-        more = entries[ENTRIES_A_PAGE - 1]["key"] if len(entries) > ENTRIES_A_PAGE else None
-        data = {
-            **shared,
-            "buckets": None,
-            "entries": entries[:ENTRIES_A_PAGE],
-            "more": more,
-            "after": after,
-        }
-        command = command_on(self._folder, "ls", place)
-        return Page("objects.html", f"Objects in {place.path}", data, command)
+        entries = [*islice(found, ENTRIES_A_PAGE + 1)]
+        is_more = len(entries) > ENTRIES_A_PAGE
+        return _Entries(
+            entries[:ENTRIES_A_PAGE], entries[ENTRIES_A_PAGE - 1].key if is_more else None
+        )
+
+    def _stored(self, place: Place, cursor: str) -> _Entries:
+        page = self._project.list_page(place.bucket, place.key, cursor=cursor, limit=ENTRIES_A_PAGE)
+        return _Entries(page.entries, page.cursor, STORED)
 
     def create_bucket(self, request: Request, form: FormData) -> str:
         """Make a bucket."""

@@ -1,0 +1,48 @@
+"""One load as the command line makes it: with a bar, counted where somebody asked for numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calque.cli.loading import exit_code
+from calque.cli.output import FAILED
+from calque.errors import CalqueError, LoadAborted
+from calque.loader.load_batches import LoadProgress
+from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.progress_bar import load_bar
+from calque.loader.report import Report
+from calque.loader.request.request import LoadRequest
+
+if TYPE_CHECKING:
+    from calque.cli.run_metrics import RunMetrics
+    from calque.loader.api import Loader
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Loads a request, once or, for a watch, again and again."""
+
+    loader: Loader
+    quiet: bool
+    metrics: RunMetrics | None = None
+
+    def __call__(self, request: LoadRequest, failed: FailedFiles | None = None) -> Report:
+        with load_bar(show=not self.quiet) as show:
+
+            def update(done: LoadProgress) -> None:
+                show(done)
+                if self.metrics is not None:
+                    self.metrics.load_progress(done)
+
+            try:
+                report = self.loader.run(request, update, failed)
+            except CalqueError as error:
+                self._count(error.report if isinstance(error, LoadAborted) else None, FAILED)
+                raise
+        self._count(report, exit_code(report))
+        return report
+
+    def _count(self, report: Report | None, code: int) -> None:
+        if self.metrics is not None:
+            self.metrics.count_load(report, code)
