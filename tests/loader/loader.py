@@ -17,6 +17,7 @@ from calque import faults
 from calque.config import Settings
 from calque.errors import CalqueError
 from calque.ledger import open_ledger
+from calque.ledger.database import DEFAULT_LIFE
 from calque.loader.model.plan import Engine
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
@@ -75,13 +76,14 @@ class Place:
         *,
         engine: Engine | None = None,
         clock: Callable[[], int] | None = None,
+        life: int = DEFAULT_LIFE,
         **options: Any,
     ) -> RequestRun:
         """A statement over this place, ready to be run in this process."""
         request = LoadRequest(
             **{"stage": self.source, "into": self.table, "lease_seconds": LEASE, **options}
         )
-        ledger = open_ledger(self.ledger, clock=clock)
+        ledger = open_ledger(self.ledger, clock=clock, life=life)
         chosen = engine or choose_engine(spark="local")
         return RequestRun(request, self.settings, ledger, lambda _size, _sql: chosen)
 

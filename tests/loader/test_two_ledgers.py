@@ -18,6 +18,7 @@ from calque.errors import AlreadyExists
 from calque.ledger import open_ledger
 from calque.ledger.identity import DAY
 from calque.loader.after.expire import expire
+from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.truncate import truncate_table
 from tests.loader.loader import Place, ended, report, run, start
 from tests.loader.meddling import Meddling
@@ -327,3 +328,71 @@ def test_a_sidecar_is_left_to_its_ledger(simple: Place, simple_other: Place) -> 
     lost = replace(simple, ledger=str(simple.folder / "lost.db"))
     assert counts(lost) == {"SKIPPED_LOADED": 1}
     assert ids(simple) == Counter(expected)
+
+
+LATER = 3 * DAY
+
+
+def later() -> int:
+    """The clock of three days from now."""
+    return time.time_ns() // 1000 + LATER
+
+
+def forget_all(place: Place) -> None:
+    """Let a ledger that remembers for a day only forget what it has, three days from now."""
+    with open_ledger(place.ledger, life=DAY, clock=later) as ledger:
+        swept = expire(Settings(), ledger)
+    assert (swept.sidecars, swept.troubles) == (1, [])
+
+
+@pytest.mark.parametrize("has_met", [True, False], ids=["an old ledger", "a new ledger"])
+def test_what_one_has_forgotten_is_uncertain_to_all(
+    place: Place, other: Place, has_met: bool
+) -> None:
+    """A ledger with a short memory, and one that was never told in time: no row is doubled."""
+    expected = write_files(place.stage, 1)
+    if has_met:
+        write_file(place.stage, 7)
+        other.load(files=("f00007.csv",))
+        (place.stage / "f00007.csv").unlink()
+        expected += [700, 701, 702, 703]
+    assert counts(place, files=("f00000.csv",), life=DAY) == {"LOADED": 1}
+    forget_all(place)
+    expected += write_file(place.stage, 1)
+    os.utime(place.stage / "f00001.csv", (later() / 1e6, later() / 1e6))
+    told = {"SKIPPED_UNCERTAIN": 1, "LOADED": 1}
+    assert counts(other, dry_run=True, clock=later) == {"SKIPPED_UNCERTAIN": 1, "PLANNED": 1}
+    assert counts(other, clock=later) == told
+    lost = replace(place, ledger=str(place.folder / "lost.db"))
+    assert counts(lost, clock=later) == {"SKIPPED_UNCERTAIN": 1, "SKIPPED_LOADED": 1}
+    assert ids(place) == Counter(expected)
+    assert counts(lost, clock=later, load_uncertain_files=True)["LOADED"] == 1
+
+
+def test_a_sleeper_after_the_other_forgot(simple: Place, simple_other: Place) -> None:
+    """One that slept while another loaded its file and forgot it again does not commit it."""
+    expected = write_files(simple.stage, 1)
+    simple.load()
+    expected += write_file(simple.stage, 1)
+
+    def quicker() -> None:
+        assert counts(simple_other, files=("f00001.csv",), life=DAY) == {"LOADED": 1}
+        forget_all(simple_other)
+
+    told = simple.load(engine=Meddling(after=_once(quicker)), files=("f00001.csv",))
+    assert dict(told.files.counts) == {"SKIPPED_UNCERTAIN": 1}
+    assert ids(simple) == Counter(expected)
+
+
+def test_the_youngest_that_was_forgotten_counts(simple: Place) -> None:
+    """Notes of what was forgotten: the greatest stays, each tenant and table has its own."""
+    write_files(simple.stage, 1)
+    simple.load()
+    sidecars = Sidecars(simple.statement().lake.place)
+    assert sidecars.forgotten_until("t", "us") is None
+    for stamp in (5, 9, 7, -3, 9):
+        sidecars.note_forgotten("t", "us", stamp)
+    assert sidecars.forgotten_until("t", "us") == 9
+    assert sidecars.forgotten_until("t", "them") is None
+    assert sidecars.forgotten_until("other", "us") is None
+    assert len([one for one in simple.files() if one.endswith(".forgotten")]) == 1

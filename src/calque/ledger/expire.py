@@ -29,7 +29,10 @@ class OldLoad:
     """A load that ended a whole life ago and has no record left, and its table."""
 
     load_id: str
+    tenant: str
     key: TableKey
+    forgotten_until: int | None
+    """How young the files were whose records of this table are dropped by now."""
     adopted: bool
     """It was run with another ledger, to which what it left beside the table belongs."""
 
@@ -120,12 +123,17 @@ def _drop_some(
             .returning(files.c.load_id)
         )
         dropped = Counter(gone.scalars())
-        _note_forgotten(connection, number, [modified for _, modified in over])
+        _note_forgotten(connection, number, max(modified for _, modified in over))
     return dropped
 
 
-def _note_forgotten(connection: Connection, number: int, stamps: Sequence[int]) -> None:
-    youngest = max(stamps)
+def note_forgotten(ledger: Ledger, table: TableRow, youngest: int) -> None:
+    """Take in that records of files up to this time stamp were dropped, with another ledger."""
+    with ledger.write() as connection:
+        _note_forgotten(connection, table.number, youngest)
+
+
+def _note_forgotten(connection: Connection, number: int, youngest: int) -> None:
     connection.execute(
         update(tables)
         .where(
@@ -142,8 +150,8 @@ def _drop_loads(
     over = loads.c.finished_at <= ledger.shared_now() - ledger.life
     with ledger.read() as connection:
         found = [
-            OldLoad(load_id, TableKey(*key), owner == ADOPTED)
-            for load_id, owner, *key in connection.execute(query.where(over))
+            OldLoad(load_id, tenant, TableKey(*key), until, owner == ADOPTED)
+            for load_id, owner, tenant, until, *key in connection.execute(query.where(over))
         ]
     old = [load.load_id for load in found if release(load)]
     for start in range(0, len(old), NAMES_AT_ONCE):
@@ -157,6 +165,8 @@ def _old_loads() -> Select[tuple[Any, ...]]:
         select(
             loads.c.load_id,
             loads.c.owner,
+            tables.c.tenant,
+            tables.c.forgotten_until,
             *KEY_COLUMNS,
         )
         .join(tables, tables.c.number == loads.c.table_number)

@@ -177,7 +177,9 @@ class BatchLoader:
         if asked.schema is None:
             self.tell_phase("finding the columns")
         try:
-            schema = schema_for_new_table(asked, engine, files, format, self.stage.options)
+            schema = schema_for_new_table(
+                asked, engine, files, format, self.stage.options, self.target.lake
+            )
         except (NotFound, ConditionNotMatch) as error:
             # Another loader may have made the table, loaded these files and purged them.
             found = self.target.open(may_be_made=asked.create, partition_by=asked.partition_by)

@@ -19,6 +19,7 @@ from calque.ledger import Ledger, TableRow
 from calque.ledger.expire import OldLoad, expire_some
 from calque.ledger.lease import this_process
 from calque.loader.after.archive import check_archive
+from calque.loader.after.expire import forget_load
 from calque.loader.after.upkeep import RecordUpkeep
 from calque.loader.commit.rebuild import ledger_to_look
 from calque.loader.commit.sidecars import Sidecars
@@ -194,7 +195,7 @@ class RequestRun:
         if snapshot is not None:
             return snapshot.target
         engine = self._engine_for(0)
-        schema = schema_for_new_table(self.request, engine, files, format, stage.options)
+        schema = schema_for_new_table(self.request, engine, files, format, stage.options, self.lake)
         return TargetSchema(schema=schema, partition_columns=self.request.partition_by)
 
     def _load(self, stage: Stage, snapshot: Snapshot | None, archive: str | None) -> None:
@@ -253,7 +254,7 @@ class RequestRun:
 
         def release(load: OldLoad) -> bool:
             if not load.adopted:
-                sidecars.forget(load.load_id)
+                forget_load(sidecars, load)
             return True
 
         # What could not go now goes the next time; the load itself is over and was right.

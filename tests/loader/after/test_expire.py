@@ -84,7 +84,9 @@ def test_a_new_file_in_an_old_table_is_loaded(simple: Place) -> None:
 
 
 def sidecars(place: Place) -> list[str]:
-    return sorted(path.name for path in (place.folder / "lake").rglob("_calque/loads/*"))
+    """What loads left beside the table."""
+    found = (place.folder / "lake").rglob("_calque/loads/*")
+    return sorted(path.name for path in found if path.suffix != ".forgotten")
 
 
 def swept(place: Place, days: float = 0) -> Swept:
@@ -126,6 +128,16 @@ def test_a_sidecar_that_cannot_go_keeps_its_load(delta: Place) -> None:
     folder.with_name("aside").rename(folder)
     done = swept(delta, 70)
     assert (done.loads, done.sidecars, sidecars(delta)) == (1, 1, [])
+
+
+def test_a_table_that_is_gone_stays_gone(delta: Place) -> None:
+    """What is forgotten of a table that was dropped makes no folder in its place."""
+    write_files(delta.stage, 1)
+    delta.load()
+    shutil.rmtree(delta.folder / "lake" / "t")
+    done = swept(delta, 70)
+    assert (done.files, done.loads, done.sidecars) == (1, 1, 0)
+    assert not (delta.folder / "lake" / "t").exists()
 
 
 def states(place: Place) -> set[str]:

@@ -12,7 +12,7 @@ import io
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from calque.errors import CalqueError, LoadAborted, StatementInvalid
 from calque.ledger import open_ledger
 from calque.ledger.schema import files, loads, tables
 from calque.loader.api import load, sql
+from calque.loader.commit.tables.iceberg_catalog import open_embedded_catalog
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.report import Report
 from calque.loader.request.option_values import REFUSED as REASONS
@@ -38,6 +39,7 @@ from calque.loader.request.parse import parse
 
 AB = pa.schema([("a", pa.string()), ("b", pa.int64())])
 DAY = pa.schema([("d", pa.date32())])
+CLOCK = pa.schema([("c", pa.time64("us"))])
 MOMENT = pa.schema([("t", pa.timestamp("us"))])
 ZONED = pa.schema([("t", pa.timestamp("us", "UTC"))])
 NEW_YEAR = datetime(2026, 12, 31, 23, 0, tzinfo=UTC)
@@ -49,6 +51,7 @@ class World:
     """A stage, a table and a ledger of one run."""
 
     folder: Path
+    kind: str = "delta"
 
     @property
     def stage(self) -> Path:
@@ -57,6 +60,11 @@ class World:
     @property
     def table(self) -> Path:
         return self.folder / "t"
+
+    @property
+    def into(self) -> str:
+        """The table as a statement names it."""
+        return str(self.table) if self.kind == "delta" else f"iceberg:{self.folder}/lake/s.t"
 
     @property
     def settings(self) -> Settings:
@@ -76,8 +84,13 @@ class Seen:
         """Every row of the table; the error's name where there was one."""
         if self.error is not None:
             return self.error
-        found = DeltaTable(str(self.world.table)).to_pyarrow_table().to_pylist()
+        found = self._scan().to_pylist()
         return sorted((tuple(row.values()) for row in found), key=repr)
+
+    def _scan(self) -> pa.Table:
+        if self.world.kind == "delta":
+            return DeltaTable(str(self.world.table)).to_pyarrow_table()
+        return open_embedded_catalog(self.world.folder / "lake").load_table("s.t").scan().to_arrow()
 
     @property
     def columns(self) -> list[str]:
@@ -94,6 +107,11 @@ class Seen:
 
 def rows(seen: Seen) -> Any:
     return seen.rows
+
+
+def numbers(seen: Seen) -> Any:
+    """A column of floats as text, since NaN equals nothing."""
+    return seen.rows if seen.error is not None else sorted(repr(row[0]) for row in seen.rows)
 
 
 @dataclass(frozen=True)
@@ -115,6 +133,7 @@ class Case:
     """The format that the option belongs to; None: an option of COPY INTO."""
     beside: str = ""
     """What else the format is told."""
+    lake: str = "delta"
 
     def __str__(self) -> str:
         return f"{self.kind or 'COPY'}-{self.options.split()[0]}"
@@ -253,6 +272,24 @@ FORMAT_CASES = [
         beside="DECIMAL_POINT = ','",
     ),
     csv(
+        "TIME_FORMAT",
+        "'HH12:MI AM'",
+        "%I:%M %p",
+        "11:30 PM\n",
+        [(time(23, 30),)],
+        table=CLOCK,
+        lake="iceberg",
+    ),
+    csv(
+        "NAN_DISPLAY NANVALUE",
+        "'-'",
+        "-",
+        "-\n1.5\n",
+        ["1.5", "nan"],
+        table=pa.schema([("n", pa.float64())]),
+        see=numbers,
+    ),
+    csv(
         "BINARY_FORMAT",
         "HEX",
         "hex",
@@ -307,6 +344,15 @@ FORMAT_CASES = [
         table=MOMENT,
     ),
     json(
+        "TIME_FORMAT",
+        "'HH24.MI'",
+        "HH24.MI",
+        '{"c":"23.30"}\n',
+        [(time(23, 30),)],
+        table=CLOCK,
+        lake="iceberg",
+    ),
+    json(
         "TIME_ZONE",
         "'Europe/Paris'",
         "Europe/Paris",
@@ -357,6 +403,15 @@ FORMAT_CASES = [
         "<t><row><t>31.12.2026 23:30</t></row></t>",
         [(datetime(2026, 12, 31, 23, 30),)],
         table=MOMENT,
+    ),
+    xml(
+        "TIME_FORMAT",
+        "'HH24.MI'",
+        "HH24.MI",
+        "<t><row><c>23.30</c></row></t>",
+        [(time(23, 30),)],
+        table=CLOCK,
+        lake="iceberg",
     ),
     xml(
         "TIME_ZONE",
@@ -518,11 +573,15 @@ CASES = FORMAT_CASES + COPY_CASES
 
 
 def world_of(folder: Path, case: Case) -> World:
-    world = World(folder)
+    world = World(folder, case.lake)
     world.stage.mkdir(parents=True)
     for name, body in case.staged.items():
         (world.stage / name).write_bytes(body.encode() if isinstance(body, str) else body)
-    if case.table is not None:
+    if case.table is not None and case.lake == "iceberg":
+        catalog = open_embedded_catalog(folder / "lake")
+        catalog.create_namespace("s")
+        catalog.create_table("s.t", case.table, properties={"commit.retry.num-retries": "0"})
+    elif case.table is not None:
         DeltaTable.create(str(world.table), pa.schema(case.table))
     if case.before is not None:
         case.before(world)
@@ -543,7 +602,7 @@ def by_statement(world: World, case: Case, option: str | None) -> Seen:
     clause = f"{option} = {case.value}".replace("{folder}", str(world.folder)) if option else ""
     if case.kind is not None:
         clause = f"FILE_FORMAT = (TYPE = {case.kind} {case.beside} {clause})"
-    text = f"COPY INTO '{world.table}' FROM '{world.stage}/' {clause}"
+    text = f"COPY INTO '{world.into}' FROM '{world.stage}/' {clause}"
     return seen_after(world, lambda: sql(text, settings=world.settings))
 
 
@@ -558,7 +617,7 @@ def by_keywords(world: World, case: Case) -> Seen:
         told = {"format": case.kind, "format_options": _pairs(case)}
     return seen_after(
         world,
-        lambda: load(f"{world.stage}/", str(world.table), settings=world.settings, **told),
+        lambda: load(f"{world.stage}/", world.into, settings=world.settings, **told),
     )
 
 
@@ -723,8 +782,6 @@ GRANTED = {
     "TRUNCATECOLUMNS": ("FALSE", "TRUE"),
     "ENFORCE_LENGTH": ("TRUE", "FALSE"),
     "ESCAPE_UNENCLOSED_FIELD": ("NONE", "'x'"),
-    "TIME_FORMAT": ("AUTO", "'HH24:MI'"),
-    "NAN_DISPLAY": ("'NaN'", "'-'"),
     "MULTI_LINE": ("TRUE", "FALSE"),
     "MULTILINE": ("TRUE", "FALSE"),
 }

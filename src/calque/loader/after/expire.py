@@ -94,11 +94,22 @@ def _remove_sidecar(settings: Settings, load: OldLoad, swept: Swept) -> bool:
         return True
     try:
         place = TableRoot.at(load.key.location, lake_of(load.key, settings).options)
-        swept.sidecars += Sidecars(place).forget(load.load_id)
+        swept.sidecars += forget_load(Sidecars(place), load)
     except CalqueError as error:
         swept.troubles.append(f"the sidecar of load {load.load_id} stays: {error.message}")
         return False
     return True
+
+
+def forget_load(sidecars: Sidecars, load: OldLoad) -> bool:
+    """Remove what a load left beside its table; whether it had listed anything.
+
+    Other ledgers may never have seen it, or remember for longer: the table says first up to when
+    files may have been loaded of which nobody knows any more. A table that is gone says nothing.
+    """
+    if load.forgotten_until is not None and sidecars.has_listed(load.load_id):
+        sidecars.note_forgotten(load.key.table_id, load.tenant, load.forgotten_until)
+    return sidecars.forget(load.load_id)
 
 
 def lake_of(key: TableKey, settings: Settings) -> Lake:

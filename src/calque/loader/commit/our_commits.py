@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from calque.errors import NotFound, Unsupported
 from calque.ledger import Ledger, TableRow
 from calque.ledger.adopt import ADOPTED, adopt, find_known_loads
+from calque.ledger.expire import note_forgotten
 from calque.ledger.manifest import Manifest
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Committed, Lake, Mark, Snapshot
@@ -84,8 +85,19 @@ def catch_up(
     Their sources are purged by the ledgers that know of it.
     """
     found = unknown_commits(ledger, lake, table, snapshot, since)
-    restored = snapshot.find_restores(since) if found else []
-    return take_in(ledger, lake, table, snapshot, found, restored, purge=False)
+    if not found:
+        return []
+    restored = snapshot.find_restores(since)
+    adopted = take_in(ledger, lake, table, snapshot, found, restored, purge=False)
+    learn_forgotten(ledger, lake, table)
+    return adopted
+
+
+def learn_forgotten(ledger: Ledger, lake: Lake, table: TableRow) -> None:
+    """Take in what the table tells of loads whose sidecars are gone: how young their files were."""
+    until = Sidecars(lake.place).forgotten_until(table.key.table_id, ledger.tenant)
+    if until is not None:
+        note_forgotten(ledger, table, until)
 
 
 def take_in(
@@ -125,13 +137,20 @@ def find_rival(
 ) -> str | None:
     """A load of another ledger above a version with which this one cannot be committed as well.
 
-    Loads of the same ledger have shared out their files by claims.
+    Loads of the same ledger have shared out their files by claims. What a load brought whose
+    sidecar is gone nobody can tell: it may have been one of these files.
     """
     told = commits_since(lake, snapshot, since)
     known = find_known_loads(ledger, [one.load_id for one in told])
     others = [one for one in told if not _is_own(known.get(one.load_id), table)]
-    for one, listed in _read_sidecars(lake, table, ledger.tenant, others):
-        if _collide(manifest, listed):
+    for one in others:
+        try:
+            listed = Sidecars(lake.place).read(one.load_id, table.key.table_id, ledger.tenant)
+        except NotFound:
+            if manifest.sources and not manifest.forced:
+                return one.load_id
+            continue
+        if listed is not None and _collide(manifest, listed):
             return one.load_id
     return None
 

@@ -4,15 +4,18 @@
 ``<load id>.done`` says after the fact which version committed it, so that a lost ledger can be
 rebuilt even when the table's log no longer reaches back so far. Cleaners of Delta and Iceberg
 leave folders that begin with ``_`` alone. An empty ``<load id>.id`` keeps the id of a label for the
-ledger that was first to use it.
+ledger that was first to use it. Where sidecars are gone, since their time was over, an empty
+``<tenant>-<time>.forgotten`` says how young the files were that they told of.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from calque.errors import (
@@ -26,7 +29,7 @@ from calque.ledger.manifest import FileResult, LoadedFile, Manifest
 from calque.loader.run.writing.table_root import TableRoot
 
 FOLDER = "_calque/loads/"
-SOURCES, DONE, TAKEN = ".json.gz", ".done", ".id"
+SOURCES, DONE, TAKEN, FORGOTTEN = ".json.gz", ".done", ".id", ".forgotten"
 
 
 class Sidecars:
@@ -75,11 +78,14 @@ class Sidecars:
         body = json.dumps({"version": version}).encode()
         self._operator.write(self._full(FOLDER + load_id + DONE), body)
 
+    def has_listed(self, load_id: str) -> bool:
+        """Whether its sources can still be read here."""
+        return self._operator.exists(self._full(self.path(load_id)))
+
     def remove(self, load_id: str) -> bool:
         """Drop what a load listed that is aborted or long over; whether there was anything."""
-        listed = self._full(self.path(load_id))
-        was_there = self._operator.exists(listed)
-        self._operator.delete(listed)
+        was_there = self.has_listed(load_id)
+        self._operator.delete(self._full(self.path(load_id)))
         self._operator.delete(self._full(FOLDER + load_id + DONE))
         return was_there
 
@@ -87,6 +93,32 @@ class Sidecars:
         """Drop all of a load that is long over, its id too; whether it had listed anything."""
         self._operator.delete(self._full(FOLDER + load_id + TAKEN))
         return self.remove(load_id)
+
+    def note_forgotten(self, table_id: str, tenant: str, until: int) -> None:
+        """Say how young the files are of which no sidecar tells any more.
+
+        By a name alone: of several that do so at once the greatest stays, whoever comes last.
+        """
+        known = list(self._forgotten_stamps(table_id, tenant))
+        if until > max(known, default=until - 1):
+            self._operator.write(self._full(_forgotten_path(table_id, tenant, until)), b"")
+        for stamp in known:
+            if stamp < until:
+                self._operator.delete(self._full(_forgotten_path(table_id, tenant, stamp)))
+
+    def forgotten_until(self, table_id: str, tenant: str) -> int | None:
+        """How young those files were; None where every load is told of."""
+        return max(self._forgotten_stamps(table_id, tenant), default=None)
+
+    def _forgotten_stamps(self, table_id: str, tenant: str) -> Iterator[int]:
+        start = self._full(FOLDER + _forgotten_prefix(table_id, tenant))
+        try:
+            for found in self._operator.list(start):
+                stamp = found.path.removeprefix(start).removesuffix(FORGOTTEN)
+                with suppress(ValueError):
+                    yield int(stamp)
+        except NotFound:
+            return
 
     def loads(self) -> Iterator[tuple[str, int | None]]:
         """Every load that left a sidecar, and its version where it is known to be committed."""
@@ -137,6 +169,15 @@ class Sidecars:
 
     def _full(self, path: str) -> str:
         return self._path + path
+
+
+def _forgotten_path(table_id: str, tenant: str, stamp: int) -> str:
+    return f"{FOLDER}{_forgotten_prefix(table_id, tenant)}{stamp}{FORGOTTEN}"
+
+
+def _forgotten_prefix(table_id: str, tenant: str) -> str:
+    """Of this very table and tenant: a name may hold anything, its digest goes into a path."""
+    return hashlib.sha256(f"{table_id}\0{tenant}".encode()).hexdigest()[:16] + "-"
 
 
 def _manifest_from_json(body: Mapping[str, Any]) -> Manifest:

@@ -40,12 +40,14 @@ class CsvFormat:
     error_on_column_count_mismatch: bool = True  # ERROR_ON_COLUMN_COUNT_MISMATCH
     date_format: str | None = None  # DATE_FORMAT, strptime spelling; None: ISO 8601
     timestamp_format: str | None = None  # TIMESTAMP_FORMAT, strptime spelling; None: ISO 8601
+    time_format: str | None = None  # TIME_FORMAT, of times of the day; None: ISO 8601
     time_zone: str | None = None  # of timestamps that name none; None: refused for tz types
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
     thousands_separator: str | None = None  # THOUSANDS_SEPARATOR, between groups of three digits
     binary_format: BinaryFormat = "utf8"  # BINARY_FORMAT: how columns of bytes are spelled
+    nan_display: str | None = None  # NAN_DISPLAY: what stands for NaN beside its usual spellings
     kind: Literal["csv"] = "csv"
 
     def __post_init__(self) -> None:
@@ -94,6 +96,7 @@ class JsonFormat:
     missing_field: Literal["null", "error"] = "null"  # MISSING_FIELD_AS
     date_format: str | None = None
     timestamp_format: str | None = None
+    time_format: str | None = None
     time_zone: str | None = None  # of timestamps that name none; None: refused for tz types
     kind: Literal["json"] = "json"
 
@@ -131,6 +134,7 @@ class XmlFormat:
     attribute_prefix: str = "_"
     date_format: str | None = None
     timestamp_format: str | None = None
+    time_format: str | None = None
     time_zone: str | None = None
     kind: Literal["xml"] = "xml"
 

@@ -85,8 +85,10 @@ class Comparison:
         for one in waiting:
             record = known.get(one.file.location)
             seen = one.known.load_id if one.known else None
-            if self._request.force or record is None or record.load_id == seen:
+            if self._request.force or (record is not None and record.load_id == seen):
                 yield replace(one, known=record)
+            elif record is None:
+                yield self._decide_new(one.file) if seen is None else replace(one, known=None)
             elif judge(record, one.file.identity) is not Verdict.DIFFERENT:
                 yield Decision(one.file, Status.SKIPPED_LOADED, None, record)
             else:

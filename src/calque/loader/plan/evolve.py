@@ -37,6 +37,7 @@ def schema_for_new_table(
     files: Sequence[StagedFile],
     format: FormatOptions,
     source_options: Mapping[str, object],
+    lake: Lake | None = None,
 ) -> pa.Schema:
     """The given schema, or what the first files have; with the columns that calque fills."""
     schema = request.schema
@@ -48,6 +49,7 @@ def schema_for_new_table(
             skip_bad=not request.aborts,
             transformation=_name_columns(request),
         )
+        schema = _as_kept(schema, lake)
     for extra in request.metadata_columns:
         if extra.column not in schema.names:
             schema = schema.append(pa.field(extra.column, TYPES[extra.kind]))
@@ -62,6 +64,15 @@ def schema_for_new_table(
     if schema.names and set(schema.names) <= set(request.partition_by):
         raise StatementInvalid("a table cannot be partitioned by all of its columns")
     return schema
+
+
+def _as_kept(schema: pa.Schema, lake: Lake | None) -> pa.Schema:
+    """Delta has no type for a time of the day: as text it keeps every digit."""
+    if lake is None or lake.kind != "delta":
+        return schema
+    return pa.schema(
+        [one.with_type(pa.string()) if pa.types.is_time(one.type) else one for one in schema]
+    )
 
 
 def _name_columns(request: LoadRequest) -> Transformation | None:
@@ -95,6 +106,7 @@ def evolve_table(
         inferred = engine.infer(files, format, source_options, skip_bad=not request.aborts)
     except (ConditionNotMatch, NotFound):
         return snapshot  # all of them changed since they were listed, which the load will tell
+    inferred = _as_kept(inferred, lake)
     for _ in range(10):
         grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)
         if grown.equals(snapshot.target.schema):

@@ -17,8 +17,6 @@ from calque.loader.request.request import Validation
 REFUSED: Mapping[str, str] = {
     "TRUNCATECOLUMNS": "columns of text have no length here: nothing is ever cut off",
     "ENFORCE_LENGTH": "columns of text have no length here: nothing is ever cut off",
-    "TIME_FORMAT": "tables have no columns of times without a date; load text, or use a SELECT",
-    "NAN_DISPLAY": "NaN is spelled NaN; other spellings can be given by NULL_IF or in a SELECT",
     "MULTI_LINE": "line ends within quotes always belong to their field",
     "MULTILINE": "line ends within quotes always belong to their field",
     "ESCAPE_UNENCLOSED_FIELD": "ESCAPE holds inside and outside of quotes: say the same there, or "
@@ -97,15 +95,34 @@ def strftime(value: Any) -> str | None:
         word = re.sub(spelled, code, word)
     unknown = re.search(r"[A-Za-z]{2,}", re.sub("%.", "%", word))
     if unknown:
-        raise ValueError(f"{unknown[0]} is none of YYYY, MM, DD, HH24, MI, SS, FF")
+        raise ValueError(f"{unknown[0]} is none of YYYY, MM, DD, HH24, HH12, AM, MI, SS, FF")
     return word
+
+
+def time_of_day(value: Any) -> str | None:
+    """As :func:`strftime`, of a time without a date or zone: those would be lost."""
+    found = strftime(value)
+    other = re.search(r"%[^HIMSfpTRr%]", found or "")
+    if other:
+        raise ValueError(f"{other[0]} is no part of a time of the day, such as HH24:MI:SS")
+    return found
+
+
+def nan_display(value: Any) -> str | None:
+    """What stands for NaN in columns of floats."""
+    word = str(value).strip()
+    if not word:
+        raise ValueError("it cannot be empty")
+    return None if word.lower() == "nan" else word
 
 
 _DATE_WORDS = (
     ("(?:YYYY|yyyy)", "%Y"),
     ("(?:MM(?!%))(?![a-z])", "%m"),
     ("(?:DD|dd)", "%d"),
+    ("HH12", "%I"),
     ("(?:HH24|HH)", "%H"),
+    ("[AP]M", "%p"),
     ("(?:MI|mm)", "%M"),
     ("(?:SS|ss)", "%S"),
     (r"(?:\.FF[0-9]?|\.S+)", ".%f"),

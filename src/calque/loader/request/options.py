@@ -30,12 +30,14 @@ from calque.loader.request.option_values import (
     metadata,
     missing_field,
     names,
+    nan_display,
     number,
     on_error,
     only,
     record_delimiter,
     strftime,
     text,
+    time_of_day,
     validation,
 )
 
@@ -104,6 +106,7 @@ _CSV: Options = {
     "ERROR_ON_COLUMN_COUNT_MISMATCH": ("error_on_column_count_mismatch", boolean),
     "DATE_FORMAT": ("date_format", strftime),
     "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "TIME_FORMAT": ("time_format", time_of_day),
     "TIME_ZONE": ("time_zone", text),
     "DECIMAL_POINT": ("decimal_point", text),
     "THOUSANDS_SEPARATOR": ("thousands_separator", character),
@@ -111,8 +114,7 @@ _CSV: Options = {
     "FALSE_VALUES": ("false_values", names),
     "EMPTY_FIELD_AS": ("empty_field_as_null", empty_field),
     "ESCAPE_UNENCLOSED_FIELD": (NOTHING, only("NONE")),
-    "TIME_FORMAT": (NOTHING, only("AUTO")),
-    "NAN_DISPLAY": (NOTHING, only("NAN")),
+    "NAN_DISPLAY": ("nan_display", nan_display),
     "BINARY_FORMAT": ("binary_format", binary_format),
     "MULTI_LINE": (NOTHING, only("TRUE")),
     # Databricks
@@ -123,6 +125,7 @@ _CSV: Options = {
     "DELIMITER": ("field_delimiter", delimiter),
     "LINESEP": ("record_delimiter", record_delimiter),
     "NULLVALUE": ("null_if", names),
+    "NANVALUE": ("nan_display", nan_display),
     "DATEFORMAT": ("date_format", strftime),
     "TIMESTAMPFORMAT": ("timestamp_format", strftime),
 }
@@ -136,6 +139,7 @@ _JSON: Options = {
     "STRIP_NULL_VALUES": ("strip_null_values", boolean),
     "DATE_FORMAT": ("date_format", strftime),
     "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "TIME_FORMAT": ("time_format", time_of_day),
     "DATEFORMAT": ("date_format", strftime),
     "TIMESTAMPFORMAT": ("timestamp_format", strftime),
 }
@@ -155,6 +159,7 @@ _XML: Options = {
     "ATTRIBUTEPREFIX": ("attribute_prefix", text),
     "DATE_FORMAT": ("date_format", strftime),
     "TIMESTAMP_FORMAT": ("timestamp_format", strftime),
+    "TIME_FORMAT": ("time_format", time_of_day),
     "TIME_ZONE": ("time_zone", text),
 }
 

@@ -28,6 +28,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "BINARY": pa.binary(),
     "VARBINARY": pa.binary(),
     "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
     "TIMESTAMP": pa.timestamp("us"),
     "DATETIME": pa.timestamp("us"),
     "TIMESTAMPNTZ": pa.timestamp("us"),

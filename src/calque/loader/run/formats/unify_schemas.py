@@ -49,6 +49,8 @@ def settle_type(kind: pa.DataType) -> pa.DataType:
         return pa.string() if wide else pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_time(kind):
+        return pa.time64("us")
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     if pa.types.is_date64(kind):

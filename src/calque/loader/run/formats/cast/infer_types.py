@@ -63,12 +63,14 @@ def infer_fields(
 
 
 def infer_moment(known: pa.Array, rules: CastRules) -> pa.DataType | None:
-    """The date or time that every text is by DATE_FORMAT or TIMESTAMP_FORMAT, if one was stated."""
+    """The date or time that every text is by a format that was stated; None where it is none."""
     stated = []
     if rules.date_format is not None:
         stated.append(pa.date32())
     if rules.timestamp_format is not None:
         stated += [kind for kind in _moment_types(rules) if pa.types.is_timestamp(kind)]
+    if rules.time_format is not None:
+        stated.append(pa.time64("us"))
     return next((kind for kind in stated if not cast_text(known, kind, rules).refused), None)
 
 

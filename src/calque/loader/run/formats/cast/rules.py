@@ -11,16 +11,18 @@ from calque.loader.model.file_formats import BinaryFormat, FormatOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastRules:
-    """How dates, times, booleans, decimals and bytes are spelled."""
+    """How dates, times, booleans, numbers and bytes are spelled."""
 
     date_format: str | None = None
     timestamp_format: str | None = None
+    time_format: str | None = None
     time_zone: str | None = None
     true_values: tuple[str, ...] = ("true", "TRUE", "True", "1")
     false_values: tuple[str, ...] = ("false", "FALSE", "False", "0")
     decimal_point: str = "."
     thousands_separator: str | None = None
     binary_format: BinaryFormat = "utf8"
+    nan_display: str | None = None
 
     def __post_init__(self) -> None:
         if self.time_zone is not None:

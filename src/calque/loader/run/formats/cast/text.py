@@ -68,6 +68,7 @@ def _cast_integer(values: pa.Array, target: pa.DataType, rules: CastRules) -> Ca
 
 
 def _cast_float(values: pa.Array, target: pa.DataType, rules: CastRules) -> CastResult:
+    values = _spell_nan(values, rules)
     cells = _cast_by_pattern(values, target, _FLOAT, lambda text: pc.cast(text, target), rules)
     infinite = pc.and_(pc.is_inf(cells.values), pc.invert(_matches(values, _INFINITE)))
     if not pc.any(infinite).as_py():
@@ -145,6 +146,9 @@ def _cast_in_zone(zone: str, target: pa.DataType) -> Callable[[pa.Array], pa.Arr
 
 
 def _cast_time(values: pa.Array, target: pa.DataType, rules: CastRules) -> CastResult:
+    if rules.time_format is not None:
+        return _cast_by_format(values, target, rules.time_format)
+
     def cast(text: pa.Array) -> pa.Array:
         dated = pc.binary_join_element_wise("1970-01-01T", text, "")
         return pc.cast(pc.cast(dated, pa.timestamp(target.unit)), target)
@@ -208,7 +212,7 @@ def _refuse_doubled_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def numbers_in(values: pa.Array, rules: CastRules) -> pa.Array | None:
     """Text that is all numbers, with a point and without spaces; None where some is not."""
-    trimmed = pc.ascii_trim_whitespace(_use_point(values, rules))
+    trimmed = pc.ascii_trim_whitespace(_use_point(_spell_nan(values, rules), rules))
     return trimmed if pc.all(_matches(trimmed, _FLOAT)).as_py() else None
 
 
@@ -297,6 +301,14 @@ def _remove_separators(values: pa.Array, rules: CastRules) -> pa.Array:
     point, comma = re.escape(rules.decimal_point), re.escape(mark)
     grouped = _matches(values, rf"^\s*[+-]?[0-9]{{1,3}}({comma}[0-9]{{3}})+({point}[0-9]*)?\s*$")
     return pc.if_else(grouped, pc.replace_substring(values, mark, ""), values)
+
+
+def _spell_nan(values: pa.Array, rules: CastRules) -> pa.Array:
+    """NaN in its usual spelling, where another one stands for it."""
+    if rules.nan_display is None:
+        return values
+    is_nan = pc.equal(pc.ascii_trim_whitespace(values), rules.nan_display)
+    return pc.if_else(is_nan, "NaN", values)
 
 
 def _use_point(values: pa.Array, rules: CastRules) -> pa.Array:

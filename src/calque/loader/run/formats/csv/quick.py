@@ -288,7 +288,8 @@ class QuickParser:
 
         Decimals are cast from text afterwards, at no cost: see ``text_cast``.
         """
-        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        floating = pa.types.is_floating(kind) and self._format.nan_display is None
+        number = pa.types.is_integer(kind) or floating
         exact = number or pa.types.is_boolean(kind)
         date = pa.types.is_date32(kind) and self._format.date_format is None
         naive = pa.types.is_timestamp(kind) and kind.tz is None

@@ -245,7 +245,8 @@ def _votes_of_file(rows: Rows, rules: CastRules, empty: set[str]) -> Iterator[bo
 
 def _type_of(texts: Sequence[str], rules: CastRules) -> pa.DataType | None:
     """A type other than text that all of these are spelled as."""
-    return next((kind for kind in _TYPES if _is_all(texts, kind, rules)), None)
+    kinds = [pa.time64("us"), *_TYPES] if rules.time_format is not None else _TYPES
+    return next((kind for kind in kinds if _is_all(texts, kind, rules)), None)
 
 
 def _is_all(texts: Sequence[str], kind: pa.DataType, rules: CastRules) -> bool:

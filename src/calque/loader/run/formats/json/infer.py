@@ -42,7 +42,7 @@ def infer_schema(source: Source, format: JsonFormat) -> pa.Schema:
         [pa.schema([(key, type_of(value)) for key, value in row.items()]) for row in objects]
     )
     rules = CastRules.of(format)
-    if rules.date_format is None and rules.timestamp_format is None:
+    if rules.date_format is rules.timestamp_format is rules.time_format is None:
         return schema
     return pa.schema([_with_moment_type(field, objects, rules, format) for field in schema])
 
