@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -92,7 +92,9 @@ class Upload:
             answer = self.client.link.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status not in (200, 201):
                 raise self.error_of(answer)
-            return metadata_of(document(answer, self._location), self.path)
+            made = document(answer, self._location)
+            self._refuse_other_bytes(made, resource["crc32c"])
+            return metadata_of(made, self.path)
 
         def find_made() -> Metadata | None:
             return find_marked(self.client, self.path, self._mark)
@@ -120,10 +122,16 @@ class Upload:
             raise
         if made is None:
             raise Unexpected(f"GCS took all of {self._location} and did not finish it")
-        # The service compares too; an emulator may not, and a wrong object must not pass.
-        if made.get("crc32c") not in (None, _base64(digest)):
-            raise IntegrityError(f"GCS holds other bytes for {self._location} than were sent")
+        self._refuse_other_bytes(made, _base64(digest))
         return metadata_of(made, self.path)
+
+    def _refuse_other_bytes(self, made: Mapping[str, Any], digest: str) -> None:
+        """The service compares too; an emulator may not, and a wrong object must not pass."""
+        if made.get("crc32c") not in (None, digest):
+            raise IntegrityError(
+                f"GCS holds other bytes for {self._location} than were sent",
+                hint="The object is there and is wrong: write it again, or delete it.",
+            )
 
     def _open_session(self) -> str:
         url, body = self._url("resumable"), json.dumps(self._resource()).encode()

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from calque.errors import CalqueError, InvalidInput, Unexpected, Unsupported
+from calque.errors import CalqueError, IntegrityError, InvalidInput, Unexpected, Unsupported
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.options import WriteOptions
 from calque.operator.service import WriteAgain
@@ -96,9 +96,16 @@ class Write:
         return marker.odd_size(size) if self.client.link.marks_by_size else size
 
     def _put(self, data: bytes) -> Metadata:
-        headers = {**self._headers(), **self.check_of(data), **self.conditions}
+        check = self.check_of(data)
+        headers = {**self._headers(), **check, **self.conditions}
         request = Request("PUT", self.key, headers=headers, body=data)
         answer = self.client.send("write", self.path, request, idempotent=not self.conditions)
+        # The server compares too, if it can: one that cannot may still tell what it holds.
+        if any(answer.headers.get(name, value) != value for name, value in check.items()):
+            raise IntegrityError(
+                f"{self.client.location(self.key)}: the server holds other bytes than were sent",
+                hint="The object is there and is wrong: write it again, or delete it.",
+            )
         self.tag_afterwards()
         etag = bare_etag(answer.headers.get("etag"))
         if etag is None:
