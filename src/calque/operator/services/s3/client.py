@@ -77,6 +77,8 @@ class Link:
         """Tags may be read here: a reply that counts none is of an object that has none."""
         self.marks_by_size = config.upload_mark == "size"
         """Said, or learnt from a commit that was refused."""
+        self.marked: set[str] = set()
+        """Uploads of this process that hold the part which marks them."""
 
     def parts(self) -> tuple[Endpoint, Pool, Signer]:
         made = self._made

@@ -18,7 +18,7 @@ from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.options import WriteOptions
 from calque.operator.service import WriteAgain
 from calque.operator.services.s3 import marker
-from calque.operator.services.s3.client import Client, Request, refusal_behind
+from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.object_headers import (
     content_headers,
@@ -27,7 +27,7 @@ from calque.operator.services.s3.object_headers import (
     target_conditions,
 )
 from calque.operator.services.s3.replies import bare_etag, checksum_of, version_of
-from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.uploads import Uploads, misses_a_part
 from calque.values import Metadata, PartPlan
 
 _GROW_EVERY = 1000
@@ -175,7 +175,7 @@ class Write:
         except BaseException as error:
             # Dropped whatever the error was: the parts of an unfinished upload are paid for.
             _drop(uploads, self, upload, error)
-            if by_part and _misses_a_part(error):
+            if by_part and misses_a_part(error):
                 raise self._learnt() from error
             raise
         self.tag_afterwards()
@@ -264,11 +264,6 @@ class _Sending:
             whole = base64.b64encode(self._crc.to_bytes(4, "big")).decode()
             headers |= {"x-amz-checksum-crc32": whole, "x-amz-checksum-type": "FULL_OBJECT"}
         return headers
-
-
-def _misses_a_part(error: BaseException) -> bool:
-    refusal = refusal_behind(error) if isinstance(error, InvalidInput) else None
-    return refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder")
 
 
 def uncommittable(location: str) -> Unsupported:
