@@ -28,6 +28,7 @@ from calque.operator.services.s3.replies import (
 from calque.values import Metadata
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
+_LIST = re.compile(rb"[<:]List[A-Z]")
 _NAMES_ALL = "Where the server commits no upload that has a part more: say upload_mark=size."
 
 
@@ -123,7 +124,7 @@ class Uploads:
             if after:
                 query.append(("part-number-marker", str(after)))
             answer = self.client.send("list_parts", path, Request("GET", key, query=query))
-            _refuse_other(answer, b"ListPartsResult", self.client.location(key))
+            _refuse_other(answer, self.client.location(key))
             before = after
             for block in blocks(answer.body, "Part"):
                 part = self._part_of(key, leaves(block))
@@ -232,7 +233,7 @@ class Uploads:
                 if refusal is not None and refusal.code == "NoSuchUpload":
                     return  # rclone's word for none at all
                 raise
-            _refuse_other(answer, b"ListMultipartUploadsResult", self.client.location(prefix))
+            _refuse_other(answer, self.client.location(prefix))
             head = leaves(answer.body)
             for block in blocks(answer.body, "Upload"):
                 fields = leaves(block)
@@ -269,9 +270,12 @@ def misses_a_part(error: BaseException) -> bool:
     return refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder")
 
 
-def _refuse_other(answer: Answer, root: bytes, location: str) -> None:
-    """A page of another kind, which some proxies send with 200, is no empty list."""
-    if root not in answer.body:
+def _refuse_other(answer: Answer, location: str) -> None:
+    """A page of another kind, which some proxies send with 200, is no empty list.
+
+    Servers name the root in several ways: ``ListPartsResult``, moto ``ListPartsOutput``.
+    """
+    if not _LIST.search(answer.body):
         raise Unexpected(f"{location}: the server lists uploads or parts in no way we know")
 
 
