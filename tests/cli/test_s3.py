@@ -272,6 +272,7 @@ def test_the_verbs_of_an_operator(
     """A folder is made, a stranger writes and reads by URLs that end, versions are listed."""
     assert calque("mkdir", "s3://cli/made/deep", "new/er").returncode == 0
     assert (folder / "new" / "er").is_dir()
+    assert calque("mkdir", "s3://cli").returncode == 1
     assert "deep/" in calque("ls", "s3://cli/made/", *OPTIONS).stdout
     write = calque("presign", "s3://cli/made/x", "--for", "write", "--expires", "10m")
     read = json.loads(calque("presign", "s3://cli/made/x", "--json").stdout)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from calque.cli.locations import Location, Options
+from calque.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -29,4 +30,6 @@ def mkdir(
     """
     for uri in uris:
         location = Location.of(uri, option)
+        if not location.path.strip("/"):
+            raise InvalidInput(f"{uri} names no folder", hint="For example s3://bucket/folder/.")
         location.operator.create_dir(location.path.rstrip("/") + "/")
