@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -263,3 +264,31 @@ def test_doctor_tries_out_a_server(calque: Calque, proxy: FaultProxy, server: S3
     assert calque("ls", "-r", "s3://cli/try/", "-o", "key_order=false").stdout == ""
     refused = calque("doctor", "memory://x")
     assert refused.returncode == 1
+
+
+def test_the_verbs_of_an_operator(
+    calque: Calque, folder: Path, proxy: FaultProxy, server: S3Server
+) -> None:
+    """A folder is made, a stranger writes and reads by URLs that end, versions are listed."""
+    assert calque("mkdir", "s3://cli/made/deep", "new/er").returncode == 0
+    assert (folder / "new" / "er").is_dir()
+    assert calque("mkdir", "s3://cli").returncode == 1
+    assert "deep/" in calque("ls", "s3://cli/made/", *OPTIONS).stdout
+    write = calque("presign", "s3://cli/made/x", "--for", "write", "--expires", "10m")
+    read = json.loads(calque("presign", "s3://cli/made/x", "--json").stdout)
+    put = urllib.request.Request(write.stdout.strip(), data=b"strange", method="PUT")
+    with urllib.request.urlopen(put, timeout=60) as done:
+        assert done.status == 200
+    with urllib.request.urlopen(read["url"], timeout=60) as got:
+        assert got.read() == b"strange"
+    assert read["method"] == "GET"
+    for wrong in (("--for", "list"), ("--expires", "0s"), ("--expires", "soon")):
+        refused = calque("presign", "s3://cli/made/x", *wrong)
+        assert refused.returncode in (1, 2)
+        assert "Traceback" not in refused.stderr
+    assert calque("presign", "new/er/x").returncode == 1
+    shown = calque("ls", "s3://cli/made/", "--versions", "--json", "-o", "versions=true")
+    assert [each["path"] for each in json.loads(shown.stdout)] == ["made/deep/", "made/x"]
+    plain = calque("ls", "s3://cli/made/", "--versions", "-o", "versions=true")
+    assert [line.split()[-2] for line in plain.stdout.splitlines()] == ["deep/", "x"]
+    assert calque("ls", "new/", "--versions").returncode == 1

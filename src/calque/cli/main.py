@@ -34,6 +34,8 @@ COMMANDS = {
     "stat": "Show what is known of an object.",
     "cat": "Write an object's bytes to standard output.",
     "rm": "Delete objects.",
+    "mkdir": "Make a folder.",
+    "presign": "A URL by which anybody may read, or write, an object for a while.",
     "sweep": "Remove what killed copies left.",
     "jobs": "Runs over trees: under way, left unfinished, resumed.",
     "load": "Load staged files into a table, each exactly once.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
-from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput
+from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import paths
 from calque.operator.options import DeleteOptions, WriteOptions
 from calque.operator.service import Directories, Service
@@ -26,8 +26,19 @@ def create_dir(service: Service, path: str) -> None:
         return
     fresh = service.capability.write_with_if_not_exists
     # A marker that is there may hold bytes of somebody's: it is not written over.
+    if not fresh and _is_there(service, path):
+        return
     with suppress(AlreadyExists, ConditionNotMatch):
         service.write(path, (), WriteOptions(if_not_exists=fresh, size_hint=0))
+
+
+def _is_there(service: Service, path: str) -> bool:
+    """As near as a server that keeps no condition lets us come."""
+    try:
+        service.stat(path)
+    except NotFound:
+        return False
+    return True
 
 
 def remove_all(service: Service, path: str) -> int:

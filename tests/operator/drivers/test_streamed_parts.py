@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from calque.errors import CheckpointInvalid, ConditionNotMatch
+from calque.errors import CheckpointInvalid, ConditionNotMatch, PermissionDenied
 from calque.operator import Operator
+from calque.operator.layers import ConcurrencyLimit
 from tests.operator.services.s3.server import make_bucket
-from tests.servers.proxy import FaultProxy
+from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
 
 MIB = 1024 * 1024
@@ -112,4 +114,37 @@ def test_conditions_and_metadata_hold(source: Operator, into: Operator) -> None:
     assert (found.content_type, dict(found.user)) == ("text/x-odd", {"colour": "red"})
     with pytest.raises(ConditionNotMatch):
         origin.copy("large", "copy", into=into, stream=True, stream_parts=True, if_not_exists=True)
+    assert list(into.leftovers()) == []
+
+
+def test_many_copies_share_few_places(source: Operator, into: Operator, tmp_path: Path) -> None:
+    """Parts wait for those before them, and for a place: none waits for one that never comes."""
+    names = ["large", "second", "third"]
+    for name in names[1:]:
+        (tmp_path / name).write_bytes(os.urandom(SIZE))
+    limit = ConcurrencyLimit(2)
+    here, there = source.layer(limit), into.layer(limit)
+
+    def copy(name: str) -> int:
+        wanted = {"stream": True, "stream_parts": True, "concurrent": 4}
+        return here.copy(name, name, into=there, **wanted).size
+
+    with ThreadPoolExecutor(3) as pool:
+        assert [each.result(timeout=300) for each in [pool.submit(copy, n) for n in names]] == (
+            [SIZE] * 3
+        )
+    for name in names:
+        assert into.read(name) == source.read(name)
+
+
+def test_a_part_that_fails_keeps_nobody_waiting(
+    source: Operator, into: Operator, proxy: FaultProxy
+) -> None:
+    """The first part never arrives: its error is told, though others wait to be hashed after it."""
+    refused = Reply(403, {}, b"<Error><Code>AccessDenied</Code></Error>")
+    proxy.add(Fault(method="PUT", contains="partNumber=1&", times=None, reply=refused))
+    wanted = {"stream": True, "stream_parts": True, "concurrent": 4}
+    with pytest.raises(PermissionDenied):
+        source.copy("large", "copy", into=into, **wanted)
+    assert not into.exists("copy")
     assert list(into.leftovers()) == []

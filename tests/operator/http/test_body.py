@@ -369,3 +369,24 @@ def test_a_part_that_comes_as_200(cloud: Cloud, between: FaultProxy) -> None:
     assert op.read("odd") == DATA
     between.add(Fault(method="GET", contains="odd", cut=300_000))
     assert b"".join(op.read_stream("odd")) == DATA
+
+
+def test_a_server_that_holds_other_bytes_than_were_sent(cloud: Cloud, between: FaultProxy) -> None:
+    """What a server tells of a write is held against what was written."""
+    wrong = TRUE["crc32c" if cloud.name == "gcs" else "crc32"](b"other")
+    told = {"s3": ("x-amz-checksum-crc32", wrong), "azblob": ("Content-MD5", TRUE["md5"](b"other"))}
+
+    def tell_other(reply: Reply) -> Reply:
+        if cloud.name == "gcs":
+            body = re.sub(rb'("crc32c": *)"[^"]*"', rb'\1"%s"' % wrong.encode(), reply.body)
+            assert body != reply.body
+            return replace(reply, body=body)
+        name, value = told[cloud.name]
+        kept = reply.without(name)
+        return replace(kept, headers={**kept.headers, name: value})
+
+    op = cloud.open(between.endpoint)
+    op.write("written", DATA)
+    between.add(Fault(method="POST" if cloud.name == "gcs" else "PUT", edit=tell_other))
+    with pytest.raises(IntegrityError, match="written"):
+        op.write("written", DATA)

@@ -10,6 +10,7 @@ import pytest
 
 from calque.errors import CalqueError, ConfigInvalid, IntegrityError, Unexpected
 from calque.operator import Operator
+from calque.operator.http.pages import refuse_page
 from calque.operator.layers import Retry, Timeout
 from tests.operator.http.clouds import NAMES, Cloud, answering, nowhere
 
@@ -238,19 +239,29 @@ def test_an_address_that_is_none(name: str, address: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_for_people(name: str) -> None:
-    """What a proxy or a portal shows with 200 is no empty listing, no empty list of leftovers."""
-    page = b"<html><body>Please log in.</body></html>"
+    """What a portal shows with 200 is no empty listing or list of leftovers, and no deed done."""
+    page = b"<!DOCTYPE html>\n<html><body>Please log in.</body></html>"
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(page), page)
     with answering(lambda head: reply) as endpoint:
         op = nowhere(name).open(endpoint, layers=(Retry(attempts=1), Timeout()))
-        with pytest.raises(Unexpected):
-            list(op.list())
+        for act in (lambda: list(op.list()), lambda: op.delete("x"), lambda: op.write("x", b"1")):
+            with pytest.raises(Unexpected):
+                act()
         if name != "gcs":  # which leaves nothing that could be listed
             with pytest.raises(Unexpected):
                 list(op.leftovers())
     if name == "s3":
         with answering(lambda head: reply) as endpoint, pytest.raises(Unexpected):
             list(nowhere(name).open(endpoint, versions=True).list_versions())
+
+
+@pytest.mark.parametrize("page", [b" <html>", b"<?xml version='1.0'?>\n<HTML lang='en'>"])
+def test_pages_are_known(page: bytes) -> None:
+    """However they begin; documents of services are none, whatever stands in them."""
+    with pytest.raises(Unexpected, match="people"):
+        refuse_page(page, "here")
+    for answer in (b"", b"{}", b"<ListBucketResult><Key>&lt;html></Key></ListBucketResult>"):
+        refuse_page(answer, "here")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ import typer
 
 from calque.cli.locations import Location, LocationArgument, Options, buckets_of, is_account
 from calque.cli.output import JsonFlag, as_json, moment, printable, size
-from calque.errors import NotFound
+from calque.errors import InvalidInput, NotFound
 from calque.values import Metadata
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -30,6 +30,9 @@ def ls(
         str, typer.Option(metavar="NAME", help="Begin after this name (as it is shown).")
     ] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Show no more than this many.")] = None,
+    versions: Annotated[
+        bool, typer.Option("--versions", help="Every version, with its name, the newest first.")
+    ] = False,
     option: Options = None,
     json: JsonFlag = False,
 ) -> None:
@@ -43,12 +46,24 @@ def ls(
 
     - `calque ls 's3://landing/**/*.csv'` shows what matches, at any depth
 
+    - `calque ls s3://landing/a.csv --versions` shows what it was before
+
     - `calque ls s3://` shows buckets
     """
     if is_account(uri):
         _show_buckets(uri, option, limit, json=json)
         return
     location = Location.of(uri, option)
+    if versions:
+        if start_after or long:
+            raise InvalidInput(
+                "--versions goes with neither --start-after nor --long",
+                hint="With --json it tells all that is known of each.",
+            )
+        _show_versions(
+            location, islice(location.operator.list_versions(location.prefix), limit), json
+        )
+        return
     if (found := _split_glob(location)) is not None:
         _show(location, found[0], islice(_matching(location, *found, recursive), limit), long, json)
         return
@@ -66,6 +81,16 @@ def _show(
         return
     for entry in entries:
         print(_line(entry, entry.path[len(base) :], long))
+
+
+def _show_versions(location: Location, entries: Iterator[Metadata], json: bool) -> None:
+    if json:
+        _print_json(location, entries)
+        return
+    base = location.prefix.rpartition("/")[0]
+    for entry in entries:
+        name = entry.path[len(base) + 1 :] if base else entry.path
+        print(f"{_line(entry, name, long=True)}  {entry.version or ''}")
 
 
 def _show_buckets(uri: str, option: Sequence[str] | None, limit: int | None, *, json: bool) -> None:
@@ -146,6 +171,7 @@ def _print_json(location: Location, entries: Iterator[Metadata]) -> None:
             "is_dir": entry.is_dir,
             "size": None if entry.is_dir else entry.size,
             "etag": entry.etag,
+            "version": entry.version,
             "last_modified": entry.last_modified and entry.last_modified.isoformat(),
         }
         sys.stdout.write((",\n" if index else "\n") + jsons.dumps(shown))

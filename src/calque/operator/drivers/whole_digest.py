@@ -52,7 +52,8 @@ class WholeDigest:
         if self._given_up:
             return
         if self._digest is None:
-            self._digest = Digest(self._known)
+            with self._changed:  # other parts may be learning
+                self._digest = Digest(tuple(self._known))
         # Outside of the lock: it is this part's turn, and nobody else's.
         self._digest.update(data)
         with self._changed:

@@ -122,7 +122,7 @@ def _ask_for_tunnel(
         reply = Connection(sock).exchange(head, b"", bodiless=True, patience=patience)
     except WireError as error:
         if isinstance(error.__cause__, OSError):
-            raise error.__cause__ from error
+            raise error.__cause__ from None  # what the system said
         raise OSError(f"the proxy answered what is no HTTP: {error}") from error
     if not 200 <= reply.status < 300:
         raise OSError(f"the proxy opens no tunnel to {target}: it answered {reply.status}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from calque import copy_tree
 from calque.errors import ConditionNotMatch, Unavailable, Unsupported
 from calque.operator import Operator
 from calque.operator.service import WriteAgain
@@ -72,6 +73,20 @@ def test_a_copy_through_the_client(another: S3Server) -> None:
     copier = source.copier("from", "to", into=op, stream=True)
     assert sum(copier) == len(data)
     assert op.read("to") == data
+
+
+def test_a_copy_in_parts_of_its_own(another: S3Server, tmp_path: Path) -> None:
+    """As trees copy large objects: sent once more in another upload, and right from then on."""
+    data = content(20 * MIB)
+    (tmp_path / "large").write_bytes(data)
+    (tmp_path / "larger").write_bytes(data + b"more")
+    source, op = Operator.from_uri(tmp_path), _open(another)
+    copier = source.copier("large", "parted", into=op, stream=True, stream_parts=True)
+    assert sum(copier) == len(data)
+    assert op.read("parted") == data
+    assert copy_tree(source, _open(another), concurrent=2).ok
+    assert op.read("larger") == data + b"more"
+    assert list(op.leftovers()) == []
 
 
 def test_what_a_killed_write_leaves_is_found(another: S3Server) -> None:

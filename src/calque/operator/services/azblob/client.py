@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 from calque.errors import InvalidInput
 from calque.operator import paths
 from calque.operator.http.exchange import Answer, Body, Wire
+from calque.operator.http.pages import refuse_page
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.azblob.config import AzblobConfig
 from calque.operator.services.azblob.credentials import Credentials
@@ -130,6 +131,7 @@ class Client:
         answer = self.link.exchange(call, method, blob, query, headers=headers, body=body)
         if not 200 <= answer.status < 300:
             raise error_of(answer, self.location(path), call.verb)
+        refuse_page(answer.body, self.location(path))
         return answer
 
     def send(

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from calque.errors import ConditionNotMatch, InvalidInput, ResourceExhausted, Unavailable
+from calque.errors import (
+    ConditionNotMatch,
+    IntegrityError,
+    InvalidInput,
+    ResourceExhausted,
+    Unavailable,
+)
 from calque.operator.drivers.verbs import CommitConflict
 from calque.operator.http.exchange import Answer
 from calque.operator.layers.chain import Call
@@ -84,6 +90,12 @@ class Upload:
             raise condition_error(self._location, if_not_exists=fresh) from error
         if isinstance(answer, Metadata):
             return answer
+        # The service compares too; an emulator may not, and a wrong blob must not pass.
+        if answer.headers.get("content-md5", digest) != digest:
+            raise IntegrityError(
+                f"Azure holds other bytes for {self._location} than were sent",
+                hint="The blob is there and is wrong: write it again, or delete it.",
+            )
         return stat_made(self.client, self.path, answer, len(data))
 
     def _send_blocks(self, pieces: Iterator[bytes]) -> Metadata:

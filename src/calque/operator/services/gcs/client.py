@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from calque.errors import Unexpected
 from calque.operator import paths
 from calque.operator.http.exchange import Answer, Body, Wire
+from calque.operator.http.pages import refuse_page
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.gcs.config import GcsConfig
 from calque.operator.services.gcs.credentials import Credentials
@@ -95,6 +96,7 @@ class Client:
             answer = self.link.exchange(call, method, url)
             if not 200 <= answer.status < 300:
                 raise error_of(answer, location, verb)
+            refuse_page(answer.body, location)
             # A deletion is answered without a body.
             return {} if method == "DELETE" else document(answer, location)
 

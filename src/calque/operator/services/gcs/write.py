@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,7 +95,9 @@ class Upload:
             answer = self.client.link.exchange(call, "POST", url, headers=headers, body=body)
             if answer.status not in (200, 201):
                 raise self.error_of(answer)
-            return metadata_of(document(answer, self.location), self.path)
+            made = document(answer, self.location)
+            self._refuse_other_bytes(made, resource["crc32c"])
+            return metadata_of(made, self.path)
 
         def find_made() -> Metadata | None:
             return find_marked(self.client, self.path, self._mark)
@@ -127,15 +129,21 @@ class Upload:
         """What the answer to the last piece says of the object; raises where it is another."""
         if made is None:
             raise Unexpected(f"GCS took all of {self.location} and did not finish it")
-        # The service compares too; an emulator may not, and a wrong object must not pass.
-        if made.get("crc32c") not in (None, digest):
-            raise IntegrityError(f"GCS holds other bytes for {self.location} than were sent")
+        self._refuse_other_bytes(made, digest)
         return metadata_of(made, self.path)
 
     def open_session(self) -> str:
         """A session that another process may go on with: its address, on our own server."""
         self._find_condition()
         return self._open_session()
+
+    def _refuse_other_bytes(self, made: Mapping[str, Any], digest: str) -> None:
+        """The service compares too; an emulator may not, and a wrong object must not pass."""
+        if made.get("crc32c") not in (None, digest):
+            raise IntegrityError(
+                f"GCS holds other bytes for {self.location} than were sent",
+                hint="The object is there and is wrong: write it again, or delete it.",
+            )
 
     def _open_session(self) -> str:
         url, body = self._url("resumable"), json.dumps(self._resource()).encode()

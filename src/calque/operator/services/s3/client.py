@@ -20,6 +20,7 @@ from calque.errors import (
 )
 from calque.operator.http.connection import Connection, Reply, WireError
 from calque.operator.http.exchange import encode_head, retry_after
+from calque.operator.http.pages import refuse_page
 from calque.operator.http.pool import Pool
 from calque.operator.http.route import Route
 from calque.operator.layers.chain import Call, Chain
@@ -77,6 +78,8 @@ class Link:
         """Tags may be read here: a reply that counts none is of an object that has none."""
         self.marks_by_size = config.upload_mark == "size"
         """Said, or learnt from a commit that was refused."""
+        self.marked: set[str] = set()
+        """Uploads of this process that hold the part which marks them."""
 
     def parts(self) -> tuple[Endpoint, Pool, Signer]:
         made = self._made
@@ -172,6 +175,8 @@ class Client:
                 raise exchange_error(error, location) from error
             finally:
                 stream.close()
+            if stream.status in request.accepts:
+                refuse_page(body, location)
             # S3 may answer a long copy or commit with 200 first and the error in the body later.
             told = bool(request.answers_by) and request.answers_by in body
             if stream.status in request.accepts and (told or not _is_error(body)):

@@ -217,6 +217,9 @@ class S3Copy:
                     headers,
                     idempotent=not self._conditions,
                 )
+            except InvalidInput as error:
+                self._uploads.learn_another_mark(upload, error)
+                raise
             except Unavailable:
                 made = self._find_made(upload, parts)
                 if made is not None:

@@ -69,9 +69,13 @@ class S3PartedWrite:
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
         write, size = self.write, sum(part.size for part in parts)
         headers = {**write.conditions, "x-amz-mp-object-size": str(size)}
-        made = self._uploads.complete(
-            write.path, write.key, upload, parts, headers, idempotent=not write.conditions
-        )
+        try:
+            made = self._uploads.complete(
+                write.path, write.key, upload, parts, headers, idempotent=not write.conditions
+            )
+        except InvalidInput as error:
+            self._uploads.learn_another_mark(upload, error)
+            raise
         write.tag_afterwards()
         return replace(made, size=size)
 

@@ -53,7 +53,7 @@ def fetch(
     headers = source.replies[0] if source.replies else {}
     found = replace(metadata_of(path, headers), size=len(data), tags={})
     counted = headers.get("x-amz-tagging-count", "0") != "0"
-    if not tags or not (counted or not client.link.tags_seen):
+    if not tags or (client.link.tags_seen and not counted):
         return found, data
     carried = tags_to_carry(client, path, key, found.version)
     client.link.tags_seen = True

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from xml.sax.saxutils import escape
 
-from calque.errors import CalqueError, NotFound, PermissionDenied, Unexpected
+from calque.errors import CalqueError, InvalidInput, NotFound, PermissionDenied, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.http.counts import count_of
 from calque.operator.http.paging import PageGuard
@@ -28,6 +28,7 @@ from calque.operator.services.s3.replies import (
 from calque.values import Metadata
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
+_LIST = re.compile(rb"[<:]List[A-Z]")
 _NAMES_ALL = "Where the server commits no upload that has a part more: say upload_mark=size."
 
 
@@ -61,6 +62,7 @@ class Uploads:
         except BaseException as error:
             self._drop_quietly(path, key, upload, error)
             raise
+        self.client.link.marked.add(upload)
         return upload
 
     def _mark(self, path: str, key: str, upload: str, algorithm: str) -> None:
@@ -122,7 +124,7 @@ class Uploads:
             if after:
                 query.append(("part-number-marker", str(after)))
             answer = self.client.send("list_parts", path, Request("GET", key, query=query))
-            _refuse_other(answer, b"ListPartsResult", self.client.location(key))
+            _refuse_other(answer, self.client.location(key))
             before = after
             for block in blocks(answer.body, "Part"):
                 part = self._part_of(key, leaves(block))
@@ -180,7 +182,20 @@ class Uploads:
             if refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder"):
                 error.hint = error.hint or _NAMES_ALL
             raise
+        self.client.link.marked.discard(upload)
         return self._made_by(path, key, answer)
+
+    def learn_another_mark(self, upload: str, error: InvalidInput) -> None:
+        """Raise CommitConflict where a server commits no upload that holds our mark.
+
+        Every part goes into a new upload then, which has none: of that one alone a sweep would not
+        know that it is ours. The uploads after it are marked by the size of their parts.
+        """
+        link = self.client.link
+        # This upload may have been begun before another one has learnt it.
+        if misses_a_part(error) and (upload in link.marked or not link.marks_by_size):
+            link.marks_by_size = True
+            raise CommitConflict(str(error)) from error
 
     def _made_by(self, path: str, key: str, answer: Answer) -> Metadata:
         fields = leaves(answer.body)
@@ -202,6 +217,7 @@ class Uploads:
         request = Request("DELETE", key, query=(("uploadId", upload),), accepts=(200, 204))
         with suppress(NotFound):
             self.client.send("abort", path, request)
+        self.client.link.marked.discard(upload)
 
     def list_unfinished(self, path: str, prefix: str) -> Iterator[UnfinishedUpload]:
         """The unfinished uploads under a prefix, anybody's."""
@@ -217,7 +233,7 @@ class Uploads:
                 if refusal is not None and refusal.code == "NoSuchUpload":
                     return  # rclone's word for none at all
                 raise
-            _refuse_other(answer, b"ListMultipartUploadsResult", self.client.location(prefix))
+            _refuse_other(answer, self.client.location(prefix))
             head = leaves(answer.body)
             for block in blocks(answer.body, "Upload"):
                 fields = leaves(block)
@@ -248,9 +264,18 @@ class Uploads:
         return any(marker.is_marker(part) for part in held) or marker.are_odd(held)
 
 
-def _refuse_other(answer: Answer, root: bytes, location: str) -> None:
-    """A page of another kind, which some proxies send with 200, is no empty list."""
-    if root not in answer.body:
+def misses_a_part(error: BaseException) -> bool:
+    """Whether a commit was refused for the parts that it names, or does not name."""
+    refusal = refusal_behind(error) if isinstance(error, InvalidInput) else None
+    return refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder")
+
+
+def _refuse_other(answer: Answer, location: str) -> None:
+    """A page of another kind, which some proxies send with 200, is no empty list.
+
+    Servers name the root in several ways: ``ListPartsResult``, moto ``ListPartsOutput``.
+    """
+    if not _LIST.search(answer.body):
         raise Unexpected(f"{location}: the server lists uploads or parts in no way we know")
 
 

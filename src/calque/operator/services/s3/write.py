@@ -13,12 +13,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from calque.errors import CalqueError, InvalidInput, Unexpected, Unsupported
+from calque.errors import CalqueError, IntegrityError, InvalidInput, Unexpected, Unsupported
 from calque.operator.drivers.verbs import CommitConflict, Part
 from calque.operator.options import WriteOptions
 from calque.operator.service import WriteAgain
 from calque.operator.services.s3 import marker
-from calque.operator.services.s3.client import Client, Request, refusal_behind
+from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.object_headers import (
     content_headers,
@@ -27,7 +27,7 @@ from calque.operator.services.s3.object_headers import (
     target_conditions,
 )
 from calque.operator.services.s3.replies import bare_etag, checksum_of, version_of
-from calque.operator.services.s3.uploads import Uploads
+from calque.operator.services.s3.uploads import Uploads, misses_a_part
 from calque.values import Metadata, PartPlan
 
 _GROW_EVERY = 1000
@@ -96,9 +96,16 @@ class Write:
         return marker.odd_size(size) if self.client.link.marks_by_size else size
 
     def _put(self, data: bytes) -> Metadata:
-        headers = {**self._headers(), **self.check_of(data), **self.conditions}
+        check = self.check_of(data)
+        headers = {**self._headers(), **check, **self.conditions}
         request = Request("PUT", self.key, headers=headers, body=data)
         answer = self.client.send("write", self.path, request, idempotent=not self.conditions)
+        # The server compares too, if it can: one that cannot may still tell what it holds.
+        if any(answer.headers.get(name, value) != value for name, value in check.items()):
+            raise IntegrityError(
+                f"{self.client.location(self.key)}: the server holds other bytes than were sent",
+                hint="The object is there and is wrong: write it again, or delete it.",
+            )
         self.tag_afterwards()
         etag = bare_etag(answer.headers.get("etag"))
         if etag is None:
@@ -168,7 +175,7 @@ class Write:
         except BaseException as error:
             # Dropped whatever the error was: the parts of an unfinished upload are paid for.
             _drop(uploads, self, upload, error)
-            if by_part and _misses_a_part(error):
+            if by_part and misses_a_part(error):
                 raise self._learnt() from error
             raise
         self.tag_afterwards()
@@ -257,11 +264,6 @@ class _Sending:
             whole = base64.b64encode(self._crc.to_bytes(4, "big")).decode()
             headers |= {"x-amz-checksum-crc32": whole, "x-amz-checksum-type": "FULL_OBJECT"}
         return headers
-
-
-def _misses_a_part(error: BaseException) -> bool:
-    refusal = refusal_behind(error) if isinstance(error, InvalidInput) else None
-    return refusal is not None and refusal.code in ("InvalidPart", "InvalidPartOrder")
 
 
 def uncommittable(location: str) -> Unsupported:
