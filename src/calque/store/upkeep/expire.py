@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from calque import faults
 from calque.errors import CalqueError
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.copies.operations import sweep_operations
@@ -89,6 +90,7 @@ def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
     try:
         for step in steps:
             done += step
+            faults.point("expire.step")
             if over():
                 break
     except Exception:
