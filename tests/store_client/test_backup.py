@@ -193,7 +193,7 @@ def test_a_hold_that_ran_out_is_not_put_off(plain_world: World) -> None:
 
 
 def test_a_few_rows_are_in_memory(make_world: Callable[..., World], tmp_path: Path) -> None:
-    """A backup of more than twice the segments takes no more memory, also where pieces are missing."""
+    """A backup of more than twice the segments takes no more memory, missing pieces or not."""
     world = make_world()
     content = os.urandom(SEGMENT)
     world.project.upload(BUCKET, "k", content)

@@ -23,6 +23,8 @@ from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.relay import server
 from calque.store.serve import serve_store
+from calque.store.upkeep.backup import copy_store
+from calque.store.upkeep.exit import exit_node
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
 from tests.store_client.conftest import ONE
@@ -44,12 +46,14 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def frozen(world: World, *numbers: int, verbs: tuple[str, ...] = ()) -> Iterator[None]:
-    """Some nodes never answer (these verbs, or any) until the block is over."""
+def frozen(
+    world: World, *numbers: int, verbs: tuple[str, ...] = (), below: str = ""
+) -> Iterator[None]:
+    """Some nodes never answer (these verbs, or any; below a path) until the block is over."""
     thawed = threading.Event()
 
     def ice(call: Call, proceed: Callable[[Call], Any]) -> Any:
-        if not verbs or call.verb in verbs:
+        if (not verbs or call.verb in verbs) and call.path.startswith(below):
             thawed.wait()
         return proceed(call)
 
@@ -304,3 +308,23 @@ def test_frozen_nodes_keep_no_thread_of_the_relay(
                 assert project.download(BUCKET, "before").read() == content
                 assert project.download(BUCKET, f"k{number}").read() == content
     world.close()
+
+
+def test_a_backup_and_an_exit_do_without_a_node_that_freezes(
+    make_world: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers when it is asked, and freezes over a piece: others have the bytes."""
+    monkeypatch.setattr(streams, "SILENCE", 2.0)
+    world, content = make_world(FOUR_OF_SIX, nodes=8), os.urandom(2 * SEGMENT)
+    for number in range(4):
+        world.project.upload(BUCKET, f"k{number}", content)
+    leaving = world.store.nodes.direct()[0]
+    with frozen(world, 0, verbs=("read",), below="pieces/"):
+        report = copy_store(world.store, tmp_path / "backup")
+        assert (report.lost_segments, report.missing_pieces > 0) == (0, True)
+        assert exit_node(world.store, leaving.id.hex()).is_done
+    with open_project(tmp_path / "backup", settings=SMALL) as saved:
+        for number in range(4):
+            assert saved.download(BUCKET, f"k{number}").read() == content
+            assert leaving.id not in set().union(*_holders(world, f"k{number}"))
+            assert world.project.download(BUCKET, f"k{number}").read() == content

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -64,6 +65,33 @@ def test_garbage_goes_and_everything_else_stays(kept: KeptStore) -> None:
     kept.pass_days(4)
     assert trashed(kept) == 0  # its pieces went when it was deleted
     kept.check()
+
+
+def test_ranges_keep_the_pieces_of_every_source(kept: KeptStore) -> None:
+    """Of an object made of two others, which are gone since; pending ranges too."""
+    project = kept.project
+    for key in ("one", "two", "three"):
+        kept.upload(key, 1500)
+    upload = project.begin_multipart(BUCKET, "ranges")
+    upload.copy_part(1, BUCKET, "one", offset=100, length=700)
+    upload.copy_part(2, BUCKET, "two", offset=900, length=400)
+    upload.commit()
+    one, two = kept.contents["one"], kept.contents["two"]
+    kept.contents["ranges"] = one[100:800] + two[900:1300]
+    pending = project.begin_multipart(BUCKET, "pending")
+    pending.copy_part(1, BUCKET, "three", offset=1, length=1400)
+    kept.contents["pending"] = kept.contents["three"][1:1401]
+    for key in ("one", "two", "three"):
+        kept.delete(key)
+    kept.lay_garbage(3)
+    assert trashed(kept, replace(NO_WINDOW, false_positives=1e-9)) == 3 * len(
+        kept.store.nodes.direct()
+    )
+    pending.commit()
+    kept.check()
+    for key in ("ranges", "pending"):
+        kept.delete(key)
+    assert kept.piece_count() == 0
 
 
 def test_young_pieces_stay(plain: KeptStore) -> None:
