@@ -29,6 +29,8 @@ from calque.store.upkeep.repair import RepairOptions, repair_store
 from calque.store.upkeep.scan import LocalRunner, RangeResult, ScanJob, run_scan
 from tests.store.upkeep.kept_store import BUCKET, KeptStore
 
+DOZENS = 84
+"""Of rounds, in the long test."""
 NO_WINDOW = GcOptions(window=timedelta(0), many=True, scan=ScanOptions(range_rows=3))
 
 
@@ -263,7 +265,11 @@ def test_no_interleaving_loses_a_piece(kept: KeptStore) -> None:
 
     The age cut-off is off: only the snapshot protects what a copy that is new has of old.
     """
-    chance = random.Random(7)
+    collect_under_copies(kept, random.Random(7))
+
+
+def collect_under_copies(kept: KeptStore, chance: random.Random) -> None:
+    """A dozen collections, each with copies and deletes between its ranges."""
     for number in range(8):
         kept.upload(f"o{number}", 1500)
     names = iter(range(10**6))
@@ -311,10 +317,11 @@ def test_repair_and_exit_meanwhile_lose_nothing(kept: KeptStore) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_a_thousand_rounds_lose_nothing(kept: KeptStore) -> None:
-    """The same for a thousand rounds."""
-    for _ in range(80):
-        test_no_interleaving_loses_a_piece(kept)
+    """The same for a thousand rounds, each dozen of them another."""
+    for seed in range(DOZENS):
+        collect_under_copies(kept, random.Random(seed))
 
 
 def test_the_cut_off_alone_would_lose_pieces(plain: KeptStore) -> None:
