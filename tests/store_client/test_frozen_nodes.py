@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from calque.errors import InvalidInput, TimedOut, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.nodes import liveness, node, streams, upload
+from calque.store.nodes import liveness, node, streams, sweeps, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.upload import Patience
@@ -27,6 +28,7 @@ from calque.store.upkeep.backup import copy_store
 from calque.store.upkeep.exit import exit_node
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
+from calque.store.upkeep.gc import collect_store
 from tests.store_client.conftest import ONE
 from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
 
@@ -328,3 +330,29 @@ def test_a_backup_and_an_exit_do_without_a_node_that_freezes(
             assert saved.download(BUCKET, f"k{number}").read() == content
             assert leaving.id not in set().union(*_holders(world, f"k{number}"))
             assert world.project.download(BUCKET, f"k{number}").read() == content
+
+
+@pytest.mark.parametrize("below", ["pieces/", "expiries/"])
+def test_upkeep_does_without_a_node_that_freezes(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    """It freezes while its pieces are listed or deleted: the other nodes are looked after."""
+    monkeypatch.setattr(sweeps, "SILENCE", 2.0)
+    world = make_world(TWO_OF_SIX)
+    end = world.clock.now() + timedelta(hours=1)
+    world.project.upload(BUCKET, "k", os.urandom(SEGMENT), expires=end)
+    world.project.upload(BUCKET, "stays", os.urandom(SEGMENT))
+    with frozen(world, 3, below=below):
+        world.clock.ahead += timedelta(days=4)
+        report = sweep_store(world.store)
+        assert report.expired_objects == 1
+        assert report.expired_pieces == 5
+        # It is not waited for again while it hangs.
+        collected = {each.node: each.error for each in collect_store(world.store).nodes}
+        name = world.store.nodes.direct()[3].name
+        assert [node for node, error in collected.items() if error] == [name]
+        assert "has not answered" in collected[name]
+        kinds = [each.kind for each in check_store(world.store)]
+        assert kinds == ["node that does not answer"]
+    assert not any(each.error for each in collect_store(world.store).nodes)
+    assert world.keys() == ["stays"]
