@@ -13,11 +13,10 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from calque.errors import MissingExtra
 from calque.spark import class_cache, gateway
@@ -45,8 +44,7 @@ class SparkCluster:
 
     def executors(self, worker: int) -> list[int]:
         """The process ids of a worker's executors: JVMs, which Python processes hang on."""
-        children = _process(self.workers[worker].pid).children()
-        return [child.pid for child in children if child.name() == "java"]
+        return _children_named(self.workers[worker].pid, "java")
 
 
 @contextmanager
@@ -129,12 +127,17 @@ def _registered(log: Path) -> bool:
     return "Successfully registered with master" in log.read_text()
 
 
-def _process(pid: int) -> Any:
+def _children_named(pid: int, name: str) -> list[int]:
     try:
         import psutil
     except ImportError as missing:
         raise MissingExtra.of("dev", "looking at the executors of a cluster") from missing
-    return psutil.Process(pid)
+    found = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess):  # it may end at any moment
+            if child.name() == name:
+                found.append(child.pid)
+    return found
 
 
 def _listens(port: int) -> bool:

@@ -7,15 +7,18 @@ import os
 import stat
 import subprocess
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, insert, select
 
 from calque.errors import AlreadyExists, FailedPrecondition, InvalidInput, NotFound
 from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.model.schema import segments
 from calque.store.metabase.objects import hold_pieces as holds
 from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.open_project import open_project
@@ -176,6 +179,47 @@ def test_pieces_stay_while_a_hold_lasts(plain_world: World) -> None:
         threading.Event().wait(holds.BELIEVED_S * 1.1)
         sweep_store(world.store)
         assert world.piece_count() == 0
+
+
+def test_a_hold_that_ran_out_is_not_put_off(plain_world: World) -> None:
+    """Pieces may have gone meanwhile, so the backup fails rather than miss some of them."""
+    with hold_pieces(plain_world.store.endpoint.database) as hold:
+        hold._refreshed = 0.0
+        hold.refresh()
+        plain_world.clock.ahead += timedelta(microseconds=holds.LEASE_US + 1)
+        hold._refreshed = 0.0
+        with pytest.raises(FailedPrecondition, match="paused too long"):
+            hold.refresh()
+
+
+def test_a_few_rows_are_in_memory(make_world: Callable[..., World], tmp_path: Path) -> None:
+    """A backup of more than twice the segments takes no more memory, missing pieces or not."""
+    world = make_world()
+    content = os.urandom(SEGMENT)
+    world.project.upload(BUCKET, "k", content)
+    with world.store.endpoint.database.engine.begin() as connection:
+        (row,) = connection.execute(select(segments)).mappings().all()
+    peaks, made = [], 0
+    told: list[tuple[int, int]] = []
+    for more in (1100, 1400):
+        rows = [
+            {**row, "stream_id": os.urandom(16), "root_piece_id": os.urandom(32)}
+            for _ in range(more)
+        ]
+        with world.store.endpoint.database.engine.begin() as connection:
+            connection.execute(insert(segments), rows)
+        del rows
+        made += more
+        tracemalloc.start()
+        report = copy_store(world.store, tmp_path / f"{made}", tell=lambda *n: told.append(n))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert (report.segments, report.missing_pieces) == (made + 1, made)
+        assert told[-1] == (made + 1, made + 1)
+    with world.store.endpoint.database.engine.begin() as connection:
+        connection.execute(delete(segments).where(segments.c.stream_id != row["stream_id"]))
+    # 1,400 more of them in memory would be some 3 million bytes.
+    assert peaks[1] < peaks[0] + 1_000_000
 
 
 def test_what_is_missing_is_said(make_world: Callable[..., World], tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from calque.errors import InvalidInput, TimedOut, Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.metainfo.pb import metainfo_pb2 as pb
-from calque.store.nodes import liveness, node, streams, upload
+from calque.store.nodes import liveness, node, streams, sweeps, upload
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.upload import Patience
@@ -23,8 +24,11 @@ from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.relay import server
 from calque.store.serve import serve_store
+from calque.store.upkeep.backup import copy_store
+from calque.store.upkeep.exit import exit_node
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
+from calque.store.upkeep.gc import collect_store
 from tests.store_client.conftest import ONE
 from tests.store_client.world import BUCKET, SEGMENT, SMALL, World
 
@@ -44,12 +48,14 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def frozen(world: World, *numbers: int, verbs: tuple[str, ...] = ()) -> Iterator[None]:
-    """Some nodes never answer (these verbs, or any) until the block is over."""
+def frozen(
+    world: World, *numbers: int, verbs: tuple[str, ...] = (), below: str = ""
+) -> Iterator[None]:
+    """Some nodes never answer (these verbs, or any; below a path) until the block is over."""
     thawed = threading.Event()
 
     def ice(call: Call, proceed: Callable[[Call], Any]) -> Any:
-        if not verbs or call.verb in verbs:
+        if (not verbs or call.verb in verbs) and call.path.startswith(below):
             thawed.wait()
         return proceed(call)
 
@@ -304,3 +310,49 @@ def test_frozen_nodes_keep_no_thread_of_the_relay(
                 assert project.download(BUCKET, "before").read() == content
                 assert project.download(BUCKET, f"k{number}").read() == content
     world.close()
+
+
+def test_a_backup_and_an_exit_do_without_a_node_that_freezes(
+    make_world: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers when it is asked, and freezes over a piece: others have the bytes."""
+    monkeypatch.setattr(streams, "SILENCE", 2.0)
+    world, content = make_world(FOUR_OF_SIX, nodes=8), os.urandom(2 * SEGMENT)
+    for number in range(4):
+        world.project.upload(BUCKET, f"k{number}", content)
+    leaving = world.store.nodes.direct()[0]
+    with frozen(world, 0, verbs=("read",), below="pieces/"):
+        report = copy_store(world.store, tmp_path / "backup")
+        assert (report.lost_segments, report.missing_pieces > 0) == (0, True)
+        assert exit_node(world.store, leaving.id.hex()).is_done
+    with open_project(tmp_path / "backup", settings=SMALL) as saved:
+        for number in range(4):
+            assert saved.download(BUCKET, f"k{number}").read() == content
+            assert leaving.id not in set().union(*_holders(world, f"k{number}"))
+            assert world.project.download(BUCKET, f"k{number}").read() == content
+
+
+@pytest.mark.parametrize("below", ["pieces/", "expiries/"])
+def test_upkeep_does_without_a_node_that_freezes(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    """It freezes while its pieces are listed or deleted: the other nodes are looked after."""
+    monkeypatch.setattr(sweeps, "SILENCE", 2.0)
+    world = make_world(TWO_OF_SIX)
+    end = world.clock.now() + timedelta(hours=1)
+    world.project.upload(BUCKET, "k", os.urandom(SEGMENT), expires=end)
+    world.project.upload(BUCKET, "stays", os.urandom(SEGMENT))
+    with frozen(world, 3, below=below):
+        world.clock.ahead += timedelta(days=4)
+        report = sweep_store(world.store)
+        assert report.expired_objects == 1
+        assert report.expired_pieces == 5
+        # It is not waited for again while it hangs.
+        collected = {each.node: each.error for each in collect_store(world.store).nodes}
+        name = world.store.nodes.direct()[3].name
+        assert [node for node, error in collected.items() if error] == [name]
+        assert "has not answered" in collected[name]
+        kinds = [each.kind for each in check_store(world.store)]
+        assert kinds == ["node that does not answer"]
+    assert not any(each.error for each in collect_store(world.store).nodes)
+    assert world.keys() == ["stays"]

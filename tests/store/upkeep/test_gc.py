@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +29,8 @@ from calque.store.upkeep.repair import RepairOptions, repair_store
 from calque.store.upkeep.scan import LocalRunner, RangeResult, ScanJob, run_scan
 from tests.store.upkeep.kept_store import BUCKET, KeptStore
 
+DOZENS = 84
+"""Of rounds, in the long test."""
 NO_WINDOW = GcOptions(window=timedelta(0), many=True, scan=ScanOptions(range_rows=3))
 
 
@@ -64,6 +67,33 @@ def test_garbage_goes_and_everything_else_stays(kept: KeptStore) -> None:
     kept.pass_days(4)
     assert trashed(kept) == 0  # its pieces went when it was deleted
     kept.check()
+
+
+def test_ranges_keep_the_pieces_of_every_source(kept: KeptStore) -> None:
+    """Of an object made of two others, which are gone since; pending ranges too."""
+    project = kept.project
+    for key in ("one", "two", "three"):
+        kept.upload(key, 1500)
+    upload = project.begin_multipart(BUCKET, "ranges")
+    upload.copy_part(1, BUCKET, "one", offset=100, length=700)
+    upload.copy_part(2, BUCKET, "two", offset=900, length=400)
+    upload.commit()
+    one, two = kept.contents["one"], kept.contents["two"]
+    kept.contents["ranges"] = one[100:800] + two[900:1300]
+    pending = project.begin_multipart(BUCKET, "pending")
+    pending.copy_part(1, BUCKET, "three", offset=1, length=1400)
+    kept.contents["pending"] = kept.contents["three"][1:1401]
+    for key in ("one", "two", "three"):
+        kept.delete(key)
+    kept.lay_garbage(3)
+    assert trashed(kept, replace(NO_WINDOW, false_positives=1e-9)) == 3 * len(
+        kept.store.nodes.direct()
+    )
+    pending.commit()
+    kept.check()
+    for key in ("ranges", "pending"):
+        kept.delete(key)
+    assert kept.piece_count() == 0
 
 
 def test_young_pieces_stay(plain: KeptStore) -> None:
@@ -235,7 +265,11 @@ def test_no_interleaving_loses_a_piece(kept: KeptStore) -> None:
 
     The age cut-off is off: only the snapshot protects what a copy that is new has of old.
     """
-    chance = random.Random(7)
+    collect_under_copies(kept, random.Random(7))
+
+
+def collect_under_copies(kept: KeptStore, chance: random.Random) -> None:
+    """A dozen collections, each with copies and deletes between its ranges."""
     for number in range(8):
         kept.upload(f"o{number}", 1500)
     names = iter(range(10**6))
@@ -283,10 +317,11 @@ def test_repair_and_exit_meanwhile_lose_nothing(kept: KeptStore) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_a_thousand_rounds_lose_nothing(kept: KeptStore) -> None:
-    """The same for a thousand rounds."""
-    for _ in range(80):
-        test_no_interleaving_loses_a_piece(kept)
+    """The same for a thousand rounds, each dozen of them another."""
+    for seed in range(DOZENS):
+        collect_under_copies(kept, random.Random(seed))
 
 
 def test_the_cut_off_alone_would_lose_pieces(plain: KeptStore) -> None:

@@ -11,7 +11,7 @@ What holds:
 
 ``pieces`` (names and places), ``erasure`` (stripes into shares and back), ``units`` (a share as it
 lies in a piece), ``identity``, ``node``, ``upload``, ``download``, ``delete``, ``expire``,
-``liveness`` (whether a node answers), ``streams`` (one piece, without waiting for ever). Nodes know
-nothing of objects, of rows or of the satellite; clients on another machine reach them through
-:mod:`calque.store.relay`.
+``liveness`` (whether a node answers), ``streams`` and ``sweeps`` (one piece, or all, without
+waiting for ever). Nodes know nothing of objects, of rows or of the satellite; clients on another
+machine reach them through :mod:`calque.store.relay`.
 """

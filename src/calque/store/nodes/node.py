@@ -68,6 +68,8 @@ class Node:
     id: bytes
     root: Operator
     placement: int = 0
+    on_piece: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """Called for each piece that is listed."""
     identity: Identity = field(init=False, repr=False, compare=False)
     liveness: Liveness = field(init=False, repr=False, compare=False)
 
@@ -149,6 +151,7 @@ class Node:
         self.require_answer()
         for entry in self.root.list(PIECES):
             piece = piece_of_path(entry.path)
+            self.on_piece()
             if piece is not None:
                 yield StoredPiece(piece, entry.size, entry.last_modified)
 

@@ -67,6 +67,8 @@ def write_piece(
             raise _give_up(node, request)
     except BaseException as error:
         broken.set()
+        with suppress(Full):  # wakes who waits for a chunk
+            waiting.put_nowait(None)
         if not isinstance(error, TimedOut):
             request.join(2 * _LOOK_EVERY)  # a node that answers has cleaned up by then
         raise
@@ -113,7 +115,9 @@ def _wait_for_chunk(waiting: Chunks, broken: threading.Event) -> bytes | None:
     """The next chunk of a client, which may be slow for hours; None at the end."""
     while not broken.is_set():
         with suppress(Empty):
-            return waiting.get(timeout=_LOOK_EVERY)
+            chunk = waiting.get(timeout=_LOOK_EVERY)
+            if not broken.is_set():
+                return chunk
     # An error and no end: the node must not keep a piece that is cut short.
     raise Aborted("the piece was not sent to its end")
 

@@ -13,9 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from calque import faults
 from calque.errors import (
     AlreadyExists,
     CalqueError,
@@ -124,9 +126,11 @@ def _copy_to(
         # Held before the rows are read: a piece that is freed in between would be missing.
         with hold_pieces(store.endpoint.database) as hold:
             copy_metabase(store.endpoint.database, target, lambda _: hold.refresh())
+            faults.point("backup.rows")
             report = _PieceCopies(store, roots, hold).copy_all(target, tell)
         # The description last: it is what makes the folder a store.
         write_json(place / ACCESS_FILE, store.access.to_json())
+        faults.point("backup.access")
         write_json(place / STORE_FILE, description.to_json())
     finally:
         target.close()
@@ -179,6 +183,7 @@ class _PieceCopies:
         self._pieces += there
         self._missing += len(copies) - there
         self._lost += there < segment.redundancy.required
+        faults.point("backup.segment")
 
     def _wait_for(self, copy: Future[bool]) -> bool:
         # However long one piece takes, the others must not be deleted meanwhile.
@@ -207,8 +212,12 @@ def _copy_piece(place: _Place, source: Node | None, roots: dict[bytes, Node]) ->
         return False
     expires = place.segment.expires_at
     try:
-        chunks = _require_size(read_piece(source, place.piece, 0, place.size), place.size)
+        chunks: Iterator[bytes] = _require_size(
+            read_piece(source, place.piece, 0, place.size), place.size
+        )
         until = None if expires is None else moment(expires)
+        # Asked for before the other node is: a piece that is missing begins nothing there.
+        chunks = chain([next(chunks)], chunks)
         write_piece(target, place.piece, chunks, until, replace=True)
     except (NotFound, Unavailable, IntegrityError):  # other pieces of the segment may do
         return False

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+from calque import faults
 from calque.errors import CalqueError
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.copies.operations import sweep_operations
@@ -15,6 +17,7 @@ from calque.store.metabase.objects.delete_batch import delete_expired, delete_zo
 from calque.store.metabase.upkeep.count_over import count_over
 from calque.store.nodes.expire import count_expired_pieces, delete_expired_pieces
 from calque.store.nodes.node import Node
+from calque.store.nodes.sweeps import sweep_node
 from calque.store.satellite.freed_pieces import never
 
 _log = logging.getLogger(__name__)
@@ -77,7 +80,7 @@ def plan_sweep(store: EmbeddedStore) -> SweepReport:
 
 def _count_expired_on(node: Node, now: datetime) -> int:
     try:
-        return count_expired_pieces(node, now)
+        return sweep_node(node, partial(count_expired_pieces, now=now))
     except CalqueError as error:
         _log.warning("node %s does not tell what has expired: %s", node.name, error)
         return 0
@@ -89,6 +92,7 @@ def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
     try:
         for step in steps:
             done += step
+            faults.point("expire.step")
             if over():
                 break
     except Exception:
@@ -104,7 +108,7 @@ def _delete_expired_pieces(store: EmbeddedStore, now: datetime) -> Iterator[int]
 
 def _delete_expired_on(node: Node, now: datetime) -> int:
     try:
-        return delete_expired_pieces(node, now)
+        return sweep_node(node, partial(delete_expired_pieces, now=now))
     except Exception as error:
         _log.warning("the expired pieces of node %s wait: %s", node.name, error)
         return 0

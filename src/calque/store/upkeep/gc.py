@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from calque import faults
 from calque.errors import CalqueError, InvalidInput
@@ -28,6 +29,7 @@ from calque.store.nodes.bloom import FALSE_POSITIVES, BloomShape
 from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
+from calque.store.nodes.sweeps import sweep_node
 from calque.store.nodes.trash import (
     KEPT,
     collect_garbage,
@@ -179,7 +181,8 @@ def restore_garbage(store: EmbeddedStore, *, dry_run: bool = False) -> list[Node
 
 def _restore_node(node: Node, dry_run: bool) -> NodeRestored:
     try:
-        return NodeRestored(node.name, restore_trash(node, dry_run=dry_run))
+        restored = sweep_node(node, partial(restore_trash, dry_run=dry_run))
+        return NodeRestored(node.name, restored)
     except CalqueError as error:
         return NodeRestored(node.name, error=error.message)
 
@@ -219,7 +222,8 @@ def _collect_node(
     if stopped():
         return NodeGarbage(node.name, error="a backup needs every piece, or there is no time left")
     data = filters.by_node.get(node.id, b"")
-    try:
+
+    def collect(node: Node) -> NodeGarbage:
         done = collect_garbage(
             node, data, filters.store_id, now,
             dry_run=options.dry_run, many=options.many, stopped=stopped,
@@ -227,12 +231,15 @@ def _collect_node(
         emptied = empty_trash(node, now, kept=options.empty_after, dry_run=options.dry_run)
         unfinished = remove_unfinished(node, now, dry_run=options.dry_run)
         _log.debug("node %s had %d unfinished writes", node.name, unfinished)
+        return NodeGarbage(
+            node.name, done.kept, done.young, done.trashed, done.trashed_bytes, emptied, len(data)
+        )
+
+    try:
+        return sweep_node(node, collect)
     except CalqueError as error:
         _log.warning("the garbage of node %s waits: %s", node.name, error)
         return NodeGarbage(node.name, error=error.message)
-    return NodeGarbage(
-        node.name, done.kept, done.young, done.trashed, done.trashed_bytes, emptied, len(data)
-    )
 
 
 def _summary(report: GcReport, filters: Filters) -> dict[str, object]:

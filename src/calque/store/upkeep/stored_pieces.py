@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from calque.errors import CalqueError
 from calque.store.embedded import EmbeddedStore
@@ -16,6 +17,7 @@ from calque.store.metabase.upkeep.replace_pieces import read_owned
 from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.node import Node, StoredPiece
 from calque.store.nodes.pieces import PIECE_NAMES, piece_id
+from calque.store.nodes.sweeps import sweep_node
 from calque.store.upkeep.expected_pieces import (
     ExpectedPieces,
     PiecesOfOneNode,
@@ -47,7 +49,7 @@ class PieceCheck:
             wanted, node = self.expected.by_node[node_id], nodes.get(node_id)
             if node is not None:
                 try:
-                    found = self._compare(node, wanted, waiting)
+                    found = sweep_node(node, partial(self._compare, wanted=wanted, waiting=waiting))
                     # What a node that is given up still has is nobody's, and nobody collects it.
                     yield from (
                         each
@@ -62,18 +64,18 @@ class PieceCheck:
 
     def _compare(
         self, node: Node, wanted: PiecesOfOneNode, waiting: set[tuple[bytes, bytes]]
-    ) -> Iterator[Finding]:
+    ) -> list[Finding]:
         now = moment(self.store.endpoint.database.clock())
+        findings = []
         for stored in node.pieces():
             found = wanted.look(stored.piece)
             where = f"{stored.piece.hex()} on node {node.name}"
             if found.expected and found.size != stored.size:
-                yield Finding(
-                    "piece of the wrong size",
-                    f"{where}: {stored.size} bytes, {found.size} expected",
-                )
+                told = f"{where}: {stored.size} bytes, {found.size} expected"
+                findings.append(Finding("piece of the wrong size", told))
             elif not found.expected and not self._is_excused(node, stored, waiting, now):
-                yield Finding("orphaned piece", where)
+                findings.append(Finding("orphaned piece", where))
+        return findings
 
     def _is_excused(
         self, node: Node, stored: StoredPiece, waiting: set[tuple[bytes, bytes]], now: datetime

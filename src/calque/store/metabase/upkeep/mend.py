@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, literal_column, select, update
 
+from calque import faults
 from calque.store.metabase.accounts.projects import PROJECT_USAGE
 from calque.store.metabase.accounts.quota import LOCK_SHARDS
 from calque.store.metabase.engine.database import Database
@@ -110,7 +111,9 @@ def _mend_one(database: Database, finding: Finding) -> bool:
     if work is None:
         return False
     key = bytes.fromhex(finding.where.partition(":")[0])
-    return database.write(lambda transaction: work(transaction, key))
+    done = database.write(lambda transaction: work(transaction, key))
+    faults.point("fsck.mended")
+    return done
 
 
 def _forget_reference(transaction: Transaction, stream_id: bytes) -> bool:
