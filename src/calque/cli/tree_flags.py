@@ -16,7 +16,15 @@ from calque.cli.quantities import parse_duration, parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import InvalidInput
 from calque.transfer.request.filters import Filters, Rule
-from calque.transfer.request.options import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
+from calque.transfer.request.options import (
+    Compare,
+    Fsync,
+    Links,
+    MaxDelete,
+    OnCollision,
+    OnError,
+    TreeOptions,
+)
 
 Include = Annotated[
     list[str] | None,
@@ -161,6 +169,12 @@ def sheet_of_tree(
             "--fold-case", help="Refuse names that differ in case only, wherever they go."
         ),
     ] = False,
+    on_collision: Annotated[
+        OnCollision,
+        typer.Option(
+            "--on-collision", help="Of names that differ in case only: refuse all, or rename."
+        ),
+    ] = "refuse",
     no_space_check: Annotated[
         bool,
         typer.Option("--no-space-check", help="Try also what a local target has no room for."),
@@ -215,6 +229,7 @@ def sheet_of_tree(
         on_error=on_error,
         fsync=fsync,
         fold_case=fold_case,
+        on_collision=on_collision,
         space_check=not no_space_check,
         content_type=content_type,
         folders=folders,
@@ -251,6 +266,12 @@ def sheet_of_deletes(
             show_default="50% of more than 100",
         ),
     ] = "",
+    track_renames: Annotated[
+        bool,
+        typer.Option(
+            "--track-renames", help="Move inside the target what has another name at the source."
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
 ) -> tuple[dict[str, object], bool]:
     """What may be deleted, and whether to ask."""
@@ -258,6 +279,7 @@ def sheet_of_deletes(
         "delete": delete or delete_all or delete_excluded,
         "delete_all": delete_all,
         "delete_excluded": delete_excluded,
+        "track_renames": track_renames,
     }
     if max_delete:
         asked["max_delete"] = MaxDelete.parse(max_delete)

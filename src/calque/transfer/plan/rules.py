@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -125,9 +125,11 @@ def _look(service: Service, entry: Metadata, wanted: Mapping[str, str]) -> Mappi
 
 
 def _read(service: Service, entry: Metadata, wanted: Mapping[str, str]) -> Mapping[str, str]:
+    return {} if service.scheme != "fs" else hash_file(service, entry, wanted)
+
+
+def hash_file(service: Service, entry: Metadata, wanted: Container[str]) -> Mapping[str, str]:
     """The checksum of a local file's bytes, of a kind that the other side has."""
-    if service.scheme != "fs":
-        return {}
     name = next((each for each in HASHES if each in wanted), "md5")
     digest = HASHES[name]()
     for piece in service.read(entry.path, pinned_options(service, entry, ByteRange())):

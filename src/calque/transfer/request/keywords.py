@@ -14,6 +14,7 @@ from calque.transfer.request.options import (
     Kind,
     Links,
     MaxDelete,
+    OnCollision,
     OnError,
     TreeOptions,
 )
@@ -43,6 +44,8 @@ class TreeKeywords(TypedDict, total=False):
     on_error: OnError
     dry_run: bool
     fold_case: bool
+    on_collision: OnCollision
+    track_renames: bool
     space_check: bool
     verify: bool
     fsync: Fsync

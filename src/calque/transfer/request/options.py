@@ -18,6 +18,7 @@ Compare = Literal["default", "size", "time", "checksum", "always", "never"]
 Links = Literal["follow", "keep", "unsafe"]
 Fsync = Literal["each", "batch", "none"]
 OnError = Literal["continue", "stop"]
+OnCollision = Literal["refuse", "rename"]
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _FREE = 100
@@ -56,7 +57,13 @@ class MaxDelete:
 
 
 _UNASKED = MaxDelete()
-_CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
+_CHOICES = {
+    "compare": Compare,
+    "fsync": Fsync,
+    "on_error": OnError,
+    "on_collision": OnCollision,
+    "links": Links,
+}
 _PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify", "space_check")
 
 
@@ -72,6 +79,8 @@ class TreeOptions:
     """Do so even where the source has nothing at all."""
     delete_excluded: bool = False
     """Delete at the target what filters exclude, too."""
+    track_renames: bool = False
+    """Copy what is new from an object of the target with the same bytes that is to be deleted."""
     max_delete: MaxDelete = field(default_factory=MaxDelete)
     backup_to: str | None = None
     """What is overwritten or deleted is first kept below this folder, in the same layout."""
@@ -87,6 +96,8 @@ class TreeOptions:
     dry_run: bool = False
     fold_case: bool = False
     """Refuse paths that differ in case only, also where the target tells them apart."""
+    on_collision: OnCollision = "refuse"
+    """Of paths that differ in case only, refuse all, or give all but one a suffix."""
     space_check: bool = True
     """Refuse what a local target has no room for, before it is begun."""
     verify: bool = False
@@ -136,6 +147,11 @@ class TreeOptions:
             raise InvalidInput(
                 "delete_all and delete_excluded say what delete may do, which was not asked for"
             )
+        if self.track_renames and not self.delete:
+            raise InvalidInput(
+                "track_renames is about names that are deleted, and no delete was asked for",
+                hint="Say --delete too.",
+            )
         if self.delete and self.files_from is not None:
             raise InvalidInput("delete needs the whole of both trees, files_from names a part")
 
@@ -168,6 +184,8 @@ class TreeOptions:
                 "carry_class",
                 "folders",
                 "fold_case",
+                "on_collision",
+                "track_renames",
                 "backup_to",
                 "links",
                 "modes",

@@ -144,11 +144,26 @@ class Carrier:
                 done(failed_row(decision, made, seconds), None)
 
         try:
+            if decision.twin is not None and (made := self._copy_twin(pair, decision.twin)):
+                tell(pair, made, SERVER)
+                return
             self._carry_pinned(pair, tell)
         except (ConditionNotMatch, NotFound) as error:
             self._carry_anew(decision, error, tell, done)
         except CalqueError as error:
             tell(pair, error, "")
+
+    def _copy_twin(self, pair: Pair, twin: Metadata) -> Metadata | None:
+        """The copy of an object of the target that has the bytes; None where it cannot be made."""
+        into, key = self._target.service, self._target.key(pair.target_path)
+        can = into.capability.copy_with_if_not_exists
+        options = replace(self._copying, stream=False, if_not_exists=can)
+        try:
+            made = start_copy(into, twin, into, key, options).run()
+        except (ConditionNotMatch, NotFound, Unsupported):
+            return None  # it went, or another is there: the source has the bytes too
+        assert pair.source is not None
+        return self._restore(into, made, pair.source) if isinstance(into, Attributed) else made
 
     def _carry_anew(
         self,
@@ -192,8 +207,8 @@ class Carrier:
         if self._backup is not None and pair.target is not None:
             self._backup.keep(pair.path, pair.target)
         if is_marker(source) and isinstance(self._target.service, Directories):
-            self._target.service.create_dir(self._target.key(pair.path))
-            tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)
+            self._target.service.create_dir(self._target.key(pair.target_path))
+            tell(pair, Metadata(path=self._target.key(pair.target_path), is_dir=True), CLIENT)
             return
         # A link is made anew, if it may lead there; what follows it can be renamed all the same.
         may_rename = self._way.rename and source.content_type != LINK_TYPE
@@ -213,7 +228,7 @@ class Carrier:
     def _rename(self, pair: Pair, source: Metadata) -> Metadata | None:
         """The move as one step; None where the service cannot between these two."""
         origin, into = self._source.service, self._target.service
-        key = self._target.key(pair.path)
+        key = self._target.key(pair.target_path)
         renamed = rename_at_once(origin, source, into, key, self._copying)
         self._way.rename = renamed is not None
         return renamed
@@ -233,7 +248,7 @@ class Carrier:
         return made
 
     def _copy_inside(self, pair: Pair, source: Metadata) -> Metadata:
-        key = self._target.key(pair.path)
+        key = self._target.key(pair.target_path)
         origin, into = self._source.service, self._target.service
         if source.size > origin.capability.copy_listed_up_to:
             options = replace(self._copying, stream=False)
@@ -269,7 +284,7 @@ class Carrier:
             resumed = self._keeper.resume(pair.path, origin, into, options)
             if resumed is not None:
                 return resumed
-        return start_copy(origin, source, into, self._target.key(pair.path), options)
+        return start_copy(origin, source, into, self._target.key(pair.target_path), options)
 
     def _drive(self, path: str, copier: Copier) -> Metadata:
         saver = None if self._keeper is None else self._keeper.saver(path, copier)
@@ -290,7 +305,7 @@ class Carrier:
         source: Metadata,
         tell: Callable[[Pair, Metadata | CalqueError, str], None],
     ) -> None:
-        key, into = self._target.key(pair.path), self._target.service
+        key, into = self._target.key(pair.target_path), self._target.service
         # One place among those of the tree, for reading and writing in turn.
         with self._limit.place():
             found, data = self._read_small(source)

@@ -25,6 +25,7 @@ from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.free_space import Decided, FreeSpace
 from calque.transfer.plan.plan import Plan, Trees
 from calque.transfer.plan.remembered import Remembered
+from calque.transfer.plan.renames import Renames
 from calque.transfer.plan.rules import checksums
 from calque.transfer.report.rows import failed_row, kept_row, predicted_row
 from calque.transfer.request.options import TreeOptions
@@ -74,7 +75,9 @@ class TreeJob:
         self.plan = Plan(trees, shared.options, self._remembered)
         collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
         if collisions is not None:
-            self.plan = replace(self.plan, collides=collisions.objection)
+            self.plan = replace(self.plan, collides=collisions.find, is_given=collisions.is_given)
+        if shared.options.track_renames:
+            self.plan = replace(self.plan, twin=Renames(self.plan).twin)
         self._others = OtherEntries(shared, trees, number, self._add)
         self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
@@ -392,7 +395,7 @@ class TreeJob:
     def _delete_moved(self, decision: Decision, source: Metadata) -> Row | None:
         """Delete what was moved; a row that says why it could not be."""
         try:
-            self._refuse_alias(source.path, self._trees.target.key(decision.path))
+            self._refuse_alias(source.path, self._trees.target.key(decision.pair.target_path))
             delete_listed(self._trees.source.service, source)
         except CalqueError as error:
             return replace(
@@ -424,7 +427,10 @@ class TreeJob:
 
     def _add(self, row: Row) -> Row:
         label = self._trees.label
-        told = replace(row, path=label + row.path) if label else row
+        told = row
+        if label:
+            into = None if row.target is None else label + row.target
+            told = replace(row, path=label + row.path, target=into)
         self._shared.collector.add(told)
         return told
 
