@@ -17,6 +17,7 @@ from calque.cli.standard_streams import STANDARD
 from calque.errors import InvalidInput
 from calque.transfer.request.filters import Filters, Rule
 from calque.transfer.request.options import (
+    SPLIT_OVER,
     Compare,
     Fsync,
     Links,
@@ -201,6 +202,15 @@ def sheet_of_tree(
         str | None,
         typer.Option("--spark", metavar="URL", help="Copy on this cluster: spark://host:7077."),
     ] = None,
+    split_over: Annotated[
+        str | None,
+        typer.Option(
+            "--split-over",
+            metavar="SIZE",
+            help="On a cluster: split larger objects over tasks.",
+            show_default="1 GiB",
+        ),
+    ] = None,
     shared_fs: Annotated[
         bool, typer.Option("--shared-fs", help="Every executor sees the local folders named.")
     ] = False,
@@ -239,6 +249,7 @@ def sheet_of_tree(
         owner=owner,
         spark=spark,
         shared_fs=shared_fs,
+        split_over=SPLIT_OVER if split_over is None else parse_size(split_over),
         restart=restart,
         journal=journal,
         globs=not no_glob,

@@ -61,6 +61,7 @@ class TreeKeywords(TypedDict, total=False):
     files_from: Sequence[str] | None
     globs: bool
     spark: object
+    split_over: int
     shared_fs: bool
     journal: bool
     restart: bool

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from calque.errors import InvalidInput
 from calque.transfer.request.filters import Filters
+from calque.values import MIB
 
 Kind = Literal["cp", "sync", "mv", "rm"]
 By = Literal["listing", "size", "checksum", "download"]
@@ -19,6 +20,8 @@ Links = Literal["follow", "keep", "unsafe"]
 Fsync = Literal["each", "batch", "none"]
 OnError = Literal["continue", "stop"]
 OnCollision = Literal["refuse", "rename"]
+
+SPLIT_OVER = 1024 * MIB
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _FREE = 100
@@ -64,7 +67,17 @@ _CHOICES = {
     "on_collision": OnCollision,
     "links": Links,
 }
-_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify", "space_check")
+_PACE = (
+    "concurrent",
+    "rate",
+    "bandwidth",
+    "on_error",
+    "fsync",
+    "chunk",
+    "verify",
+    "space_check",
+    "split_over",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +132,8 @@ class TreeOptions:
     """Only these paths below the source; nothing else is listed."""
     spark: object = None
     """A master's URL or a session: ranges are copied there, not by threads of this process."""
+    split_over: int = SPLIT_OVER
+    """On a cluster a larger object is copied by several tasks, each some of its parts."""
     shared_fs: bool = False
     """Every executor sees the local folders that are named."""
     journal: bool = True
@@ -139,7 +154,7 @@ class TreeOptions:
             raise InvalidInput(f"concurrent must be a whole number, not {self.concurrent!r}")
         if self.concurrent < 1:
             raise InvalidInput(f"concurrent must be at least 1, not {self.concurrent}")
-        for name in ("rate", "bandwidth"):
+        for name in ("rate", "bandwidth", "split_over"):
             bound = getattr(self, name)
             if bound is not None and not bound > 0:
                 raise InvalidInput(f"{name} must be above 0, not {bound}")

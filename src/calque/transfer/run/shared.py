@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from calque.errors import CalqueError
+from calque.operator.checkpoint import Checkpoint
 from calque.operator.layers import ConcurrencyLimit
 from calque.transfer.jobs.journal import Journal
-from calque.transfer.model import KeyRange, Row
+from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector
 from calque.transfer.request.options import TreeOptions
@@ -32,6 +33,9 @@ class Shared:
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
     """Rows that an earlier process wrote, of paths that are left all the same."""
 
+    hand_over: Callable[[Decision], None] | None = None
+    """Where huge objects are not copied but told to whoever splits them."""
+
 
 class RangeResult(Protocol):
     """What a cluster has done of a range."""
@@ -52,6 +56,10 @@ class RangeResult(Protocol):
     def dropped(self) -> Mapping[str, int]: ...
 
     @property
+    def huge(self) -> Sequence[Decision]:
+        """Objects that several tasks are to copy."""
+
+    @property
     def error(self) -> CalqueError | None: ...
 
 
@@ -62,3 +70,6 @@ class Cluster(Protocol):
         self, tree: int, spans: Sequence[KeyRange], can_be_cut: bool
     ) -> tuple[Sequence[RangeResult], list[KeyRange]]:
         """Work on some ranges; what came of them, and those that had to wait."""
+
+    def copy_parts(self, tree: int, checkpoint: Checkpoint) -> None:
+        """Let tasks bring the parts of a copy that was opened."""

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from calque import faults
@@ -136,6 +137,10 @@ class TreeJob:
         while self._elsewhere and not self._shared.stopping.is_set():
             results, left = cluster.run(self._number, self._elsewhere, self._trees.can_be_cut)
             failed = None
+            huge = [each for result in results for each in result.huge]
+            for each in huge:
+                if self._journal is not None:  # before its range counts as done
+                    self._journal.keep_copy(self._number, each.path)
             with nullcontext() if self._journal is None else self._journal.lock:
                 for result in results:
                     self._take(result)
@@ -144,6 +149,24 @@ class TreeJob:
                 self._elsewhere = left
             if failed is not None:
                 raise failed
+            for each in huge:
+                if not self._shared.stopping.is_set():
+                    self._carry_split(cluster, each)
+
+    def _carry_split(self, cluster: Cluster, decision: Decision) -> None:
+        """A huge object, in parts that several tasks bring."""
+
+        def done(row: Row, made: Metadata | None) -> None:
+            if made is not None:
+                row = self._note_made(decision, row, made)
+            row = self._add(row)
+            self._shared.progress.add_ended()
+            if self._journal is not None:
+                self._end_apart(self._journal, decision.path, row)
+
+        self._shared.progress.add_copy(decision.size)
+        spread = partial(cluster.copy_parts, self._number)
+        self._carrier.carry_split(decision, spread, done)
 
     def _take(self, result: RangeResult) -> None:
         """Count what a task has done; the caller holds the journal's lock."""
@@ -316,6 +339,9 @@ class TreeJob:
         self._shared.progress.add_copy(decision.size)
         if self._options.dry_run:
             self._add(predicted_row(decision))
+            return
+        if self._shared.hand_over is not None and self._carrier.can_split(decision.size):
+            self._shared.hand_over(decision)
             return
         frontier.begin(decision.path)
         large = self._carrier.is_large(decision.pair)
