@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from calque.cli.checkpoints import CheckpointFile
+from calque.operator import Operator
 from tests.cli.conftest import Calque, Spawn
+from tests.servers.gcs_fake import GcsFake
 
 MIB = 1024 * 1024
 
@@ -322,3 +324,19 @@ def test_a_time_limit(calque: Calque, folder: Path) -> None:
     assert done.returncode == 1
     assert "longer than" in done.stderr
     assert names(folder) == ["a"]
+
+
+@pytest.mark.parametrize("size", [5, 9 * 1024 * 1024 + 1], ids=["small", "large"])
+def test_resume_through_this_machine(calque: Calque, folder: Path, size: int) -> None:
+    """Between two services ``--resume`` is taken at any size, and leaves no checkpoint behind."""
+    content = os.urandom(size)
+    (folder / "file").write_bytes(content)
+    with GcsFake() as fake:
+        fake.make_bucket("landing")
+        flags = ("-o", f"endpoint={fake.endpoint}", "-o", "anonymous=true", "--json")
+        for _ in range(2):
+            done = calque("cp", "file", "gs://landing/file", "--resume", *flags)
+            assert done.returncode == 0, done.stderr
+            assert '"route": "through the client"' in done.stdout
+        there = Operator.from_uri("gs://landing", endpoint=fake.endpoint, anonymous=True)
+        assert there.read("file") == content

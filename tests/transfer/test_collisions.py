@@ -9,8 +9,9 @@ import pytest
 
 from calque.errors import Unsupported
 from calque.operator import Operator
-from calque.transfer.api import copy_tree, sync_tree
-from calque.transfer.plan.collisions import folds_case
+from calque.transfer.api import copy_tree, move_tree, sync_tree
+from calque.transfer.model import Row
+from calque.transfer.plan.collisions import folds_case, give_name
 from calque.transfer.plan.side import Side
 from tests.transfer.conftest import MakeTree, files_of, objects_of
 
@@ -71,3 +72,62 @@ def test_a_cluster_refuses_it(make_tree: MakeTree, tmp_path: Path) -> None:
     source = make_tree("source", FILES)
     with pytest.raises(Unsupported, match="Spark"):
         copy_tree(f"{source}/", f"{tmp_path}/target/", fold_case=True, spark="local[1]")
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_all_but_one_get_a_suffix(make_tree: MakeTree, tmp_path: Path, dry_run: bool) -> None:
+    """The suffix is told and comes from the path: the next run has nothing to do or to delete."""
+    source, target = make_tree("source", FILES), tmp_path / "target"
+    rows: list[Row] = []
+    report = sync_tree(
+        f"{source}/",
+        f"{target}/",
+        delete=True,
+        fold_case=True,
+        on_collision="rename",
+        dry_run=dry_run,
+        on_event=rows.append,
+    )
+    assert report.ok, report.problems
+    told = {row.path: row.target for row in rows if row.target is not None}
+    assert set(told) == {"read.me", "dir/X"}
+    assert told == {path: give_name(path) for path in told}
+    (why,) = (row.why for row in rows if row.path == "read.me")
+    assert repr(told["read.me"]) in why
+    assert "'Read.me'" in why
+    if dry_run:
+        assert not target.exists()
+        return
+    expected = {told.get(path, path): content for path, content in FILES.items()}
+    assert files_of(target) == expected
+    again = sync_tree(
+        f"{source}/", f"{target}/", delete=True, fold_case=True, on_collision="rename", verify=True
+    )
+    assert again.totals.of("up to date").objects == len(FILES)
+    assert again.totals.of("deleted").objects == 0
+    assert files_of(target) == expected
+    (source / "read.me").write_bytes(b"changed")
+    sync_tree(f"{source}/", f"{target}/", delete=True, fold_case=True, on_collision="rename")
+    assert files_of(target) == {**expected, told["read.me"]: b"changed"}
+
+
+def test_what_stands_at_the_target_keeps_its_name(make_tree: MakeTree, s3: Operator) -> None:
+    """The source's own gets the suffix, whatever its name; a move takes the source away."""
+    source = make_tree("source", {"A": b"new", "b": b"1"})
+    s3.write("a", b"old")
+    report = move_tree(f"{source}/", s3, fold_case=True, on_collision="rename", verify=True)
+    assert report.ok, report.problems
+    assert report.verified == 2
+    assert objects_of(s3) == {"a": b"old", give_name("A"): b"new", "b": b"1"}
+    assert files_of(source) == {}
+
+
+def test_a_collision_that_is_over_is_cleared_away(make_tree: MakeTree, tmp_path: Path) -> None:
+    """One of the two is deleted at the source: the other gets its own name back."""
+    source, target = make_tree("source", {"Read.me": b"1", "read.me": b"2"}), tmp_path / "target"
+    wanted = {"delete": True, "fold_case": True, "on_collision": "rename", "max_delete": "100%"}
+    sync_tree(f"{source}/", f"{target}/", **wanted)
+    (source / "Read.me").unlink()
+    for _ in range(2):
+        sync_tree(f"{source}/", f"{target}/", **wanted)
+    assert files_of(target) == {"read.me": b"2"}

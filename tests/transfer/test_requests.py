@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -210,3 +212,52 @@ def test_deletes_go_in_batches_and_a_refused_key_fails_alone(
     assert report.exit_code == 3
     left = {entry.path for entry in operator.list()}
     assert left == {str(each.relative_to(source)) for each in source.glob("0/*")} | {"1/001"}
+
+
+def test_an_anchored_include_narrows_the_listings(
+    source: Path, proxy: FaultProxy, options: dict[str, object], root: str
+) -> None:
+    """Where all else is excluded only the included folder is asked for, on either side."""
+    copy_tree(f"{source}/", f"{root}/a/", target_options=options)
+    proxy.reset()
+    folder = next(path.name for path in sorted(source.iterdir()) if path.is_dir())
+    report = copy_tree(
+        f"{root}/a/",
+        f"{root}/b/",
+        include=[f"/{folder}/**"],
+        exclude=["**"],
+        source_options=options,
+        target_options=options,
+    )
+    wanted = sum(1 for path in (source / folder).rglob("*") if path.is_file())
+    assert report.totals.of("copied").objects == wanted, report.problems
+    asked = [unquote(each.target) for each in proxy.log if is_listing(each)]
+    assert asked
+    assert all(f"/{folder}/" in each.partition("prefix=")[2] for each in asked), asked
+
+
+def test_no_thread_is_started_for_an_object(
+    source: Path,
+    tmp_path: Path,
+    options: dict[str, object],
+    root: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Up, across and down the workers do it all: as many as asked for, a lister, the journal."""
+    started: list[str] = []
+    start = threading.Thread.start
+
+    def note(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", note)
+    ways = [(f"{source}/", f"{root}/a/"), (f"{root}/a/", f"{root}/b/"), (f"{root}/b/", tmp_path)]
+    for origin, target in ways:
+        started.clear()
+        report = copy_tree(
+            origin, target, concurrent=4, source_options=options, target_options=options
+        )
+        assert report.totals.of("copied").objects == OBJECTS
+        ours = [name for name in started if name.startswith("calque")]
+        assert len(ours) <= 4 + 2, ours

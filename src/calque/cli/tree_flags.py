@@ -17,7 +17,16 @@ from calque.cli.quantities import parse_duration, parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import ConfigInvalid, InvalidInput
 from calque.transfer.request.filters import Filters, Rule
-from calque.transfer.request.options import Compare, Fsync, Links, MaxDelete, OnError, TreeOptions
+from calque.transfer.request.options import (
+    SPLIT_OVER,
+    Compare,
+    Fsync,
+    Links,
+    MaxDelete,
+    OnCollision,
+    OnError,
+    TreeOptions,
+)
 
 Include = Annotated[
     list[str] | None,
@@ -166,6 +175,12 @@ def sheet_of_tree(
             "--fold-case", help="Refuse names that differ in case only, wherever they go."
         ),
     ] = False,
+    on_collision: Annotated[
+        OnCollision,
+        typer.Option(
+            "--on-collision", help="Of names that differ in case only: refuse all, or rename."
+        ),
+    ] = "refuse",
     no_space_check: Annotated[
         bool,
         typer.Option("--no-space-check", help="Try also what a local target has no room for."),
@@ -191,6 +206,15 @@ def sheet_of_tree(
     spark: Annotated[
         str | None,
         typer.Option("--spark", metavar="URL", help="Copy on this cluster: spark://host:7077."),
+    ] = None,
+    split_over: Annotated[
+        str | None,
+        typer.Option(
+            "--split-over",
+            metavar="SIZE",
+            help="On a cluster: split larger objects over tasks.",
+            show_default="1 GiB",
+        ),
     ] = None,
     shared_fs: Annotated[
         bool, typer.Option("--shared-fs", help="Every executor sees the local folders named.")
@@ -221,6 +245,7 @@ def sheet_of_tree(
         on_error=on_error,
         fsync=fsync,
         fold_case=fold_case,
+        on_collision=on_collision,
         space_check=not no_space_check,
         content_type=content_type,
         folders=folders,
@@ -230,6 +255,7 @@ def sheet_of_tree(
         owner=owner,
         spark=spark,
         shared_fs=shared_fs,
+        split_over=SPLIT_OVER if split_over is None else parse_size(split_over),
         restart=restart,
         journal=journal,
         globs=not no_glob,
@@ -257,6 +283,12 @@ def sheet_of_deletes(
             show_default="50% of more than 100",
         ),
     ] = "",
+    track_renames: Annotated[
+        bool,
+        typer.Option(
+            "--track-renames", help="Move inside the target what has another name at the source."
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
 ) -> tuple[dict[str, object], bool]:
     """What may be deleted, and whether to ask."""
@@ -264,6 +296,7 @@ def sheet_of_deletes(
         "delete": delete or delete_all or delete_excluded,
         "delete_all": delete_all,
         "delete_excluded": delete_excluded,
+        "track_renames": track_renames,
     }
     if max_delete:
         asked["max_delete"] = MaxDelete.parse(max_delete)

@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
+from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.layers.stop import StopSignal
 from calque.operator.service import CopyDriver, Interruptible
 from calque.values import Metadata, Progress
@@ -192,6 +193,20 @@ class Copier(Iterator[int]):
                 checkpoint = self.checkpoint()
                 self._state = _State.PAUSED
             return checkpoint
+
+    def open_parts(self) -> Checkpoint | None:
+        """Open what the parts go into, and pause: other processes may bring them, by
+        :func:`calque.operator.copy.copy_parts`, before this copy is resumed. None, with nothing
+        done, where it is not made of parts that can come in any order.
+        """
+        with self._lock:
+            driver = self._driver
+            if not isinstance(driver, MultipartDriver) or not driver.in_any_order:
+                return None
+            self._refuse_when_over()
+            self._state = _State.RUNNING
+            driver.open()
+            return self.pause()
 
     def checkpoint(self) -> Checkpoint:
         """Where the copy stands, for ``Operator.resume`` in this or another process."""

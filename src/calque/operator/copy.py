@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from calque.errors import (
@@ -17,6 +18,7 @@ from calque.operator.capability import Capability
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.copier import Copier, Route
 from calque.operator.drivers.finished import FinishedDriver, is_finished
+from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.stream import NAME as STREAM
 from calque.operator.drivers.stream import StreamDriver, write_options
 from calque.operator.drivers.streamed_parts import NAME as STREAMED
@@ -210,6 +212,27 @@ def resume_copy(
     driver = _resume_driver(here, found, there, checkpoint, options)
     route: Route = "through the client" if _is_streamed(checkpoint) else "server-side"
     return Copier(driver, identity, route=route, resumable=True, resumed=True, stop=stop)
+
+
+def copy_parts(
+    origin: Service,
+    into: Service,
+    checkpoint: Checkpoint,
+    numbers: Collection[int],
+    *,
+    concurrent: int,
+) -> int:
+    """Bring some parts of a copy that another process has opened, and will commit; their bytes.
+
+    Safe to do twice, also at once: a part is the same whoever brings it.
+    """
+    options = replace(checkpoint.copy_options, concurrent=concurrent)
+    _refuse_foreign(origin, into, checkpoint)
+    found = _find_same_source(origin, checkpoint)
+    driver = _resume_driver(origin, found, into, checkpoint, options)
+    if not isinstance(driver, MultipartDriver):
+        raise CheckpointInvalid("the copy of the checkpoint is not made of parts")
+    return driver.copy_some(numbers)
 
 
 def _is_streamed(checkpoint: Checkpoint) -> bool:

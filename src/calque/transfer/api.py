@@ -328,6 +328,11 @@ def _cluster_of(options: TreeOptions, trees: Sequence[Trees]) -> Cluster | None:
             "names that differ in case only cannot be found on Spark yet",
             hint="Run it here, on threads, without --spark.",
         )
+    if options.track_renames:
+        raise Unsupported(
+            "renames cannot be tracked on Spark yet",
+            hint="Run it here, on threads, without --spark, or without --track-renames.",
+        )
     from calque.transfer.run.cluster import Cluster
 
     return Cluster(spark, shared_fs=options.shared_fs)

@@ -47,10 +47,12 @@ Rule = Literal[
     "only at the target",
     "unfit",
     "kind",
+    "renamed",
 ]
 """Which rule spoke: the target has none of that name; sizes differ; checksums of one kind; what we
 wrote ourselves is remembered; times; what ``--compare`` says; a filter; the source has none of that
-name; no object of that name can be there; what it is (a link, a socket …)."""
+name; no object of that name can be there; what it is (a link, a socket …); the target has the same
+bytes under a name that the source has no more."""
 
 JobId = NewType("JobId", str)
 
@@ -104,6 +106,12 @@ class Pair:
     path: str
     source: Metadata | None
     target: Metadata | None
+    into: str | None = None
+    """The path at the target, where it is another one."""
+
+    @property
+    def target_path(self) -> str:
+        return self.path if self.into is None else self.into
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,8 @@ class Decision:
     why: str = ""
     error: CalqueError | None = None
     """What kept the pair from being compared."""
+    twin: Metadata | None = None
+    """An object of the target that has the same bytes, and can be copied there instead."""
 
     @property
     def path(self) -> str:
@@ -126,6 +136,23 @@ class Decision:
         """The bytes that the step is about."""
         known = self.pair.source or self.pair.target
         return 0 if known is None else known.size
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """A path that falls together with another at the target: why in words, and the name that it is
+    given there; None where it is refused."""
+
+    why: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """An object of the target with the bytes of a new one, under a name that is to go."""
+
+    entry: Metadata
+    why: str
 
 
 @dataclass(frozen=True, slots=True)

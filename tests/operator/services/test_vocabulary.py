@@ -12,12 +12,13 @@ from calque.operator import services
 
 VERBS = frozenset({"stat", "list", "read", "write", "delete", "copy", "leftovers"})
 COMMON = VERBS | {"builder", "config", "service", "errors"}
-CLOUD = frozenset({"client", "credentials", "presign", "marker"})
-"""What there is besides where a server is asked by somebody who must prove it."""
+CLOUD = frozenset({"client", "credentials", "presign", "marker", "parted_write"})
+"""What there is besides where a server is asked by somebody who must prove it; a write whose parts
+are kept has its place on file systems too."""
 
 VOCABULARY = {
     "azblob": COMMON | CLOUD,
-    "fs": COMMON | {"marker"},
+    "fs": COMMON | {"marker", "parted_write"},
     "gcs": COMMON | CLOUD,
     "memory": COMMON | {"client"},
     "s3": COMMON | CLOUD,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
 
@@ -35,6 +35,7 @@ class MultipartDriver:
     """
 
     _name = "multipart"
+    in_any_order = True
 
     def __init__(self, verbs: MultipartVerbs, plan: PartPlan, *, concurrent: int) -> None:
         self._verbs = verbs
@@ -182,6 +183,30 @@ class MultipartDriver:
         self._drop(upload)
         self._upload = self._queue = None
         self._done.clear()
+
+    def open(self) -> None:
+        """Open the upload and copy nothing yet: its parts may be brought by other processes."""
+        self._ensure_upload()
+
+    def copy_some(self, numbers: Collection[int]) -> int:
+        """Copy these parts, and no others; how many bytes of them are there now.
+
+        The upload is another's to commit or to abort. What it holds already is not copied again.
+        """
+        upload = self._ensure_upload()
+
+        def copy(number: int, span: ByteRange) -> Part:
+            return self._verbs.copy_part(upload, number, span)
+
+        todo = (each for each in self._plan if each[0] in numbers and each[0] not in self._done)
+        queue = PartQueue(todo, copy, concurrent=self._concurrent, pool=self._threads())
+        self._queue = queue
+        try:
+            while (part := queue.take()) is not None:
+                self._count(part)
+        finally:
+            self._settle()
+        return sum(part.size for number, part in self._done.items() if number in numbers)
 
     def abort(self) -> None:
         """Wait for what is in flight, then drop the upload until the server knows it no more."""

@@ -166,6 +166,7 @@ class StreamedPartsDriver(MultipartDriver):
         in_flight = 1 if verbs.target.in_order else concurrent
         super().__init__(verbs, plan, concurrent=in_flight)
         self._target = verbs.target
+        self.in_any_order = not verbs.target.in_order
 
     @classmethod
     def resume_streamed(

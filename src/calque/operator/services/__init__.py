@@ -17,6 +17,7 @@
     client.py       where requests are sent: the root, the layers, one signed exchange
     credentials.py  where somebody must say who asks
     presign.py      where requests can be signed for others to send
+    parted_write.py where parts of a write are kept, so that another process can go on with it
     marker.py       where work of ours must be told from that of others
 
 What only one service needs has a name of its own, told in the docstring of its package; a test

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from calque.errors import CalqueError, NotFound
-from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair
+from calque.transfer.model import EVERYTHING, Collision, Decision, KeyRange, Pair, Twin
 from calque.transfer.plan.fitness import Fitness
 from calque.transfer.plan.join import join
 from calque.transfer.plan.remembered import Remembered
@@ -72,8 +72,12 @@ class Plan:
     remembered: Remembered | None = None
     tell: Tell = lambda path, kind: None
     seen: Seen = field(default_factory=Seen)
-    collides: Callable[[str], str | None] = lambda path: None
-    """Why a path would fall together with another at the target; None where it does not."""
+    collides: Callable[[str], Collision | None] = lambda path: None
+    """How a path would fall together with another at the target; None where it does not."""
+    is_given: Callable[[str], bool] = lambda path: False
+    """Whether a path of the target is one that was given to a path that falls together."""
+    twin: Callable[[str], Twin | None] = lambda path: None
+    """What the target has of a new path's bytes, under a name that is to go."""
 
     def pairs(self, span: KeyRange = EVERYTHING) -> Iterator[Pair]:
         """Both sides of a range, joined in the order of keys.
@@ -118,28 +122,53 @@ class Plan:
 
         def decide(pair: Pair) -> Decision | None:
             objection = fitness.objection(pair)
-            source, target = pair.source, pair.target
+            source = pair.source
             if not trees.takes_path(pair.path) and not (clears and source is None):
                 return None
             if source is None:
+                target = pair.target
                 if not options.delete or target is None or not limits(target):
                     return None
+                if self.is_given(pair.path):
+                    return None  # it belongs to the path that it was given to
                 if is_marker(target) and trees.source.has_folder(pair.path):
                     return None  # it stands for a folder that is there
                 return Decision(pair, "delete", "only at the target")
             if not limits(source):
                 self.seen.filtered += 1
                 return None
-            objection = objection or self.collides(pair.path)
+            collision = self.collides(pair.path)
+            if collision is not None and collision.name is None:
+                objection = objection or collision.why
             if objection is not None:
                 return Decision(pair, "refuse", "unfit", objection)
+            if collision is not None:
+                pair = self._under_name(pair, collision)
             try:
                 decided = comparison.decide(pair)
             except CalqueError as error:
                 # A file that cannot be read, an object without a checksum: the others are compared.
                 return Decision(pair, "refuse", "checksum", error.message, error)
-            if decided.step == "copy" and target is not None and options.if_not_exists:
+            if collision is not None:
+                decided = replace(decided, why=collision.why)
+            if decided.step == "copy" and pair.target is not None and options.if_not_exists:
                 return replace(decided, step="refuse", why="the target exists and differs")
-            return decided
+            return self._with_twin(decided) if decided.rule == "new" else decided
 
         return decide
+
+    def _under_name(self, pair: Pair, collision: Collision) -> Pair:
+        """The pair with what stands under the name that its path was given at the target."""
+        assert collision.name is not None
+        target = self.trees.target
+        try:
+            found = target.service.stat(target.key(collision.name))
+        except NotFound:
+            found = None
+        return replace(pair, target=found, into=collision.name)
+
+    def _with_twin(self, decided: Decision) -> Decision:
+        twin = self.twin(decided.path)
+        if twin is None:
+            return decided
+        return replace(decided, rule="renamed", why=twin.why, twin=twin.entry)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -146,8 +146,12 @@ def _look(service: Service, entry: Metadata, wanted: Mapping[str, str]) -> Mappi
 
 
 def _read(service: Service, entry: Metadata, wanted: Mapping[str, str]) -> Mapping[str, str]:
+    return hash_object(service, entry, wanted)
+
+
+def hash_object(service: Service, entry: Metadata, wanted: Container[str]) -> Mapping[str, str]:
     """The checksum of an object's bytes, of a kind that the other side has."""
-    name = next((each for each in sorted(wanted) if each in ALGORITHMS), "md5")
+    name = next((each for each in sorted(ALGORITHMS) if each in wanted), "md5")
     digest = start_hash(name)
     for piece in read_on(service, entry.path, pinned_options(service, entry, ByteRange())):
         digest.update(piece)

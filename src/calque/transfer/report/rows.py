@@ -25,6 +25,7 @@ def copied_row(decision: Decision, pair: Pair, made: Metadata, route: str, secon
         version=made.version,
         route=route,
         seconds=round(seconds, 6),
+        target=pair.into,
     )
 
 
@@ -70,4 +71,5 @@ def _row(
         target_etag=target.etag if target else None,
         seconds=seconds,
         error=error,
+        target=decision.pair.into,
     )

@@ -14,6 +14,7 @@ from calque.transfer.request.options import (
     Kind,
     Links,
     MaxDelete,
+    OnCollision,
     OnError,
     TreeOptions,
 )
@@ -44,6 +45,8 @@ class TreeKeywords(TypedDict, total=False):
     on_error: OnError
     dry_run: bool
     fold_case: bool
+    on_collision: OnCollision
+    track_renames: bool
     space_check: bool
     verify: bool
     fsync: Fsync
@@ -59,6 +62,7 @@ class TreeKeywords(TypedDict, total=False):
     files_from: Sequence[str] | None
     globs: bool
     spark: object
+    split_over: int
     shared_fs: bool
     journal: bool
     restart: bool

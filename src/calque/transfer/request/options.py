@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from calque.errors import InvalidInput
 from calque.transfer.request.filters import Filters
+from calque.values import MIB
 
 Kind = Literal["cp", "sync", "mv", "rm"]
 By = Literal["listing", "size", "checksum", "download"]
@@ -18,6 +19,9 @@ Compare = Literal["default", "size", "time", "checksum", "always", "never"]
 Links = Literal["follow", "keep", "unsafe"]
 Fsync = Literal["each", "batch", "none"]
 OnError = Literal["continue", "stop"]
+OnCollision = Literal["refuse", "rename"]
+
+SPLIT_OVER = 1024 * MIB
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _FREE = 100
@@ -56,8 +60,24 @@ class MaxDelete:
 
 
 _UNASKED = MaxDelete()
-_CHOICES = {"compare": Compare, "fsync": Fsync, "on_error": OnError, "links": Links}
-_PACE = ("concurrent", "rate", "bandwidth", "on_error", "fsync", "chunk", "verify", "space_check")
+_CHOICES = {
+    "compare": Compare,
+    "fsync": Fsync,
+    "on_error": OnError,
+    "on_collision": OnCollision,
+    "links": Links,
+}
+_PACE = (
+    "concurrent",
+    "rate",
+    "bandwidth",
+    "on_error",
+    "fsync",
+    "chunk",
+    "verify",
+    "space_check",
+    "split_over",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +94,8 @@ class TreeOptions:
     """Do so even where the source has nothing at all."""
     delete_excluded: bool = False
     """Delete at the target what filters exclude, too."""
+    track_renames: bool = False
+    """Copy what is new from an object of the target with the same bytes that is to be deleted."""
     max_delete: MaxDelete = field(default_factory=MaxDelete)
     backup_to: str | None = None
     """What is overwritten or deleted is first kept below this folder, in the same layout."""
@@ -89,6 +111,8 @@ class TreeOptions:
     dry_run: bool = False
     fold_case: bool = False
     """Refuse paths that differ in case only, also where the target tells them apart."""
+    on_collision: OnCollision = "refuse"
+    """Of paths that differ in case only, refuse all, or give all but one a suffix."""
     space_check: bool = True
     """Refuse what a local target has no room for, before it is begun."""
     verify: bool = False
@@ -110,6 +134,8 @@ class TreeOptions:
     """Only these paths below the source; nothing else is listed."""
     spark: object = None
     """A master's URL or a session: ranges are copied there, not by threads of this process."""
+    split_over: int = SPLIT_OVER
+    """On a cluster a larger object is copied by several tasks, each some of its parts."""
     shared_fs: bool = False
     """Every executor sees the local folders that are named."""
     journal: bool = True
@@ -130,7 +156,7 @@ class TreeOptions:
             raise InvalidInput(f"concurrent must be a whole number, not {self.concurrent!r}")
         if self.concurrent < 1:
             raise InvalidInput(f"concurrent must be at least 1, not {self.concurrent}")
-        for name in ("rate", "bandwidth"):
+        for name in ("rate", "bandwidth", "split_over"):
             bound = getattr(self, name)
             if bound is not None and not bound > 0:
                 raise InvalidInput(f"{name} must be above 0, not {bound}")
@@ -142,6 +168,11 @@ class TreeOptions:
         if not self.delete and (self.delete_all or self.delete_excluded):
             raise InvalidInput(
                 "delete_all and delete_excluded say what delete may do, which was not asked for"
+            )
+        if self.track_renames and not self.delete:
+            raise InvalidInput(
+                "track_renames is about names that are deleted, and no delete was asked for",
+                hint="Say --delete too.",
             )
         if self.delete and self.files_from is not None:
             raise InvalidInput("delete needs the whole of both trees, files_from names a part")
@@ -176,6 +207,8 @@ class TreeOptions:
                 "carry_class",
                 "folders",
                 "fold_case",
+                "on_collision",
+                "track_renames",
                 "backup_to",
                 "links",
                 "modes",

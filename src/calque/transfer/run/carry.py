@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -21,8 +22,9 @@ from calque.errors import (
     NotFound,
     Unsupported,
 )
+from calque.operator.checkpoint import Checkpoint
 from calque.operator.copier import Copier
-from calque.operator.copy import start_copy
+from calque.operator.copy import copy_parts, resume_copy, start_copy
 from calque.operator.drivers.stream import write_options
 from calque.operator.layers import Bandwidth, ConcurrencyLimit
 from calque.operator.move import rename_at_once
@@ -60,6 +62,9 @@ SERVER, CLIENT, RENAMED = "server-side", "through the client", "renamed"
 
 Done = Callable[[Row, Metadata | None], None]
 """Gets the row of a copy after the act, and what was made if it was."""
+
+Spread = Callable[[Checkpoint], None]
+"""Lets others bring the parts of an opened copy; returns when all have ended."""
 
 
 @dataclass(slots=True)
@@ -144,11 +149,73 @@ class Carrier:
                 done(failed_row(decision, made, seconds), None)
 
         try:
+            if decision.twin is not None and (made := self._copy_twin(pair, decision.twin)):
+                tell(pair, made, SERVER)
+                return
             self._carry_pinned(pair, tell)
         except (ConditionNotMatch, NotFound) as error:
             self._carry_anew(decision, error, tell, done)
         except CalqueError as error:
             tell(pair, error, "")
+
+    def _copy_twin(self, pair: Pair, twin: Metadata) -> Metadata | None:
+        """The copy of an object of the target that has the bytes; None where it cannot be made."""
+        into, key = self._target.service, self._target.key(pair.target_path)
+        can = into.capability.copy_with_if_not_exists
+        options = replace(self._copying, stream=False, if_not_exists=can)
+        try:
+            made = start_copy(into, twin, into, key, options).run()
+        except (ConditionNotMatch, NotFound, Unsupported):
+            return None  # it went, or another is there: the source has the bytes too
+        assert pair.source is not None
+        return self._restore(into, made, pair.source) if isinstance(into, Attributed) else made
+
+    def can_split(self, size: int) -> bool:
+        """Whether several processes may bring the parts of an object."""
+        return size > self._options.split_over and self._target.service.capability.copy_concurrent
+
+    def carry_split(self, decision: Decision, spread: Spread, done: Done) -> None:
+        """Copy a huge object whose parts others bring: ``spread`` returns when they have."""
+        begun, pair = time.monotonic(), decision.pair
+        assert pair.source is not None
+        try:
+            made, route = self._copy_split(pair, pair.source, spread)
+        except CalqueError as error:
+            done(failed_row(decision, error, time.monotonic() - begun), None)
+            return
+        done(copied_row(decision, pair, made, route, time.monotonic() - begun), made)
+
+    def _copy_split(self, pair: Pair, source: Metadata, spread: Spread) -> tuple[Metadata, str]:
+        copier, options = self._start_split(pair, source)
+        route = SERVER if copier.route == SERVER else CLIENT
+        opened = copier.open_parts()
+        if opened is None:
+            return self._drive(pair.path, copier), route
+        if self._keeper is not None:
+            # Before any part: whoever finds this run dead must find the upload.
+            self._keeper.keep(pair.path, opened)
+        origin, into = self._origin, self._target.service
+        try:
+            spread(opened)
+        except CalqueError:
+            resume_copy(origin, into, opened, options).abort()
+            raise
+        # What is held is counted, what somebody has lost after all is brought here, and committed.
+        return self._drive(pair.path, resume_copy(origin, into, opened, options)), route
+
+    def _start_split(self, pair: Pair, source: Metadata) -> tuple[Copier, CopyOptions]:
+        """With the options that a large copy has here: whoever goes on with it must find them."""
+        inside = replace(self._copying, stream=False)
+        if self._way.server:
+            with suppress(Unsupported):
+                return self._start(pair, source, inside), inside
+        return self._start(pair, source, self._copying), self._copying
+
+    def bring_parts(self, checkpoint: Checkpoint, numbers: Collection[int]) -> int:
+        """The share of another process in such a copy."""
+        origin, into = self._origin, self._target.service
+        concurrent = self._options.concurrent
+        return copy_parts(origin, into, checkpoint, numbers, concurrent=concurrent)
 
     def _carry_anew(
         self,
@@ -192,8 +259,8 @@ class Carrier:
         if self._backup is not None and pair.target is not None:
             self._backup.keep_overwritten(pair)
         if is_marker(source) and isinstance(self._target.service, Directories):
-            self._target.service.create_dir(self._target.key(pair.path))
-            tell(pair, Metadata(path=self._target.key(pair.path), is_dir=True), CLIENT)
+            self._target.service.create_dir(self._target.key(pair.target_path))
+            tell(pair, Metadata(path=self._target.key(pair.target_path), is_dir=True), CLIENT)
             return
         # A link is made anew, if it may lead there; what follows it can be renamed all the same.
         may_rename = self._way.rename and source.content_type != LINK_TYPE
@@ -213,7 +280,7 @@ class Carrier:
     def _rename(self, pair: Pair, source: Metadata) -> Metadata | None:
         """The move as one step; None where the service cannot between these two."""
         origin, into = self._source.service, self._target.service
-        key = self._target.key(pair.path)
+        key = self._target.key(pair.target_path)
         renamed = rename_at_once(origin, source, into, key, self._copying)
         self._way.rename = renamed is not None
         return renamed
@@ -233,7 +300,7 @@ class Carrier:
         return made
 
     def _copy_inside(self, pair: Pair, source: Metadata) -> Metadata:
-        key = self._target.key(pair.path)
+        key = self._target.key(pair.target_path)
         origin, into = self._source.service, self._target.service
         if source.size > origin.capability.copy_listed_up_to:
             options = replace(self._copying, stream=False)
@@ -269,7 +336,7 @@ class Carrier:
             resumed = self._keeper.resume(pair.path, origin, into, options)
             if resumed is not None:
                 return resumed
-        return start_copy(origin, source, into, self._target.key(pair.path), options)
+        return start_copy(origin, source, into, self._target.key(pair.target_path), options)
 
     def _drive(self, path: str, copier: Copier) -> Metadata:
         saver = None if self._keeper is None else self._keeper.saver(path, copier)
@@ -290,7 +357,7 @@ class Carrier:
         source: Metadata,
         tell: Callable[[Pair, Metadata | CalqueError, str], None],
     ) -> None:
-        key, into = self._target.key(pair.path), self._target.service
+        key, into = self._target.key(pair.target_path), self._target.service
         # One place among those of the tree, for reading and writing in turn.
         with self._limit.place():
             found, data = self._read_small(source)

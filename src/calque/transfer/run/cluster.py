@@ -21,19 +21,21 @@ from typing import Any
 from calque._version import __version__
 from calque.config import load_settings
 from calque.errors import CalqueError, InvalidInput, Unsupported
+from calque.operator.checkpoint import Checkpoint
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.service import HasService
 from calque.operator.uri import text_of
 from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context
 from calque.spark.tasks import cores_of, run_tasks
-from calque.transfer.model import JobId, KeyRange, Row
+from calque.transfer.model import Decision, JobId, KeyRange, Row
 from calque.transfer.plan.pairing import pair_up
 from calque.transfer.plan.places import open_target
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.tree_request import TreeRequest
+from calque.transfer.run.carry import Carrier
 from calque.transfer.run.shared import Shared
 from calque.transfer.run.tree_job import TreeJob
 from calque.values import Metadata
@@ -68,7 +70,20 @@ class SpanResult:
     dropped: Mapping[str, int] = field(default_factory=dict)
     moved: tuple[tuple[str, Metadata], ...] = ()
     """Sources of a move, which the driver deletes: this task may not be the one that counts."""
+    huge: tuple[Decision, ...] = ()
+    """Objects that are left to several tasks."""
     error: CalqueError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartsTask:
+    """Some parts of one object, which travel in the same way."""
+
+    request: Mapping[str, Any]
+    tree: int
+    checkpoint: str
+    numbers: tuple[int, ...]
+    concurrent: int
 
 
 class Cluster:
@@ -130,6 +145,24 @@ class Cluster:
         with map_job_errors():
             results = run_tasks(self._context, tasks, run_span, about="calque: trees")
         return results, list(later)
+
+    def copy_parts(self, tree: int, checkpoint: Checkpoint) -> None:
+        """Bring the parts of an opened copy, by more tasks than cores."""
+        size, part = (int((checkpoint.plan or {})[name]) for name in ("size", "part_size"))
+        count = -(-size // part)
+        each = max(1, -(-count // (cores_of(self._context) * _TASKS_A_CORE)))
+        tasks = [
+            PartsTask(
+                self._request,
+                tree,
+                checkpoint.to_json(),
+                tuple(range(first, min(first + each, count + 1))),
+                self._concurrent,
+            )
+            for first in range(1, count + 1, each)
+        ]
+        with map_job_errors():
+            run_tasks(self._context, tasks, run_parts, about="calque: parts of an object")
 
     def _refuse_other_versions(self) -> None:
         count = cores_of(self._context)
@@ -198,6 +231,7 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
     trees = pair_up(replace(request, options=options), target, layers)[task.tree]
     rows: list[Row] = []
     moved: list[tuple[str, Metadata]] = []
+    huge: list[Decision] = []
     report = Report(JobId(""), request.kind, (), "")
     shared = Shared(
         options,
@@ -206,6 +240,7 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
         TreeProgress(),
         threading.Event(),
         moves=request.kind == "mv",
+        hand_over=huge.append,
         delete_later=lambda path, source: moved.append((path, source)),
     )
     job = TreeJob(
@@ -233,5 +268,30 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
         requests=sum(each.count for each in metrics.snapshot().values()),
         dropped=dict(report.dropped),
         moved=tuple(moved),
+        huge=tuple(huge),
         error=error,
     )
+
+
+def run_parts(task: PartsTask, attempt: str) -> int:
+    """Runs in an executor: bring some parts of an object that the driver commits."""
+    request = TreeRequest.from_json(task.request)
+    options = replace(request.options, concurrent=task.concurrent)
+    limit = ConcurrencyLimit(task.concurrent)
+    layers = default_layers(limit=limit, pace=Pace(options.rate))
+    target = open_target(request.target, request.target_options, layers)
+    trees = pair_up(request, target, layers)[task.tree]
+    carrier = Carrier(
+        trees.source,
+        trees.target,
+        options,
+        limit=limit,
+        stopping=threading.Event(),
+        moved=lambda count: None,
+        dropped=lambda what: None,
+    )
+    try:
+        return carrier.bring_parts(Checkpoint.from_json(task.checkpoint), task.numbers)
+    finally:
+        trees.source.service.close()
+        trees.target.service.close()

@@ -37,6 +37,10 @@ class CopyKeeper:
             return resume_copy(origin, into, checkpoint, options)
         return None
 
+    def keep(self, path: str, checkpoint: Checkpoint) -> None:
+        """Keep how far a copy is that others work on."""
+        self._journal.keep_copy(self._tree, path, checkpoint.to_json())
+
     def saver(self, path: str, copier: Copier) -> Saver:
         return Saver(self._journal, self._tree, path, copier)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
-from calque.transfer.model import KeyRange, Row
+from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.plan.plan import Trees
 from calque.transfer.run.moves import Moves
 from calque.transfer.run.shared import Cluster, RangeResult, Shared
@@ -23,12 +23,15 @@ class Elsewhere:
         ranges: Sequence[KeyRange],
         moves: Moves,
         left_out: Collection[str],
+        carry_split: Callable[[Cluster, Decision], None],
     ) -> None:
-        """``left_out``: paths that this process acts on itself."""
+        """``left_out``: paths that this process acts on itself; ``carry_split`` copies one object
+        that is too large for a task, in parts that several bring."""
         self._shared = shared
         self._trees = trees
         self._number = number
         self._moves = moves
+        self._carry_split = carry_split
         known = (path for tree, path in shared.known if tree == number)
         self._left_out = frozenset(left_out).union(known)
         self.left = list(ranges)
@@ -42,6 +45,10 @@ class Elsewhere:
             rows = [self._settle(result) for result in results]
             failed = None
             journal = self._shared.journal
+            huge = [each for result in results for each in result.huge]
+            for each in huge:
+                if journal is not None:  # before its range counts as done
+                    journal.keep_copy(self._number, each.path)
             with nullcontext() if journal is None else journal.lock:
                 for result, told in zip(results, rows, strict=True):
                     self._take(result, told)
@@ -50,6 +57,9 @@ class Elsewhere:
                 self.left = left
             if failed is not None:
                 raise failed
+            for each in huge:
+                if not self._shared.stopping.is_set():
+                    self._carry_split(cluster, each)
         self._moves.remove_emptied()
 
     def _settle(self, result: RangeResult) -> Sequence[Row]:

@@ -49,7 +49,7 @@ class Moves:
             self._later(path, source)
             return row
         try:
-            self._refuse_alias(source.path, self._trees.target.key(path))
+            self._refuse_alias(source.path, self._trees.target.key(row.target or path))
             self._two_trees.require()
             delete_listed(self._trees.source.service, source)
         except CalqueError as error:

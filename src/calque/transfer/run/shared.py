@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from calque.errors import CalqueError
+from calque.operator.checkpoint import Checkpoint
 from calque.operator.layers import ConcurrencyLimit
 from calque.transfer.jobs.journal import Journal
-from calque.transfer.model import KeyRange, Row
+from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector
 from calque.transfer.request.options import TreeOptions
@@ -34,6 +35,9 @@ class Shared:
     journal: Journal | None = None
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
     """Rows that an earlier process wrote, of paths that are left all the same."""
+
+    hand_over: Callable[[Decision], None] | None = None
+    """Where huge objects are not copied but told to whoever splits them."""
 
 
 class RangeResult(Protocol):
@@ -59,6 +63,10 @@ class RangeResult(Protocol):
         """Sources that were copied, by path, and are to be deleted now."""
 
     @property
+    def huge(self) -> Sequence[Decision]:
+        """Objects that several tasks are to copy."""
+
+    @property
     def error(self) -> CalqueError | None: ...
 
 
@@ -73,3 +81,6 @@ class Cluster(Protocol):
         left_out: Collection[str] = (),
     ) -> tuple[Sequence[RangeResult], list[KeyRange]]:
         """Work on some ranges but for some paths; what came of them, and those that had to wait."""
+
+    def copy_parts(self, tree: int, checkpoint: Checkpoint) -> None:
+        """Let tasks bring the parts of a copy that was opened."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from calque import faults
 from calque.errors import (
@@ -19,6 +20,7 @@ from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.free_space import FreeSpace
 from calque.transfer.plan.plan import Plan, Trees
 from calque.transfer.plan.remembered import Remembered
+from calque.transfer.plan.renames import Renames
 from calque.transfer.plan.rules import checksums
 from calque.transfer.report.rows import failed_row, kept_row, predicted_row
 from calque.transfer.request.options import TreeOptions
@@ -69,7 +71,9 @@ class TreeJob:
         self.plan = Plan(trees, shared.options, self._remembered)
         collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
         if collisions is not None:
-            self.plan = replace(self.plan, collides=collisions.objection)
+            self.plan = replace(self.plan, collides=collisions.find, is_given=collisions.is_given)
+        if shared.options.track_renames:
+            self.plan = replace(self.plan, twin=Renames(self.plan).twin)
         self._moves = Moves(trees, shared.delete_later)
         self.clearing = Clearing(shared, self.plan, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
@@ -93,7 +97,7 @@ class TreeJob:
         if ranges is None:
             ranges = [EVERYTHING] if left is None else left.spans_of(number)
         self._elsewhere = (
-            Elsewhere(shared, trees, number, ranges, self._moves, self._named)
+            Elsewhere(shared, trees, number, ranges, self._moves, self._named, self._carry_split)
             if elsewhere
             else None
         )
@@ -145,6 +149,21 @@ class TreeJob:
         """The same on a cluster."""
         if self._elsewhere is not None:
             self._elsewhere.copy_on(cluster)
+
+    def _carry_split(self, cluster: Cluster, decision: Decision) -> None:
+        """A huge object, in parts that several tasks bring."""
+
+        def done(row: Row, made: Metadata | None) -> None:
+            if made is not None:
+                row = self._note_made(decision, row, made)
+            row = self._add(row)
+            self._shared.progress.add_ended()
+            if self._journal is not None:
+                self._end_apart(self._journal, decision.path, row)
+
+        self._shared.progress.add_copy(decision.size)
+        spread = partial(cluster.copy_parts, self._number)
+        self._carrier.carry_split(decision, spread, done)
 
     def left(self) -> list[KeyRange]:
         """What is still to be acted on."""
@@ -234,6 +253,9 @@ class TreeJob:
         if self._options.dry_run:
             self._add(predicted_row(decision))
             return
+        if self._shared.hand_over is not None and self._carrier.can_split(decision.size):
+            self._shared.hand_over(decision)
+            return
         frontier.begin(decision.path)
         large = self._carrier.is_large(decision.pair)
         self._queue.put((decision, frontier), size=decision.size, large=large)
@@ -318,7 +340,10 @@ class TreeJob:
 
     def _add(self, row: Row) -> Row:
         label = self._trees.label
-        told = replace(row, path=label + row.path) if label else row
+        told = row
+        if label:
+            into = None if row.target is None else label + row.target
+            told = replace(row, path=label + row.path, target=into)
         self._shared.collector.add(told)
         return told
 

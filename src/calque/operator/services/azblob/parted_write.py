@@ -63,10 +63,11 @@ class AzblobPartedWrite:
     def list_parts(
         self, upload: str, plan: PartPlan, known: Mapping[int, Part]
     ) -> Mapping[int, Part]:
-        """The service's own list; NotFound where nothing is staged, which is as good as gone."""
-        staged = self._staging(upload).list_staged()
-        if not staged:
-            raise NotFound(f"{self._location} has no blocks of the upload {upload}")
+        """The service's own list; NotFound where nothing is staged because it became the blob."""
+        staging = self._staging(upload)
+        staged = staging.list_staged()
+        if not staged and staging.find_committed() is not None:
+            raise NotFound(f"{self._location} is made of the blocks of the upload {upload}")
         return staged
 
     def is_left(self, upload: str) -> bool:

@@ -109,7 +109,10 @@ class GcsPartedWrite:
             made = self.write.ask_session(upload)
         except NotFound:
             return None
-        return None if isinstance(made, int) else metadata_of(made, self.write.path)
+        if isinstance(made, int):
+            return None
+        found = metadata_of(made, self.write.path)
+        return found if found.size == self.write.options.size_hint else None
 
     def abort(self, upload: str) -> None:
         self.write.cancel_session(upload)

@@ -16,7 +16,6 @@ The files are those of every service (see ``calque.operator.services``), and the
     replies         what replies say: headers and XML read into values
     object_headers  headers that carry metadata, tags and class over
     uploads         multipart uploads: begun, filled, listed, committed, aborted
-    parted_write    a write whose parts are kept, so that another process can go on with it
     buckets         the buckets of an account
     versions        every version of the objects under a prefix
     handover        endpoint and keys for other S3 clients of this process (Delta, Iceberg, Spark)
