@@ -9,7 +9,6 @@ from calque.operator.layers.pace import Pace
 from calque.operator.layers.retry import Retry
 from calque.operator.layers.timeout import Timeout
 
-
 _REFUSALS = 16
 
 

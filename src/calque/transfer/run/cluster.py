@@ -150,13 +150,14 @@ class Cluster:
                 f"{folder} is a folder of this machine, which executors may not see",
                 hint="If every one of them sees the same files there, say --shared-fs.",
             )
-        nonce = Path(folder) / f".calque-{secrets.token_hex(12)}-nonce.tmp"
-        place = nonce
+        above = Path(folder)
+        while not above.is_dir() and above != above.parent:
+            above = above.parent  # a target need not be there yet
+        nonce = above / f".calque-{secrets.token_hex(12)}-nonce.tmp"
+        place = nonce if os.access(above, os.W_OK) else above
         try:
-            if Path(folder).is_dir() and os.access(folder, os.W_OK):
+            if place is nonce:
                 nonce.write_text("calque")
-            else:
-                place = Path(folder)
             with map_job_errors():
                 seen = run_tasks(
                     self._context,
