@@ -59,7 +59,7 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 """
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 """JVMs of five kinds start one after the other, which takes its time on a busy machine."""
 
 
@@ -237,11 +237,14 @@ def test_a_dead_driver(
     tmp_path: Path,
 ) -> None:
     """Killed while tasks were copying: the same request goes on with the job in another driver, and
-    at its end each object is there and has one row, a large one that was resumed here too."""
+    at its end each object is there and has one row."""
     source, files = tree
+    for number in range(2000):  # enough that it cannot be over before it is killed
+        (source / f"more{number:04d}").write_bytes(b"")
+        files[f"more{number:04d}"] = b""
     request = ("cp", f"{source}/", tmp_path / "to", tmp_path / "r.jsonl")
     driver.ask(*request, shared_fs=True)
-    wait_for(driver, lambda: bool(sleepers(cluster)))
+    wait_for(driver, lambda: sum(1 for _ in (tmp_path / "to").rglob("*")) > 100)
     driver.process.kill()
     driver.process.wait()
     second = Driver(cluster, state, state)

@@ -28,7 +28,7 @@ from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context
 from calque.spark.tasks import cores_of, run_tasks
 from calque.transfer.model import JobId, KeyRange, Row
-from calque.transfer.plan.pairing import pair_up
+from calque.transfer.plan.pairing import pair_again
 from calque.transfer.plan.places import open_target
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
@@ -52,6 +52,8 @@ class SpanTask:
     span: KeyRange
     pages: int
     concurrent: int
+    named: bool = False
+    """Whether the source was found to be a folder that keeps its name."""
     left_out: tuple[str, ...] = ()
     """Paths of the range that the driver has acted on itself."""
 
@@ -82,6 +84,7 @@ class Cluster:
         self._context = context(spark, options)  # type: ignore[arg-type]
         self._shared_fs = shared_fs
         self._request: Mapping[str, Any] = {}
+        self._named: list[bool] = []
         self._concurrent = 1
 
     def prepare(self, request: TreeRequest, trees: Sequence[Trees]) -> None:
@@ -94,6 +97,7 @@ class Cluster:
                     hint="Name trees by their URIs: what an operator was opened with stays here.",
                 )
         self._request = request.to_json()
+        self._named = [each.named for each in trees]
         self._concurrent = max(1, request.options.concurrent // cores_of(self._context))
         self._refuse_other_versions()
         if not str(self._context.master).startswith("local"):
@@ -123,6 +127,7 @@ class Cluster:
                 span,
                 pages,
                 self._concurrent,
+                self._named[tree],
                 tuple(path for path in left_out if span.holds(path)),
             )
             for span in now
@@ -196,7 +201,9 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
     limit, metrics = ConcurrencyLimit(task.concurrent), Metrics()
     layers = default_layers(limit=limit, metrics=metrics, pace=Pace(options.rate))
     target = open_target(request.target, request.target_options, layers)
-    trees = pair_up(replace(request, options=options), target, layers)[task.tree]
+    trees = pair_again(
+        replace(request, options=options), task.tree, target, layers, named=task.named
+    )
     rows: list[Row] = []
     moved: list[tuple[str, Metadata]] = []
     report = Report(JobId(""), request.kind, (), "")
