@@ -130,6 +130,21 @@ def test_wrong_requests(
     assert not (folder / "b").exists()
 
 
+def test_a_report_is_neither_copied_nor_deleted(calque: Calque, site: Path, folder: Path) -> None:
+    """A file of rows within a tree of the run is refused, unless it is left out of the tree."""
+    for report, more in (("site/r.csv", ()), ("mirror/r.csv", ("--delete", "--yes"))):
+        done = calque("sync", "site/", "mirror", "--report", report, *more)
+        assert done.returncode == 1, done.stderr
+        assert "lies in" in done.stderr
+        assert not (folder / "mirror").exists()
+    done = calque("sync", "site/", "mirror", "--report", "site/r.csv", "--exclude", "/r.csv*")
+    assert done.returncode == 0, done.stderr
+    assert tree(site).keys() - tree(folder / "mirror").keys() == {"r.csv"}
+    report = ("--report", "mirror/r.csv")
+    assert calque("cp", "-r", "site/", "mirror", "--exclude", "r.csv", *report).returncode == 0
+    assert (folder / "mirror" / "r.csv").read_text().count("\n") == 5
+
+
 def test_exit_code_of_a_part(calque: Calque, site: Path, folder: Path) -> None:
     """3 where some failed and some did not; each is named."""
     (site / ".calque-000000000000000000000000.tmp").write_text("not ours, but named so")
