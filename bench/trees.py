@@ -19,6 +19,8 @@ from tests.servers.seaweedfs import S3Server
 
 from bench import _s3
 from bench._commands import Taken, measure, median_of
+from bench._tree_listing import memory_of_a_million, parallel_listings
+from bench._tree_spark import on_spark
 from bench.table import Row, asked_scale, show
 from calque.values import KIB, MIB
 
@@ -101,6 +103,9 @@ def run(scale: float = 1.0) -> list[Row]:
                 requests_of_second_run(server, count),
                 *memory_of_comparing(tools, max(2000, int(100_000 * scale))),
                 resume(count),
+                *on_spark(server, count, scale),
+                memory_of_a_million(scale),
+                *parallel_listings(scale),
             ]
     finally:
         shutil.rmtree(folder)

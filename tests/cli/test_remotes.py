@@ -74,7 +74,7 @@ def test_a_job_of_named_servers_is_resumed_with_their_keys(
     named: tuple[S3Server, S3Server],
     tmp_path: Path,
 ) -> None:
-    """A journal keeps no secret: whoever resumes, from any folder, finds those of the remotes in the
+    """A journal keeps no secret: whoever resumes, from any folder, finds those of remotes in the
     environment, and what was to be kept is kept where it was asked for."""
     for number in range(30):
         file = folder / "many" / f"{number:02}"

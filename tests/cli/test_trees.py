@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from calque.cli import trees
 from tests.cli.conftest import Calque, Spawn
 from tests.operator.services.s3.server import make_bucket
-from tests.servers.proxy import Fault, FaultProxy
+from tests.servers.proxy import Exchange, Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
 
 OPTIONS = ("-o", "key_order=false")
@@ -125,6 +130,21 @@ def test_wrong_requests(
     assert not (folder / "b").exists()
 
 
+def test_a_report_is_neither_copied_nor_deleted(calque: Calque, site: Path, folder: Path) -> None:
+    """A file of rows within a tree of the run is refused, unless it is left out of the tree."""
+    for report, more in (("site/r.csv", ()), ("mirror/r.csv", ("--delete", "--yes"))):
+        done = calque("sync", "site/", "mirror", "--report", report, *more)
+        assert done.returncode == 1, done.stderr
+        assert "lies in" in done.stderr
+        assert not (folder / "mirror").exists()
+    done = calque("sync", "site/", "mirror", "--report", "site/r.csv", "--exclude", "/r.csv*")
+    assert done.returncode == 0, done.stderr
+    assert tree(site).keys() - tree(folder / "mirror").keys() == {"r.csv"}
+    report = ("--report", "mirror/r.csv")
+    assert calque("cp", "-r", "site/", "mirror", "--exclude", "r.csv", *report).returncode == 0
+    assert (folder / "mirror" / "r.csv").read_text().count("\n") == 5
+
+
 def test_exit_code_of_a_part(calque: Calque, site: Path, folder: Path) -> None:
     """3 where some failed and some did not; each is named."""
     (site / ".calque-000000000000000000000000.tmp").write_text("not ours, but named so")
@@ -159,6 +179,120 @@ def test_ctrl_c_ends_with_what_was_done(
     assert again.returncode == 0, again.stderr
     assert proxy.count("PUT") == 60 - done
     assert calque("ls", "-r", f"{root}/", *OPTIONS).stdout.count("\n") == 60
+
+
+def test_a_second_ctrl_c_aborts_and_leaves_nothing(
+    calque: Calque, spawn: Spawn, folder: Path, proxy: FaultProxy, root: str
+) -> None:
+    """Parts of a large object are on their way and do not arrive: exit 130 at once, and the upload
+    is gone; whoever runs it again copies it."""
+    (folder / "many").mkdir()
+    (folder / "many" / "big").write_bytes(bytes(12 * 1024 * 1024))
+
+    def is_part(each: Exchange) -> bool:  # and not our mark, by which an upload is known
+        return "partNumber=" in each.target and "partNumber=10000" not in each.target
+
+    proxy.add(Fault(method="PUT", where=is_part, times=None, delay=600.0))
+    more = (*OPTIONS, "--chunk", "5MiB")
+    command = ("cp", "-r", "many/", f"{root}/", *more)
+    process = spawn(*command)
+    while not any(map(is_part, list(proxy.log))) and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)  # which counts as one, and is not lost beside the first
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    proxy.reset()
+    left = calque("sweep", f"{root}/", "--older-than", "0s", "--dry-run", "--json", *OPTIONS)
+    assert proxy.seen("GET", "uploads"), "unfinished uploads were looked for"
+    assert json.loads(left.stdout) == [], left.stdout
+    assert calque(*command).returncode == 0
+    assert calque("ls", "-r", f"{root}/", *OPTIONS).stdout.count("\n") == 1
+
+
+def test_ctrl_c_among_deletes(
+    calque: Calque, spawn: Spawn, folder: Path, proxy: FaultProxy, root: str
+) -> None:
+    """Each object that is gone has its row, no other has one, and the same command goes on."""
+    for number in range(40):
+        file = folder / "many" / f"{number:03}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x")
+    assert calque("cp", "-r", "many/", f"{root}/", *OPTIONS).returncode == 0
+    (folder / "few").mkdir()
+    (folder / "few" / "000").write_text("x")
+    # Without batches each delete is a request of its own.
+    proxy.add(Fault(method="POST", contains="delete", times=None, reply=Reply(400)))
+    proxy.add(Fault(method="DELETE", times=None, delay=0.2))
+    options = (*OPTIONS, "--delete", "--yes", "--max-delete", "100%", "--concurrent", "2")
+    command = ("sync", "few/", f"{root}/", "--report", "rows.jsonl", *options)
+    process = spawn(*command)
+    while proxy.count("DELETE") < 3 and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 130, said
+    gone = proxy.count("DELETE")
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    assert sum(row["outcome"] == "deleted" for row in rows) == gone < 39
+    proxy.reset()
+    assert calque(*command).returncode == 0
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    assert sorted(row["path"] for row in rows) == [f"{number:03}" for number in range(40)]
+
+
+@pytest.mark.parametrize(("said", "code", "left"), [("n", 3, 4), ("y", 0, 0)])
+def test_a_terminal_is_asked_before_the_first_delete(
+    calque: Calque, environment: dict[str, str], folder: Path, said: str, code: int, left: int
+) -> None:
+    """With the number, the bytes and three names; what is typed decides. --yes is not asked."""
+    (folder / "from").mkdir()
+    (folder / "from" / "kept").write_text("1")
+    (folder / "to").mkdir()
+    for name in "abcd":
+        (folder / "to" / name).write_text("12")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "calque.cli", "sync", "from/", "to", "--delete"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=theirs, stderr=subprocess.PIPE, text=True
+    ) as process:
+        os.close(theirs)
+        os.write(ours, f"{said}\n".encode())
+        _, told = process.communicate(timeout=100)
+    os.close(ours)
+    assert "delete 4 objects (8 B): a, b, c, …?" in told
+    assert process.returncode == code, told
+    assert len(list((folder / "to").iterdir())) == left + 1
+    assert calque("sync", "from/", "to", "--delete", "--yes").returncode == 0
+    assert [each.name for each in (folder / "to").iterdir()] == ["kept"]
+
+
+def test_progress_without_a_terminal(
+    calque_here: Calque,
+    folder: Path,
+    proxy: FaultProxy,
+    root: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lines of their own: what was listed so far at once, then how much of all, and time left."""
+    monkeypatch.setattr(trees, "_SAY_SECONDS", 0.05)
+    for number in range(12):
+        file = folder / "many" / f"{number:03}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x")
+    proxy.add(Fault(method="GET", times=1, delay=1.0))  # the listing of the target
+    proxy.add(Fault(method="PUT", times=None, delay=0.3))
+    done = calque_here("cp", "-r", "many/", f"{root}/", "--concurrent", "2", *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("0 listed so far, 0 copied")
+    assert any(
+        re.match(r"copying: \d+ copied, .* of 12 B \(\d+%\), \d+ s left", each) for each in lines
+    )
+    assert "\r" not in done.stderr
+    told = calque_here("cp", "-r", "many/", f"{root}/", "--json", *OPTIONS)
+    assert json.loads(told.stdout)["totals"]["up_to_date"]["objects"] == 12
 
 
 def test_globs_and_several_sources(calque: Calque, site: Path, folder: Path) -> None:

@@ -47,6 +47,11 @@ class ServerProcess:
     def pid(self) -> int:
         return self._child.pid
 
+    @property
+    def log(self) -> Path:
+        """The file that gets what it prints."""
+        return self._log
+
     def wait_until(self, ready: Callable[[], bool], *, seconds: float = 60.0) -> None:
         """Return once ``ready`` says so; Unavailable, with the log's tail, when it never does."""
         limit = time.monotonic() + seconds

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import calque
-from calque.errors import InvalidInput
+from calque.errors import CalqueError, InvalidInput
 from calque.operator import Operator
+from calque.spark.session import SparkOptions, context
 from calque.transfer.model import KeyRange
 from calque.transfer.report.report_file import read_report
 from calque.transfer.request.options import TreeOptions
@@ -36,6 +37,17 @@ SETTINGS = """
 "spark.scheduler.maxRegisteredResourcesWaitingTime" = "120s"
 "spark.python.task.killTimeout" = "100ms"
 """
+
+
+LOST = """
+import sys
+class Lost:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "calque":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Lost())
+"""
+"""A Python that has no calque."""
 
 
 def test_no_secret_travels() -> None:
@@ -76,6 +88,31 @@ def test_operators_stay_here(make_tree: MakeTree, tmp_path: Path) -> None:
         calque.copy_tree(Operator.from_uri(source), tmp_path / "x", spark="local[2]")
     with pytest.raises(InvalidInput, match="cannot be opened by executors"):
         calque.copy_tree(f"{source}/", "memory://x/", spark="local[2]")
+
+
+@pytest.mark.parametrize(
+    ("site", "said"),
+    [
+        ("import calque._version as it\nit.__version__ = '0.0.1'\n", "executors have calque 0.0.1"),
+        (
+            LOST,
+            "has no 'calque'",
+        ),
+    ],
+)
+def test_executors_of_another_kind_are_told_by_name(
+    make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: str, said: str
+) -> None:
+    """Another version, or none: refused before anything is written."""
+    source = make_tree("source", {"a": b"x"})
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(site)
+    spark = context(options=SparkOptions(master="local[2]"))
+    monkeypatch.setitem(spark.environment, "PYTHONPATH", str(folder))
+    with pytest.raises(CalqueError, match=said):
+        calque.copy_tree(f"{source}/", tmp_path / "to", spark="local[2]")
+    assert not (tmp_path / "to").exists()
 
 
 _SCRIPT = """

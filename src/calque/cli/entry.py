@@ -17,6 +17,8 @@ from typing import NoReturn
 
 from calque.cli.main import run
 
+_INTERRUPTED = 130
+
 
 def main() -> NoReturn:
     """Run the command; an error that nobody expected shows itself as always."""
@@ -28,9 +30,14 @@ def main() -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this code, once threads, exit functions and streams are done."""
+    """End the process with this code, once threads, exit functions and streams are done.
+
+    Whoever has stopped it by hand does not wait for threads: what they may leave behind was seen to
+    before, and a request that nobody answers would hold the terminal for a minute.
+    """
     try:
-        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as Python does
+        if code != _INTERRUPTED:
+            threading._shutdown()  # type: ignore[attr-defined]  # waits for them, as Python does
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):

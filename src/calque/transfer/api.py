@@ -18,7 +18,7 @@ from calque.operator.service import HasService
 from calque.transfer.jobs.open_job import configured_ledger, open_job
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.plan.collisions import Collisions
-from calque.transfer.plan.overlap import refuse_overlaps
+from calque.transfer.plan.overlap import refuse_overlaps, refuse_report_inside
 from calque.transfer.plan.pairing import pair_up, settle_name
 from calque.transfer.plan.places import open_source, open_target, refuse_link
 from calque.transfer.plan.plan import Trees
@@ -62,6 +62,7 @@ class PreparedRun:
                 refuse_incomparable(each.source, each.target)
         removes, clears = options.delete or request.kind == "mv", options.delete_excluded
         refuse_overlaps(self.trees, removes=removes, clears=clears)
+        refuse_report_inside(self.trees, request.report, removes=removes)
         refuse_shared_paths(self.trees, removes=removes, clears=clears)
         sources = tuple(_shown(each) for each in self.trees)
         report = Report(

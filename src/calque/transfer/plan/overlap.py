@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, permutations
 
-from calque.errors import CalqueError, IsSameFile
+from calque.errors import CalqueError, InvalidInput, IsSameFile
 from calque.operator.service import Housed
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
@@ -39,6 +39,24 @@ def refuse_overlaps(trees: Sequence[Trees], *, removes: bool, clears: bool) -> N
     for one, two in permutations(trees, 2) if removes else ():
         source = replace(one.source, only=None)
         refuse_overlap(source, two.target, two.filters, two.chosen, clears=clears)
+
+
+def refuse_report_inside(trees: Sequence[Trees], report: str | None, *, removes: bool) -> None:
+    """Raise InvalidInput where the file of rows would be copied while it grows, or deleted."""
+    if report is None:
+        return
+    place = os.path.realpath(report)
+    for each in trees:
+        for side in (each.source, each.target) if removes else (each.source,):
+            root = _folder(os.path.realpath(_path(side))) if side.is_local else None
+            if root is None or not place.startswith(root) or side.only is not None:
+                continue
+            path = place[len(root) :]
+            if each.listed.takes_path(path) and each.takes_path(path):
+                raise InvalidInput(
+                    f"the report {report} lies in {side.location()}, a tree of this run",
+                    hint=f"Nothing was done. Write it elsewhere, or say --exclude '/{path}*'.",
+                )
 
 
 def refuse_overlap(

@@ -35,6 +35,21 @@ def pair_up(
     return [_trees(origin, target, request, several, backup) for origin in origins]
 
 
+def pair_again(
+    request: TreeRequest, number: int, target: Side, layers: tuple[Layer, ...], *, named: bool
+) -> Trees:
+    """One pair of a request that was paired up before, elsewhere: nothing is asked of a service.
+
+    ``named``: whether its source was found to be a folder that keeps its name. It need not be there
+    any more, nor those of other pairs: they may have been moved meanwhile.
+    """
+    given = request.sources[number]
+    origin = open_source(given, request.source_options, layers, globs=request.options.globs)
+    if origin.single:
+        origin = as_folder(origin) if named else as_object(origin)
+    return _trees(origin, target, request, len(request.sources) > 1, None)
+
+
 def _trees(
     origin: Origin, target: Side, request: TreeRequest, several: bool, backup: Side | None
 ) -> Trees:

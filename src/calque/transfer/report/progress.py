@@ -19,8 +19,14 @@ class TreeProgress:
     ended: int = 0
     """Copies that have ended, well or not."""
     bytes_moved: int = 0
-    phase: str = "listing and copying"
+    phase: str = "copying"
+    trees: int = 1
+    """How many there are, one listed after the other."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def end_listing(self, tree: int) -> None:
+        """A tree, of trees counted from 0, was listed to its end."""
+        self.listing = self.listing and tree < self.trees - 1
 
     def add_listed(self) -> None:
         with self._lock:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -58,6 +58,8 @@ from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 
 _ONE_PART = 8 * MIB
 """Up to this size an object is read whole and written whole, if the target takes it at once."""
+_ABORT_SECONDS = 10.0
+"""How long an abort is waited for, when somebody wants to leave."""
 SERVER, CLIENT, RENAMED = "server-side", "through the client", "renamed"
 
 Done = Callable[[Row, Metadata | None], None]
@@ -111,6 +113,7 @@ class Carrier:
         # More would be parts on threads of their own, and wait for a place that this one holds.
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
         self._batch = DurableBatch(options.fsync)
+        self._driven: set[Copier] = set()
         self._bandwidth = None if options.bandwidth is None else Bandwidth(options.bandwidth)
         self._origin = source.service
         if carries_attributes(source, target):
@@ -340,7 +343,7 @@ class Carrier:
 
     def _drive(self, path: str, copier: Copier) -> Metadata:
         saver = None if self._keeper is None else self._keeper.saver(path, copier)
-        with copier:
+        with self._watch(copier), copier:
             for step in copier:
                 self._moved(step)
                 if self._bandwidth is not None and copier.route != SERVER:
@@ -442,9 +445,33 @@ class Carrier:
         given = None if source.content_type == LINK_TYPE else self._options.content_type
         return options if given is None else replace(options, content_type=given)
 
+    @contextmanager
+    def _watch(self, copier: Copier) -> Iterator[None]:
+        self._driven.add(copier)
+        try:
+            yield
+        finally:
+            self._driven.discard(copier)
+
+    def abort(self) -> None:
+        """Abort large copies under way, in the middle of what they wait for: nothing is left."""
+        aborts = [
+            threading.Thread(target=_abort, args=(copier,), daemon=True)
+            for copier in tuple(self._driven)
+        ]
+        for thread in aborts:
+            thread.start()
+        for thread in aborts:
+            thread.join(_ABORT_SECONDS)
+
     def flush(self) -> None:
         """See files through that wait for the sync of their batch."""
         self._batch.flush()
+
+
+def _abort(copier: Copier) -> None:
+    with suppress(CalqueError):  # whoever drives it tells what went wrong
+        copier.abort()
 
 
 def modified_ns(entry: Metadata) -> int | None:

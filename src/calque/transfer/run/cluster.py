@@ -29,7 +29,7 @@ from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context
 from calque.spark.tasks import cores_of, run_tasks
 from calque.transfer.model import Decision, JobId, KeyRange, Row
-from calque.transfer.plan.pairing import pair_up
+from calque.transfer.plan.pairing import pair_again
 from calque.transfer.plan.places import open_target
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
@@ -54,6 +54,8 @@ class SpanTask:
     span: KeyRange
     pages: int
     concurrent: int
+    named: bool = False
+    """Whether the source was found to be a folder that keeps its name."""
     left_out: tuple[str, ...] = ()
     """Paths of the range that the driver has acted on itself."""
 
@@ -84,6 +86,7 @@ class PartsTask:
     checkpoint: str
     numbers: tuple[int, ...]
     concurrent: int
+    named: bool
 
 
 class Cluster:
@@ -97,6 +100,7 @@ class Cluster:
         self._context = context(spark, options)  # type: ignore[arg-type]
         self._shared_fs = shared_fs
         self._request: Mapping[str, Any] = {}
+        self._named: list[bool] = []
         self._concurrent = 1
 
     def prepare(self, request: TreeRequest, trees: Sequence[Trees]) -> None:
@@ -109,6 +113,7 @@ class Cluster:
                     hint="Name trees by their URIs: what an operator was opened with stays here.",
                 )
         self._request = request.to_json()
+        self._named = [each.named for each in trees]
         self._concurrent = max(1, request.options.concurrent // cores_of(self._context))
         self._refuse_other_versions()
         if not str(self._context.master).startswith("local"):
@@ -138,6 +143,7 @@ class Cluster:
                 span,
                 pages,
                 self._concurrent,
+                self._named[tree],
                 tuple(path for path in left_out if span.holds(path)),
             )
             for span in now
@@ -158,6 +164,7 @@ class Cluster:
                 checkpoint.to_json(),
                 tuple(range(first, min(first + each, count + 1))),
                 self._concurrent,
+                self._named[tree],
             )
             for first in range(1, count + 1, each)
         ]
@@ -183,13 +190,14 @@ class Cluster:
                 f"{folder} is a folder of this machine, which executors may not see",
                 hint="If every one of them sees the same files there, say --shared-fs.",
             )
-        nonce = Path(folder) / f".calque-{secrets.token_hex(12)}-nonce.tmp"
-        place = nonce
+        above = Path(folder)
+        while not above.is_dir() and above != above.parent:
+            above = above.parent  # a target need not be there yet
+        nonce = above / f".calque-{secrets.token_hex(12)}-nonce.tmp"
+        place = nonce if os.access(above, os.W_OK) else above
         try:
-            if Path(folder).is_dir() and os.access(folder, os.W_OK):
+            if place is nonce:
                 nonce.write_text("calque")
-            else:
-                place = Path(folder)
             with map_job_errors():
                 seen = run_tasks(
                     self._context,
@@ -228,7 +236,9 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
     limit, metrics = ConcurrencyLimit(task.concurrent), Metrics()
     layers = default_layers(limit=limit, metrics=metrics, pace=Pace(options.rate))
     target = open_target(request.target, request.target_options, layers)
-    trees = pair_up(replace(request, options=options), target, layers)[task.tree]
+    trees = pair_again(
+        replace(request, options=options), task.tree, target, layers, named=task.named
+    )
     rows: list[Row] = []
     moved: list[tuple[str, Metadata]] = []
     huge: list[Decision] = []
@@ -280,7 +290,7 @@ def run_parts(task: PartsTask, attempt: str) -> int:
     limit = ConcurrencyLimit(task.concurrent)
     layers = default_layers(limit=limit, pace=Pace(options.rate))
     target = open_target(request.target, request.target_options, layers)
-    trees = pair_up(request, target, layers)[task.tree]
+    trees = pair_again(request, task.tree, target, layers, named=task.named)
     carrier = Carrier(
         trees.source,
         trees.target,

@@ -112,7 +112,8 @@ def delete_all(
             batches = [
                 several[begin : begin + together] for begin in range(0, len(several), together)
             ]
-            for rows in pool.map(partial(_delete_batch, service, backup), batches):
+            work = partial(_delete_batch, service, backup, stopped=stopped)
+            for rows in pool.map(work, batches):
                 for row in rows:
                     faults.point("tree.deleted")
                     done(row)
@@ -122,9 +123,15 @@ def delete_all(
 
 
 def _delete_batch(
-    service: Service, backup: Backup | None, decisions: Sequence[Decision]
+    service: Service,
+    backup: Backup | None,
+    decisions: Sequence[Decision],
+    *,
+    stopped: Callable[[], bool],
 ) -> list[Row]:
-    """The rows of some deletes, in one request where the service has that."""
+    """The rows of some deletes, in one request where the service has that; none when stopped."""
+    if stopped():
+        return []
     if len(decisions) == 1 or not isinstance(service, DeletingMany):
         return [_delete_one(service, each, backup) for each in decisions]
     begun = time.monotonic()

@@ -52,6 +52,7 @@ class OpenRange:
         self.done = span.after
         """Everything up to here was acted on, so that a resume begins behind it."""
         self.up_to = span.up_to
+        self.is_listed = False
         self._first = ""
         self._unseen = 0
 
@@ -132,6 +133,12 @@ class RangePool:
         with self._changed:
             self._splits = False
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether every range was listed to its end; its copies may be under way."""
+        with self._changed:
+            return not self._waiting and all(each.is_listed for each in self._open.values())
+
     def unfinished(self) -> list[KeyRange]:
         """What is left to be acted on, in order: what a journal keeps."""
         with self._changed:
@@ -172,6 +179,7 @@ class RangePool:
         """See :meth:`OpenRange.seal`."""
         with self._changed:
             end, mine.up_to = mine.up_to, mine.after or mine.up_to
+            mine.is_listed = True
             return end
 
     def mark_done(self, mine: OpenRange, path: str) -> None:

@@ -15,6 +15,7 @@ from calque.transfer.report.rows import predicted_row
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.deletes import Spool, delete_all
+from calque.transfer.run.interrupts import see_through
 from calque.transfer.run.run import Confirm
 
 
@@ -81,11 +82,13 @@ class Removal:
 
     def _delete(self, decisions: Iterator[Decision]) -> None:
         side, add = self._origin.side, self._collector.add
-        try:
-            delete_all(side, decisions, self._options.concurrent, add, self.stopping.is_set)
-        except KeyboardInterrupt:
-            self.stopping.set()
-            self._collector.report.stopped = True
+        see_through(
+            lambda: delete_all(
+                side, decisions, self._options.concurrent, add, self.stopping.is_set
+            ),
+            self.stopping.set,
+        )
+        self._collector.report.stopped = self.stopping.is_set()
 
 
 def _whole(side: Side) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from calque.errors import CalqueError
@@ -16,6 +17,7 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.options import TreeOptions
+from calque.transfer.run.interrupts import see_through
 from calque.transfer.run.moved_links import move_links
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
@@ -53,7 +55,7 @@ class Run:
         self._options = options
         self._collector = collector
         self._confirm = confirm
-        self.progress = TreeProgress()
+        self.progress = TreeProgress(trees=len(trees))
         self._stopping = threading.Event()
         self._shared = Shared(
             options,
@@ -91,15 +93,17 @@ class Run:
                 if not self._stopping.is_set():
                     jobs[-1].copy()
                 if self._cluster is not None:
-                    jobs[-1].copy_on(self._cluster)
+                    see_through(partial(jobs[-1].copy_on, self._cluster), self.stop)
             self.progress.listing = False
             self.progress.phase = "deleting"
             if self._options.delete:
-                self._note_deletes(jobs)
-                self._delete(jobs)
-            self._verify()
+                see_through(lambda: self._note_deletes(jobs), self.stop)
+                self.report.no_deletes = self._objection(jobs)
+                see_through(lambda: self._delete(jobs), self.stop)
+            see_through(self._verify, self.stop)
         except CalqueError as error:
-            self._fail(error)
+            if not self._stopping.is_set():  # or it is the stop that was met as an error
+                self._fail(error)
         finally:
             for job in jobs:
                 job.close()
@@ -172,7 +176,6 @@ class Run:
             self.report.no_deletes = "the trees could not be listed to their end"
 
     def _delete(self, jobs: Sequence[TreeJob]) -> None:
-        self.report.no_deletes = self._objection(jobs)
         for job in jobs:
             job.clearing.delete(withheld=self.report.no_deletes)
 

@@ -39,6 +39,8 @@ from calque.transfer.run.work_queue import WorkQueue
 from calque.values import Metadata
 
 _LISTERS = 8
+_GRACE_SECONDS = 2.0
+"""How long what is in flight may take to end by itself, when a run is stopped by hand."""
 _FULL = ResourceExhausted.__name__
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
@@ -115,8 +117,10 @@ class TreeJob:
             most_pages=pages,
         )
         self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
+        self._ended = threading.Condition()
+        self._living = 0
         self._begun = False
+        self._told_listed = False
         self._errors: list[BaseException] = []
 
     def _backup(self) -> Backup | None:
@@ -136,8 +140,7 @@ class TreeJob:
         try:
             self._join()
         except KeyboardInterrupt:
-            self.stop()
-            self._join()
+            self._see_out()
         self._carrier.flush()
         self._moves.remove_emptied()
         if self._errors:
@@ -181,21 +184,28 @@ class TreeJob:
         self._queue.drop()
 
     def _start(self, target: Callable[[], None], count: int) -> None:
+        with self._ended:
+            self._living += count
         for _ in range(count):
-            thread = threading.Thread(target=self._guard(target), name="calque-tree", daemon=True)
-            with self._lock:
-                self._threads.append(thread)
-            thread.start()
+            threading.Thread(target=self._guard(target), name="calque-tree", daemon=True).start()
 
-    def _join(self) -> None:
-        """Wait for listers, which may start others, and then for workers."""
-        while True:
-            with self._lock:
-                living = [thread for thread in self._threads if thread.is_alive()]
-            if not living:
-                return
-            for thread in living:
-                thread.join()
+    def _join(self, seconds: float | None = None) -> bool:
+        """Wait for listers, which may start others, and then for workers; False: not all ended."""
+        # By a count, and not by join: one that was interrupted takes its thread for ended.
+        with self._ended:
+            return self._ended.wait_for(lambda: not self._living, seconds)
+
+    def _see_out(self) -> None:
+        """Stopped by hand: what is in flight may end. Large copies that do not are given up, and
+        who asks a second time waits for nothing else."""
+        try:
+            self.stop()
+            if not self._join(_GRACE_SECONDS):
+                self._carrier.abort()
+                self._join()
+        except KeyboardInterrupt:
+            self._carrier.abort()
+            raise
 
     def _guard(self, target: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
@@ -205,6 +215,10 @@ class TreeJob:
                 self._errors.append(error)
                 self._ranges.stop()
                 self._queue.close()
+            finally:
+                with self._ended:
+                    self._living -= 1
+                    self._ended.notify_all()
 
         return run
 
@@ -217,9 +231,18 @@ class TreeJob:
             self._lister.list_named(self._named)
         for span in self._ranges:
             self._lister.list_range(span)
+            self._tell_listed()
             self._flush_last()
         # The pool has nothing more to give only when every path was acted on.
         self._queue.close()
+
+    def _tell_listed(self) -> None:
+        """Totals are known from the moment at which all was listed, long before all is copied."""
+        with self._lock:
+            now = not self._told_listed and self._ranges.is_listed
+            self._told_listed |= now
+        if now:
+            self._shared.progress.end_listing(self._number)
 
     def _call_help(self) -> None:
         self._start(self._list, min(_LISTERS, self._options.concurrent) - 1)

@@ -1,0 +1,30 @@
+"""Ctrl-C falls on the main thread: work goes on elsewhere until it has come to a good end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+def see_through(work: Callable[[], None], stop: Callable[[], None]) -> None:
+    """Do something on another thread; Ctrl-C here calls ``stop``, which ends it between two steps,
+    so that each act has its row. Whoever asks a second time waits for nothing."""
+    errors: list[BaseException] = []
+    over = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            over.set()
+
+    threading.Thread(target=run, name="calque-phase", daemon=True).start()
+    try:
+        over.wait()  # and no join: one that was interrupted takes the thread for ended
+    except KeyboardInterrupt:
+        stop()
+        over.wait()
+    if errors:
+        raise errors[0]
