@@ -106,7 +106,7 @@ def _range_of(call: Call, info: ObjectInfo, parts: list[PartInfo] | None) -> Byt
 
 
 def _parts(call: Call, info: ObjectInfo) -> list[PartInfo]:
-    """The parts that the object came in; empty where it came in one."""
+    """The parts that the object came in; empty where it came in one, or nobody can tell."""
     parts = call.project.list_parts(call.bucket, call.key)
     return parts if sum(part.size for part in parts) == info.size else []
 
