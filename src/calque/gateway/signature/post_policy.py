@@ -71,8 +71,10 @@ def check_fields(
 
 
 def _verify_v4(fields: Mapping[str, str], policy: str, find_secret: Callable[[str], str]) -> None:
-    scope = canonical.parse_credential(fields.get("x-amz-credential", ""))
-    if scope is None or fields.get("x-amz-algorithm") != canonical.ALGORITHM:
+    credential = fields.get("x-amz-credential", "")
+    scope = canonical.parse_credential(credential) if credential.isascii() else None
+    algorithm = fields.get("x-amz-algorithm")
+    if scope is None or scope.service != "s3" or algorithm != canonical.ALGORITHM:
         raise S3Error(
             "AuthorizationQueryParametersError", "The credential of the form is malformed."
         )
