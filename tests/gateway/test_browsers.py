@@ -177,6 +177,25 @@ def test_how_a_form_is_answered(world: World, bucket: str) -> None:
     answer = post(url, signed(world, policy, key="k", success_action_redirect=there), b"x")
     assert answer.status_code == 303
     assert answer.headers["Location"].startswith(f"{there}&bucket={bucket}&key=k&etag=")
+    for nowhere in ("http://[", "javascript:alert(1)", "http://a\u2028b", "//page.test"):
+        policy = policy_of(bucket, {"success_action_redirect": nowhere})
+        fields = signed(world, policy, key="k", success_action_redirect=nowhere)
+        assert post(url, fields, b"x").status_code == 204
+
+
+def test_credentials_of_forms(world: World, bucket: str) -> None:
+    """A scope that is none, of another service or beyond ASCII: refused as such."""
+    client = world.client(signature_version="s3v4")
+    made = client.generate_presigned_post(bucket, "k")
+    fields = made["fields"]
+    mine = fields["x-amz-credential"]
+    for other in ("x", "", mine.replace("/s3/", "/ec2/"), mine.replace("us-east-1", "\u6f22")):
+        answer = post(made["url"], fields | {"x-amz-credential": other}, b"x")
+        assert code_of(answer) == "AuthorizationQueryParametersError", other
+    later = mine.replace("us-east-1", "us-east-2")
+    assert (
+        code_of(post(made["url"], fields | {"x-amz-credential": later})) == "SignatureDoesNotMatch"
+    )
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,12 @@ def test_a_bucket_from_its_making_to_its_end(client: Any) -> None:
     refused("NoSuchBucket", client.list_objects_v2, Bucket=name)
 
 
+@pytest.mark.parametrize("name", ["ab", "Upper", "a_b", "a..b", "-ab", "192.168.5.123", "a" * 64])
+def test_names_that_no_bucket_has(world: World, name: str) -> None:
+    """InvalidBucketName, and no bucket."""
+    assert world.ask("PUT", f"/{name}").code == "InvalidBucketName"
+
+
 @pytest.mark.parametrize("size", [0, 1, 4096, 4097, 300_000, 3_000_000])
 def test_bytes_come_back_as_they_went(client: Any, bucket: str, size: int) -> None:
     """Whatever its size, an object has its bytes, its MD5 as ETag, and its checksum."""

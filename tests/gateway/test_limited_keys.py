@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import pytest
 
 from calque.gateway.keys import NewKey
+from calque.gateway.request import Headers, Request
 from calque.gateway.route import VERBS
 from calque.gateway.verbs.uploads.upload import encode_id
 from calque.store.uplink.encryption.access import Prefix
 from calque.store.uplink.objects import ObjectInfo
-from tests.gateway.world import Answer, World, gateway_world
+from tests.gateway.world import HOST, Answer, World, gateway_world, sign_request
 
 SECRET = b"nobody else's business"
 COMPLETE = (
@@ -207,6 +208,28 @@ def test_nothing_outside_a_prefix_is_reached(quiet: World) -> None:
     parts = quiet.ask("GET", "/box/out/a", f"uploadId={upload}")
     assert parts.body.count(b"<Part>") == 1
     assert quiet.ask("GET", "/box/in/a", f"uploadId={inner}").body.count(b"<Part>") == 0
+
+
+class Untouched:
+    """A body that nobody may ask for."""
+
+    def read(self, most: int, /) -> bytes:
+        raise AssertionError("the body was read")
+
+
+@pytest.mark.parametrize("query", ["", "partNumber=1&uploadId=INNER"])
+@pytest.mark.parametrize("size", [5, 5_000_000])
+def test_bodies_of_who_may_not_write_are_not_asked_for(quiet: World, query: str, size: int) -> None:
+    """Refused by the head alone: PutObject and UploadPart, outside the prefix and without write."""
+    inner = encode_id(quiet.project.begin_multipart("box", "in/a").id)
+    query = query.replace("INNER", inner)
+    headers = {"host": HOST, "content-length": str(size)}
+    headers["x-amz-content-sha256"] = "UNSIGNED-PAYLOAD"
+    for limits in ({"write": False}, {"prefixes": (Prefix("box", "other/"),)}):
+        key = quiet.make_key(**limits)
+        signed = headers | sign_request(key, "PUT", "/box/in/a", query, headers, b"")
+        request = Request("PUT", "/box/in/a", query, Headers(signed.items()), Untouched())
+        assert Answer(quiet.gateway.handle(request)).code == "AccessDenied"
 
 
 READING = {

@@ -95,8 +95,16 @@ def test_what_complete_refuses(client: Any, bucket: str) -> None:
     refused("InvalidPart", complete, client=client, upload=upload, parts=[wrong])
     refused("InvalidPart", complete, client=client, upload=upload, parts=[{**one, "PartNumber": 9}])
     refused("MalformedXML", complete, client=client, upload=upload, parts=[])
-    complete(client, upload, [three])
+    for given, code in (({"IfMatch": "*"}, "NoSuchKey"), ({"IfMatch": '"0"'}, "NoSuchKey")):
+        refused(code, complete, client=client, upload=upload, parts=[three], **given)
+    complete(client, upload, [three], IfNoneMatch="*")
     assert client.get_object(Bucket=bucket, Key="k")["Body"].read() == b"xxx", "others are dropped"
+    again = begin(client, bucket)
+    part = send(client, again, 1, b"later")
+    for given in ({"IfNoneMatch": "*"}, {"IfMatch": '"0"'}):
+        refused("PreconditionFailed", complete, client=client, upload=again, parts=[part], **given)
+    assert client.get_object(Bucket=bucket, Key="k")["Body"].read() == b"xxx"
+    complete(client, again, [part], IfMatch=client.head_object(Bucket=bucket, Key="k")["ETag"])
 
 
 def test_a_part_again_and_an_abort(client: Any, bucket: str) -> None:

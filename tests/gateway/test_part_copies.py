@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from boto3.s3.transfer import TransferConfig
+from botocore.exceptions import ClientError
 
 from calque.store.upkeep.fsck import check_store
 from calque.values import MIB
@@ -113,9 +115,39 @@ def test_what_is_refused(client: Any, bucket: str) -> None:
         source=source,
         CopySourceIfMatch='"0"',
     )
+    etag = client.head_object(Bucket=bucket, Key="a")["ETag"]
+    copy_part(client, upload, 1, source, "bytes=0-4", CopySourceIfMatch=etag)
+    client.put_object(Bucket=bucket, Key="a", Body=b"01234other")
+    refused(
+        "PreconditionFailed",
+        copy_part,
+        client=client,
+        upload=upload,
+        number=2,
+        source=source,
+        span="bytes=5-9",
+        CopySourceIfMatch=etag,
+    )
     part = copy_part(client, upload, 1, source, "bytes=2-4")
     complete(client, upload, [part])
     assert client.get_object(Bucket=bucket, Key="k")["Body"].read() == b"234"
+
+
+def test_sources_that_expire_at_other_times(world: World, client: Any, bucket: str) -> None:
+    """An object has one expiry: a source of another is refused, and no part is made of it."""
+    soon = datetime.now(UTC) + timedelta(days=2)
+    world.project.upload(bucket, "soon", b"s" * 100_000, expires=soon)
+    world.project.upload(bucket, "never", b"n" * 100_000)
+    upload = begin(client, bucket)
+    part = copy_part(client, upload, 1, f"{bucket}/soon")
+    with pytest.raises(ClientError) as caught:
+        copy_part(client, upload, 2, f"{bucket}/never")
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 409
+    assert "expires at another time" in caught.value.response["Error"]["Message"]
+    complete(client, upload, [part])
+    found = world.project.stat(bucket, "k").expires
+    assert found is not None
+    assert abs(found - soon) < timedelta(seconds=1)
 
 
 @pytest.mark.soak

@@ -86,13 +86,15 @@ def test_leave_to_send_comes_after_the_head_was_authorised(world: World, bucket:
         assert read_answer(line).status == 200
     large = {"content-length": str(5 * 10**9), "expect": "100-continue"}
     reader = world.make_key(write=False)
-    for key, path, status in (
-        (None, f"/not-{bucket}/k", 404),
-        (reader, f"/{bucket}/k", 403),
-        (NewKey("CQNOBODY", "x", ""), f"/{bucket}/k", 403),
+    small = large | {"content-length": "5"}
+    for key, path, asked, status in (
+        (None, f"/not-{bucket}/k", large, 404),
+        (reader, f"/{bucket}/k", large, 403),
+        (reader, f"/{bucket}/k", small, 403),
+        (NewKey("CQNOBODY", "x", ""), f"/{bucket}/k", large, 403),
     ):
         with connect(world) as line:
-            line.sendall(head_of(world, "PUT", path, large, key=key))
+            line.sendall(head_of(world, "PUT", path, asked, key=key))
             answer = read_answer(line)
             assert answer.status == status
             assert answer.headers["Connection"] == "close"

@@ -15,7 +15,14 @@ import pytest
 
 from calque.gateway.errors import S3Error
 from calque.gateway.request import Headers, Request
-from calque.gateway.signature.canonical import SigningKey, derive_key, parse_credential
+from calque.gateway.signature.canonical import (
+    Scope,
+    SigningKey,
+    canonical_requests,
+    derive_key,
+    parse_credential,
+    sign_canonical,
+)
 from calque.gateway.signature.chunks import ChunkedBody
 from calque.gateway.signature.header import verify_header
 from calque.gateway.signature.presigned import verify_presigned
@@ -279,6 +286,25 @@ def test_a_changed_head_is_refused(
     headers |= sign_request(world.key, "GET", f"/{bucket}", "list-type=2", headers, b"")
     request = Request("GET", f"/{bucket}", "list-type=2", Headers((headers | change).items()))
     assert Answer(world.gateway.handle(request)).code == code
+
+
+def test_the_host_must_be_signed(world: World, bucket: str) -> None:
+    """A signature without the host would be good for every host."""
+    now = datetime.now(UTC)
+    stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
+    headers = {"host": HOST, "x-amz-date": stamp, "x-amz-content-sha256": EMPTY}
+    for signed, code in ((["host"], ""), ([], "AccessDenied")):
+        names = sorted([*signed, "x-amz-content-sha256", "x-amz-date"])
+        scope = Scope(world.key.access_key_id, day, "eu-west-9", "s3")
+        request = Request("GET", f"/{bucket}", "", Headers(headers.items()))
+        (text, *_) = canonical_requests(request, [], names, EMPTY)
+        key = derive_key(world.key.secret_access_key, day, scope.region, scope.service)
+        value = (
+            f"AWS4-HMAC-SHA256 Credential={scope.access_key_id}/{scope}, "
+            f"SignedHeaders={';'.join(names)}, Signature={sign_canonical(key, stamp, scope, text)}"
+        )
+        sent = Headers((headers | {"authorization": value}).items())
+        assert Answer(world.gateway.handle(replace(request, headers=sent))).code == code
 
 
 def test_strangers_are_refused(world: World, bucket: str) -> None:

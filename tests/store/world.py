@@ -235,11 +235,17 @@ class World:
             CopyPart(upload.location, upload.stream_id, source, record.stream_id, slices),
         )
 
-    def commit(self, upload: ObjectRecord, joined: Sequence[int] = ()) -> ObjectRecord:
-        """Commit an upload, with keys for a copy of a source with these positions."""
+    def commit(
+        self, upload: ObjectRecord, joined: Sequence[int] = (), parts: int = 0
+    ) -> ObjectRecord:
+        """Commit an upload, with keys for a copy of a source with these positions; where it has
+        parts, all of them."""
         keys = [SegmentKey(position, os.urandom(12), os.urandom(48)) for position in joined]
         request = CommitObject(
-            upload.location, upload.stream_id, joined_keys=PackedKeys.of(keys) if keys else None
+            upload.location,
+            upload.stream_id,
+            parts=frozenset(range(1, parts + 1)) if parts else None,
+            joined_keys=PackedKeys.of(keys) if keys else None,
         )
         done = commit_object(self.database, request)
         self.free(done.freed)

@@ -139,6 +139,42 @@ def test_parts_of_several_objects(world: World) -> None:
     assert world.piece_count() == 0
 
 
+def test_ranges_that_touch_are_one(shared: World) -> None:
+    """A slice for each segment that is covered, however many ranges brought it; what does not
+    touch, or has something between, is not joined; the source may go."""
+    project, content, own = shared.project, os.urandom(3 * SEGMENT), os.urandom(50)
+    project.upload(BUCKET, "k", content)
+    upload = project.begin_multipart(OTHER, "up")
+    ends = [(start, min(start + RANGE, 2900)) for start in range(7, 2900, RANGE)]
+    for number, (start, end) in enumerate(ends, 1):
+        upload.copy_part(number, BUCKET, "k", offset=start, length=end - start)
+    upload.upload_part(100, own)
+    upload.copy_part(101, BUCKET, "k", offset=2900, length=50)
+    upload.copy_part(102, BUCKET, "k", offset=2951, length=49)
+    upload.copy_part(103, BUCKET, "k", offset=10, length=20)
+    upload.copy_part(104, BUCKET, "k", offset=10, length=20)
+    whole = content[7:2900] + own + content[2900:2950] + content[2951:] + content[10:30] * 2
+    made = upload.commit()
+    assert made.size == len(whole)
+    assert row_count(shared) == (0, 3 + 4)
+    assert made.segments == 3 + 1 + 4
+    shared.check()
+    reads = len(READS)
+    assert project.download(OTHER, "up").read() == whole
+    assert len(READS) > reads
+    for offset in (0, 992, 993, 994, 2892, 2893, 2942):
+        got = project.download(OTHER, "up", offset=offset, length=100).read()
+        assert got == whole[offset : offset + 100]
+    assert project.list_parts(OTHER, "up") == [], "where parts met is not known any more"
+    project.copy_object(OTHER, "up", BUCKET, "again")
+    project.delete_object(BUCKET, "k")
+    project.delete_object(OTHER, "up")
+    assert project.download(BUCKET, "again").read() == whole
+    shared.check()
+    project.delete_object(BUCKET, "again")
+    assert shared.piece_count() == 0
+
+
 def test_a_slice_of_a_slice_and_of_a_copy(world: World) -> None:
     """References name the row that holds the pieces, never another borrower."""
     project, content = world.project, os.urandom(3 * SEGMENT)

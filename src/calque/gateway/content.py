@@ -187,5 +187,6 @@ def _to_text(value: str) -> str:
 
 def _to_wire(value: str) -> str:
     """As bytes of UTF-8; control characters, which other doors let in, become spaces."""
-    plain = "".join(each if each.isprintable() else " " for each in value)
-    return plain.encode("utf-8", "replace").decode("latin-1")
+    if not value.isprintable():
+        value = "".join(each if each.isprintable() else " " for each in value)
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("latin-1")

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
+BLOCK = 256 * 1024
+"""Bytes that are read, hashed, encrypted and sent at a time."""
+
 
 class Reader(Protocol):
     """The body of a request, as HTTP framed it."""

@@ -23,12 +23,11 @@ from calque.errors import CalqueError, ConfigInvalid, Unavailable
 from calque.gateway.errors import ClientGone, S3Error
 from calque.gateway.gateway import Gateway
 from calque.gateway.http_protocol import BoundedProtocol
-from calque.gateway.request import Headers, Request, Response
+from calque.gateway.request import BLOCK, Headers, Request, Response
 from calque.store.metainfo.tls import ServerCertificate
 
 T = TypeVar("T")
 
-BLOCK = 256 * 1024
 THREADS = 512
 """Requests that are worked on at the same time; others wait for their turn."""
 PATIENCE = 120.0

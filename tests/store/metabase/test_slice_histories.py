@@ -131,7 +131,7 @@ class SliceHistory(RuleBasedStateMachine):
         """The ranges become an object, or a copy where they are all of one."""
         if number < len(self.pending):
             pending = self.pending.pop(number)
-            self.world.commit(pending.upload, pending.joined)
+            self.world.commit(pending.upload, pending.joined, pending.parts)
             upload = pending.upload
             self.model[upload.bucket_name, upload.object_key.decode()] = pending.contents
 

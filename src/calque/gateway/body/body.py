@@ -9,9 +9,9 @@ from typing import Protocol
 from calque.gateway.body import checksums
 from calque.gateway.body.hashing import Hashing
 from calque.gateway.errors import S3Error
-from calque.gateway.request import Headers, Reader, Request
+from calque.gateway.request import BLOCK, Headers, Reader, Request
 from calque.gateway.signature.canonical import UNSIGNED, SigningKey
-from calque.gateway.signature.chunks import BLOCK, ChunkedBody, incomplete
+from calque.gateway.signature.chunks import ChunkedBody, incomplete
 
 SIGNED_CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 SIGNED_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"

@@ -11,9 +11,8 @@ from email.utils import collapse_rfc2231_value
 from calque.gateway.body import checksums
 from calque.gateway.body.hashing import BESIDE, Hashing
 from calque.gateway.errors import S3Error
-from calque.gateway.request import Reader, Request
+from calque.gateway.request import BLOCK, Reader, Request
 
-BLOCK = 256 * 1024
 LARGEST_FIELDS = 128 * 1024
 """Bytes of all that comes before the file, policy and tags among them."""
 MOST_FIELDS = 200

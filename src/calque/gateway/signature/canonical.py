@@ -20,7 +20,7 @@ UNSIGNED = "UNSIGNED-PAYLOAD"
 SKEW = 15 * 60
 """Seconds that two clocks may differ."""
 
-_STAMP = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
+_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII)
 _SPACES = re.compile(r"[ \t]+")
 
 
@@ -62,10 +62,12 @@ def parse_credential(text: str) -> Scope | None:
 
 def parse_stamp(text: str) -> datetime | None:
     """A time as ``20130524T000000Z``; None when it is none."""
-    if not _STAMP.fullmatch(text):
+    found = _STAMP.fullmatch(text)
+    if found is None:
         return None
+    year, month, day, hour, minute, second = map(int, found.groups())
     try:
-        return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
 

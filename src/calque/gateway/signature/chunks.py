@@ -18,10 +18,9 @@ import hashlib
 from collections.abc import Iterator
 
 from calque.gateway.errors import S3Error
-from calque.gateway.request import Reader
+from calque.gateway.request import BLOCK, Reader
 from calque.gateway.signature.canonical import EMPTY_SHA256, SigningKey, is_same, mismatch
 
-BLOCK = 256 * 1024
 LONGEST_LINE = 4096
 MOST_TRAILERS = 16
 _LARGEST_CHUNK = 1 << 40

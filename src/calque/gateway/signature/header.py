@@ -59,13 +59,14 @@ def verify_header(
         )
     moment = _moment(request.headers)
     canonical.require_near(moment, now)
-    if given.scope.day != moment.strftime("%Y%m%d"):
+    stamp = moment.strftime("%Y%m%dT%H%M%SZ")
+    if given.scope.day != stamp[:8]:
         raise S3Error(
             "AuthorizationHeaderMalformed",
             "The authorization header is malformed; its date is not that of the request.",
         )
     canonical.require_signed(request.headers, given.signed)
-    scope, stamp = given.scope, moment.strftime("%Y%m%dT%H%M%SZ")
+    scope = given.scope
     key = canonical.derive_key(secret, scope.day, scope.region, scope.service)
     for text in canonical.canonical_requests(
         request, parse_query(request.query), given.signed, payload

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from calque.gateway.body.checksums import PREFIX, WIDTHS
 from calque.gateway.errors import S3Error
 from calque.gateway.signature import canonical
 
 # A checksum is held against the bytes themselves: nobody gains by adding one.
 _FREE = frozenset({"policy", "x-amz-signature", "signature", "awsaccesskeyid", "file"}) | {
-    PREFIX + name.lower() for name in WIDTHS
+    f"x-amz-checksum-{name}" for name in ("crc32", "crc32c", "crc64nvme", "sha1", "sha256")
 }
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _LARGEST_SIZE = 5 * 1024**4
@@ -72,8 +71,10 @@ def check_fields(
 
 
 def _verify_v4(fields: Mapping[str, str], policy: str, find_secret: Callable[[str], str]) -> None:
-    scope = canonical.parse_credential(fields.get("x-amz-credential", ""))
-    if scope is None or fields.get("x-amz-algorithm") != canonical.ALGORITHM:
+    credential = fields.get("x-amz-credential", "")
+    scope = canonical.parse_credential(credential) if credential.isascii() else None
+    algorithm = fields.get("x-amz-algorithm")
+    if scope is None or scope.service != "s3" or algorithm != canonical.ALGORITHM:
         raise S3Error(
             "AuthorizationQueryParametersError", "The credential of the form is malformed."
         )

@@ -12,6 +12,7 @@ from calque.gateway.verbs.call import LARGEST_DOCUMENT, Call
 from calque.gateway.xml import read_document
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ADDRESS = re.compile(r"(\d+\.){3}\d+")
 
 
 def create_bucket(call: Call) -> Response:
@@ -19,7 +20,8 @@ def create_bucket(call: Call) -> Response:
     refuse_unoffered(call.headers)
     if call.headers.get("x-amz-bucket-object-lock-enabled", "false").lower() == "true":
         raise not_implemented("object locks")
-    if not _NAME.fullmatch(call.bucket) or ".." in call.bucket:
+    name = call.bucket
+    if not _NAME.fullmatch(name) or ".." in name or _ADDRESS.fullmatch(name):
         raise S3Error("InvalidBucketName", "The specified bucket is not valid.")
     if call.headers.get("content-length", "0") != "0":
         data = call.body().read_all(LARGEST_DOCUMENT)

@@ -9,7 +9,7 @@ from calque.gateway.conditions import check_read, is_range_meant
 from calque.gateway.content import checksum_headers, checksum_of, object_headers
 from calque.gateway.errors import S3Error
 from calque.gateway.ranges import ByteRange, find_range
-from calque.gateway.request import Response
+from calque.gateway.request import BLOCK, Response
 from calque.gateway.verbs.call import Call
 from calque.gateway.verbs.uploads.upload import PartNote
 from calque.store.uplink.objects import ObjectInfo
@@ -33,7 +33,7 @@ def get_object(call: Call) -> Response:
         # One call to the store; the bytes are not touched before they are asked for.
         download = call.project.download(call.bucket, call.key)
         response = describe(call, download.info)
-        response.body = _blocks(download)
+        response.body = _read(download, download.info.size)
         return response
     for _ in range(_TRIES - 1):
         try:
@@ -49,7 +49,7 @@ def _get_range(call: Call, info: ObjectInfo) -> Response:
     download = call.project.download(
         call.bucket, call.key, offset=first, length=length, if_match=info.etag
     )
-    response.body = _blocks(download)
+    response.body = _read(download, info.size if length is None else length)
     return response
 
 
@@ -106,7 +106,7 @@ def _range_of(call: Call, info: ObjectInfo, parts: list[PartInfo] | None) -> Byt
 
 
 def _parts(call: Call, info: ObjectInfo) -> list[PartInfo]:
-    """The parts that the object came in; empty where it came in one."""
+    """The parts that the object came in; empty where it came in one, or nobody can tell."""
     parts = call.project.list_parts(call.bucket, call.key)
     return parts if sum(part.size for part in parts) == info.size else []
 
@@ -118,6 +118,13 @@ def _part_checksum(info: ObjectInfo, part: PartInfo) -> dict[str, str]:
     if whole is None or value is None:
         return {}
     return {whole.header: value, "x-amz-checksum-type": whole.kind}
+
+
+def _read(download: Download, size: int) -> bytes | Iterator[bytes]:
+    """What is one block at most is read at once: what goes wrong can then still be told, and the
+    answer is handed over in one piece."""
+    blocks = _blocks(download)
+    return b"".join(blocks) if size <= BLOCK else blocks
 
 
 def _blocks(download: Download) -> Iterator[bytes]:

@@ -45,6 +45,8 @@ def _parts(call: Call, info: ObjectInfo) -> dict[str, Any] | None:
     if not info.metadata.get("calque:etag", "").count("-"):
         return None
     parts = call.project.list_parts(call.bucket, call.key)
+    if not parts:
+        return None
     # These two come as headers, unlike anywhere else in S3.
     most = _header_number(call, "x-amz-max-parts", MOST)
     after = _header_number(call, "x-amz-part-number-marker", 0)

@@ -11,7 +11,7 @@ from calque.gateway.xml import malformed
 def get_object_tagging(call: Call) -> Response:
     """The tags of an object."""
     tags = tags_of(call.stat().metadata)
-    named = [{"Key": name, "Value": value} for name, value in tags.items()]
+    named = [{"Key": name, "Value": value} for name, value in sorted(tags.items())]
     return answer("Tagging", {"TagSet": {"Tag": named}})
 
 

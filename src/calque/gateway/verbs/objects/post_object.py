@@ -50,6 +50,18 @@ def _to_headers(fields: dict[str, str]) -> list[tuple[str, str]]:
     ]
 
 
+def _redirect(address: str, told: str) -> str:
+    """Where the browser goes on, with what was stored in its query; empty for no address."""
+    if not address.startswith(("http://", "https://")) or not address.isprintable():
+        return ""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    query = f"{parts.query}&{told}" if parts.query else told
+    return urlunsplit(parts._replace(query=query)).encode("ascii", "ignore").decode()
+
+
 def _read_tags(text: str) -> dict[str, str]:
     tag_set = read_document(text.encode(), "Tagging").find("TagSet")
     if tag_set is None:
@@ -61,12 +73,9 @@ def _read_tags(text: str) -> dict[str, str]:
 def _answer(call: Call, info: ObjectInfo, fields: dict[str, str]) -> Response:
     etag = f'"{info.metadata[ETAG]}"'
     location = f"/{call.bucket}/{quote(call.key)}"
-    redirect = fields.get("success_action_redirect") or fields.get("redirect")
-    if redirect and redirect.startswith(("http://", "https://")) and redirect.isprintable():
-        more = urlencode({"bucket": call.bucket, "key": call.key, "etag": etag})
-        parts = urlsplit(redirect)
-        query = f"{parts.query}&{more}" if parts.query else more
-        there = urlunsplit(parts._replace(query=query)).encode("ascii", "ignore").decode()
+    told = urlencode({"bucket": call.bucket, "key": call.key, "etag": etag})
+    there = _redirect(fields.get("success_action_redirect") or fields.get("redirect") or "", told)
+    if there:
         return Response(303, {"Location": there, "ETag": etag})
     status = fields.get("success_action_status", "204")
     status = status if status in _DONE else "204"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from calque.errors import NotFound
 from calque.gateway.body import checksums
 from calque.gateway.body.checksums import FULL_OBJECT, Checksum
-from calque.gateway.conditions import condition_of_write
+from calque.gateway.conditions import WriteCondition, condition_of_write
 from calque.gateway.content import CHECKSUM, ETAG, UPLOAD, checksum_fields, checksum_of, etag_of
 from calque.gateway.errors import S3Error
 from calque.gateway.request import Response
@@ -48,7 +48,7 @@ def complete_multipart_upload(call: Call) -> Response:
         upload = open_upload(call)
         parts = _choose(wanted, upload.parts())
         stored = _complete_map(call, upload.metadata, parts)
-        condition = condition_of_write(call.headers, call.stat)
+        condition = _read_condition(call)
         info = upload.commit(
             parts=parts,
             metadata=stored,
@@ -69,6 +69,15 @@ def complete_multipart_upload(call: Call) -> Response:
             **checksum_fields(checksum_of(info)),
         },
     )
+
+
+def _read_condition(call: Call) -> WriteCondition:
+    """What the object must be that is replaced; where there is none, it is not the upload that is
+    missing."""
+    try:
+        return condition_of_write(call.headers, call.stat)
+    except NotFound as error:
+        raise S3Error("NoSuchKey", "The specified key does not exist.") from error
 
 
 def _read_wanted(call: Call) -> list[WantedPart]:

@@ -14,6 +14,7 @@ def upload_part(call: Call) -> Response:
     """Store one part; one of the same number is replaced when this one is whole."""
     refuse_unoffered(call.headers)
     number = part_number(call)
+    call.require_permission()
     upload = open_upload(call)
     algorithm = upload.metadata.get(ALGORITHM)
     body = call.body(also=[algorithm] if algorithm else ())

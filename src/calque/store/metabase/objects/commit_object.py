@@ -27,7 +27,7 @@ from calque.store.metabase.model.records import (
 )
 from calque.store.metabase.model.schema import COMMITTED, PENDING, objects, segments
 from calque.store.metabase.objects.commit_segment import drop_segments
-from calque.store.metabase.objects.join_slices import join_slices
+from calque.store.metabase.objects.join_slices import join_neighbours, join_slices
 from calque.store.metabase.streams.lookup import (
     COMMITTED_AT,
     OBJECT_BY_STREAM,
@@ -144,6 +144,8 @@ def _commit(transaction: Transaction, request: CommitObject) -> Committed:
     freed = _drop_other_parts(transaction, request)
     if request.joined_keys:
         join_slices(transaction, pending.object, request.joined_keys)
+    if request.parts is not None and len(request.parts) > 1:
+        freed += join_neighbours(transaction, pending.object)
     committed = _with_totals(transaction, pending.object, request.metadata)
     usage = quota.Usage().plus(committed)
     if existing is not None:

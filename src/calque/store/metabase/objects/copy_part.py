@@ -278,6 +278,11 @@ def _store(
 
 def _encrypted_size(length: int, segment: SegmentRecord, encryption: Encryption) -> int:
     """What a slice is charged: the whole segment, or what its bytes would take by themselves."""
-    if length == segment.plain_size:
-        return segment.encrypted_size
+    return (
+        segment.encrypted_size if length == segment.plain_size else sliced_size(length, encryption)
+    )
+
+
+def sliced_size(length: int, encryption: Encryption) -> int:
+    """What so many bytes take when they are encrypted."""
     return length + TAG_SIZE * -(-length // max(encryption.block_size - TAG_SIZE, 1))

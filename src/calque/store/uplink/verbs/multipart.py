@@ -171,7 +171,8 @@ def begin_multipart(
 
 
 def list_parts(session: Session, bucket: str, key: str) -> list[PartInfo]:
-    """The parts that a committed object was uploaded in; empty where it was in one go."""
+    """The parts that a committed object was uploaded in; empty where it was in one go, and where
+    nobody can tell any more, since ranges of one source that touched are one."""
     located = session.locate(bucket, key)
     request = pb.SegmentListRequest(
         header=session.header, bucket=bucket, encrypted_object_key=located.encrypted
@@ -185,7 +186,8 @@ def list_parts(session: Session, bucket: str, key: str) -> list[PartInfo]:
     request.stream_id = found.stream_id
     suite = found.encryption_parameters.cipher_suite
     segments = (each for each in list_segments(session, request) if each.position.part_number)
-    return gather_parts(segments, partial(read_note, suite, located))
+    parts = gather_parts(segments, partial(read_note, suite, located))
+    return parts if sum(part.size for part in parts) == found.total_plain_size else []
 
 
 def resume_multipart(session: Session, bucket: str, key: str, upload_id: bytes) -> MultipartUpload:
