@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ PAGES = sorted(
 HOUSE = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 HEADS = ("Decision", "Why", "Figure", "Weighed")
 STATUS = re.compile(r"(Accepted|Superseded by \[\d{4}\]\(.*\)), \d{4}-\d\d-\d\d\.")
+MADE = {f"docs/reference/{name}.md" for name in ("commands", "settings", "python")}
 ENDINGS = "py|md|proto|toml|lock|yml"
 
 
@@ -72,7 +74,13 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)]
     local = [link for link in links if link and "://" not in link]
     folder = (ROOT / page).parent
-    assert [link for link in local if not (folder / link).is_file()] == []
+    assert [link for link in local if not is_page(folder / link)] == []
+
+
+def is_page(path: Path) -> bool:
+    """A file that is kept, a page that is made from the code, or one that is a notebook."""
+    name = path.resolve().relative_to(ROOT).as_posix()
+    return path.is_file() or name in MADE or path.with_suffix(".ipynb").is_file()
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
@@ -80,11 +88,31 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
         cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "decisions" / "index.html").is_file()
+    for name in (
+        "decisions/index",
+        "reference/commands",
+        "reference/python",
+        "notebooks/first-load",
+    ):
+        assert (tmp_path / f"{name}.html").is_file()
+    assert outer_requests(tmp_path) == []
+
+
+def outer_requests(site: Path) -> list[str]:
+    """What a browser would fetch from other hosts to show a page."""
+    fetched = re.compile(
+        r"<(?:script|img|iframe)[^>]+src=.?https?:|<link[^>]+(?:stylesheet|preconnect)[^>]+https?:"
+    )
+    return [
+        f"{path.name}: {found[0]}"
+        for path in site.rglob("*.html")
+        for found in fetched.finditer(path.read_text(encoding="utf-8"))
+    ]
 
 
 def drawn_paths() -> Iterator[str]:
