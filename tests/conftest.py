@@ -73,7 +73,6 @@ QUICK = re.compile(
 """Where quick tests lie."""
 
 SLOW_FILES = re.compile(
-    r"tests/documentation/|"  # whole pages, with servers
     r"services/(s3|gcs|azblob)/"  # servers of clouds
     r"|test_(killed|fuzz|one_bad_file|readme|histories|large_copies|connections|plans)\w*\.py"
 )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
@@ -81,38 +78,6 @@ def is_page(path: Path) -> bool:
     """A file that is kept, a page that is made from the code, or one that is a notebook."""
     name = path.resolve().relative_to(ROOT).as_posix()
     return path.is_file() or name in MADE or path.with_suffix(".ipynb").is_file()
-
-
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """mkdocs finds every page of the navigation, every link and every anchor."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
-        cwd=ROOT,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    for name in (
-        "decisions/index",
-        "reference/commands",
-        "reference/python",
-        "notebooks/first-load",
-    ):
-        assert (tmp_path / f"{name}.html").is_file()
-    assert outer_requests(tmp_path) == []
-
-
-def outer_requests(site: Path) -> list[str]:
-    """What a browser would fetch from other hosts to show a page."""
-    fetched = re.compile(
-        r"<(?:script|img|iframe)[^>]+src=.?https?:|<link[^>]+(?:stylesheet|preconnect)[^>]+https?:"
-    )
-    return [
-        f"{path.name}: {found[0]}"
-        for path in site.rglob("*.html")
-        for found in fetched.finditer(path.read_text(encoding="utf-8"))
-    ]
 
 
 def drawn_paths() -> Iterator[str]:
