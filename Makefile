@@ -64,7 +64,8 @@ soak: setup ## Run the long tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 docs: setup ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The pages are in site/. To read and search them: $(BIN)/mkdocs serve, or python3 -m http.server -d site"
 
 clean: ## Remove what was built, .venv included
 	rm -rf $(VENV) build dist site demo .mypy_cache .ruff_cache .import_linter_cache .hypothesis

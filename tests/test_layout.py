@@ -23,6 +23,7 @@ SOURCE = ROOT / "src"
 NOT_PACKAGES = {
     "servers": "what tests are run against",
     "test_servers": "tests of those servers",
+    "documentation": "pages for users, which are done as they say",
     "store_client": "the store as its users see it, through uplink and command line",
 }
 """Folders of tests that are named by something else than a package."""

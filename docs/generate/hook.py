@@ -8,6 +8,7 @@ from __future__ import annotations
 from command_reference import render_commands
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from notebook_page import FOLDER, render_notebook
 from python_reference import render_python
 from settings_reference import render_settings
 
@@ -22,4 +23,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     for name, render in PAGES.items():
         files.append(File.generated(config, name, content=render()))
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        name = f"notebooks/{path.stem}.md"
+        files.append(File.generated(config, name, content=render_notebook(path)))
     return files

@@ -12,8 +12,6 @@ from calque.cli.settings_file import NAME, list_keys, render_settings_file
 from calque.config import Settings, load_settings
 from tests.cli.conftest import Calque
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
-
 
 def switched_on() -> str:
     """The file with every setting in it switched on."""
@@ -93,20 +91,3 @@ def test_standard_output(calque_here: Calque, folder: Path) -> None:
     """``-`` writes it there and no file."""
     assert calque_here("init", "-").stdout == render_settings_file()
     assert list(folder.iterdir()) == []
-
-
-def test_the_page_has_every_key() -> None:
-    """docs/configuration.md has a row of each key: its default, its variable and its words."""
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
-    cells = {row.split("`")[1]: row for row in rows}
-    for key in list_keys():
-        assert key.name in cells, f"{key.name} is not in docs/configuration.md"
-        row = cells[key.name]
-        assert key.meaning in row, row
-        if key.default not in (None, {}):
-            assert f"`{key.default}`" in row, row
-        if key.variable:
-            assert f"`{key.variable}`" in row, row
-    # No row of a key that is no more.
-    dotted = {name for name in cells if not name.startswith("CALQUE_")}
-    assert dotted == {key.name for key in list_keys()}

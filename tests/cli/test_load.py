@@ -100,6 +100,30 @@ def test_partly_done_is_exit_code_3(tmp_path: Path, stage: Path) -> None:
     load_id = json.loads(done.stdout)["loads"][0]
     errors = json.loads(calque(tmp_path, "errors", load_id, "--json").stdout)
     assert [(one["line"], one["column"], one["value"]) for one in errors] == [(3, "id", "five")]
+    assert (
+        calque(tmp_path, "errors", "lake/t", "--json").stdout
+        == json.dumps(errors, indent=2, ensure_ascii=False) + "\n"
+    )
+
+
+def test_errors_of_a_table_are_those_of_its_last_load_with_any(tmp_path: Path, stage: Path) -> None:
+    """A load says the command; a table without errors says so, and what is neither is an error."""
+    (stage / "c.csv").write_text("id,name\n4,d\n")
+    calque(tmp_path, "load", "in/", "--into", "lake/t")
+    none = calque(tmp_path, "errors", "lake/t")
+    assert (none.returncode, none.stderr) == (0, "no load of lake/t has rejected a row\n")
+    (stage / "d.csv").write_text("id,name\nfive,e\n5,f\n")
+    done = calque(tmp_path, "load", "in/", "--into", "lake/t", "--on-error", "continue")
+    (stage / "e.csv").write_text("id,name\n6,g\n")
+    calque(tmp_path, "load", "in/", "--into", "lake/t")
+    told = done.stderr.partition("see each rejected row with: calque ")[2].split()
+    by_load, by_table = calque(tmp_path, *told), calque(tmp_path, "errors", "lake/t")
+    assert by_load.stdout == by_table.stdout
+    assert by_table.stderr == f"load {told[1]}\n"
+    nothing = calque(tmp_path, "errors", "lake/none")
+    assert nothing.returncode == 1
+    assert "there is no load 'lake/none'" in nothing.stderr
+    assert not (tmp_path / "lake" / "none").exists()
 
 
 def test_aborted_is_exit_code_1(tmp_path: Path, stage: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -111,14 +110,3 @@ def test_a_ledger_that_is_away_hides_no_store(tmp_path: Path) -> None:
 
 def ledger(folder: Path) -> dict[str, str]:
     return {"CALQUE_LEDGER_URL": str(folder / "ledger.db")}
-
-
-def test_the_page_of_the_docs_shows_commands_that_there_are() -> None:
-    """Every flag that it names is a flag of its command."""
-    text = (Path(__file__).parents[2] / "docs" / "console.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^calque (\w+)([^#\n]*)", text, re.MULTILINE)
-    assert {name for name, _ in shown} == {"serve", "console"}
-    helps = {name: calque(name, "--help").stdout.decode() for name, _ in shown}
-    for name, rest in shown:
-        for flag in re.findall(r"--[\w-]+", rest):
-            assert flag in helps[name], f"{name} {flag}"

@@ -44,7 +44,7 @@ class Reader:
 
     def __post_init__(self) -> None:
         ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
-        self.instead = {**ports, **self.instead}
+        self.instead = {**self.instead, **ports}
 
     def follow(self, block: Block) -> None:
         """Do what one block says."""
@@ -63,8 +63,8 @@ class Reader:
         elif block.kind == "toml":
             self._check_settings(text)
         elif block.kind == "sql":
-            for statement in text.split(";\n"):
-                parse(statement.strip())
+            for statement in filter(str.strip, re.split(r";?\n", text)):
+                parse(statement)
         elif block.kind == "yaml":
             import yaml
 
@@ -109,7 +109,7 @@ class Reader:
         ]
 
     def _start(self, words: str, shown: list[str]) -> None:
-        """A command that goes on until it is stopped: it has begun when it has printed its lines."""
+        """A command that goes on until it is stopped; it has begun when its lines are printed."""
         if words.startswith("calque serve"):
             flags = ("--port", "--s3-port", "--console-port")
             words += "".join(

@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.documentation.blocks import KINDS, ROOT, blocks_of, commands_of, pages
+from calque.spark.session import SparkOptions, session
+from tests.documentation.blocks import KINDS, ROOT, Block, blocks_of, commands_of, pages
 from tests.documentation.reader import Reader
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.process import free_ports
 from tests.servers.seaweedfs import S3Server
 
 DOCS = ROOT / "docs"
@@ -25,28 +28,52 @@ STAND_INS = Path(__file__).parent / "stand_ins"
 
 @dataclass(frozen=True)
 class Scene:
-    """What is there before a page begins: files, buckets; and what is said instead of a name."""
+    """What is there before a page begins: files, buckets, what commands made; names of Python.
+
+    ``instead`` is what is said in the place of a name that this machine does not have; ``HOME`` in
+    it is the reader's own.
+    """
 
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     buckets: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
     instead: Mapping[str, str] = field(default_factory=dict)
+    has_spark: bool = False
 
 
-SITE = {
-    f"site/{name}": name
-    for name in ("index.html", "css/a.css", "img/b.png", "c.tmp", "drafts/x.html")
-}
+SITE = {f"site/{name}": name for name in ("index.html", "css/a.css", "img/b.png", "c.tmp")}
 REPORT = {"report/a.csv": "1,2\n", "report/b.csv": "3,4\n"}
+SALES = {"landing/a.csv": "id,amount\n1,9.50\n2,3.20\n"}
+STAGED = ("calque cp landing/a.csv s3://landing/sales/a.csv --stream",)
 CLUSTER = {"spark://cluster:7077": "local[2]"}
+FOLDER = {'"landing/"': '"HOME/work/landing/"'}
+"""A JVM that runs already has a working directory of its own."""
+DISKS = {"/disk": "HOME/disk"}
+NODES = " ".join(f"--node /disk{number}" for number in range(1, 5))
 
 SCENES = {
+    "cli-objects.md": Scene({"report.csv": "id,amount\n1,10\n", "big.bin": b"x" * 1_000_000}),
+    "console.md": Scene(instead={"8080": str(free_ports(1)[0])}),
+    "formats.md": Scene(SALES, instead=FOLDER, has_spark=True),
+    "ledger.md": Scene(SALES),
+    "load.md": Scene(SALES, ("landing", "warehouse"), STAGED),
+    "s3.md": Scene(
+        SALES,
+        ("landing", "bucket"),
+        ("calque cp landing/a.csv s3://landing/sales/2026/big.parquet --stream",),
+        {"http://localhost:9000": "ENDPOINT"},
+    ),
+    "store.md": Scene({"a.jpg": b"light" * 50_000}, ("spare",), instead=DISKS),
+    "tree-jobs.md": Scene(SITE | {"site/drafts/new.html": "new"}),
+    "trees.md": Scene(SITE),
+    "upkeep.md": Scene(before=(f"calque store init ./data --pieces 2/3 {NODES}",), instead=DISKS),
     "quickstart/objects.md": Scene(buckets=("www",)),
-    "how-to/sync-two-buckets.md": Scene(REPORT, buckets=("data", "copy")),
+    "how-to/sync-two-buckets.md": Scene(REPORT, ("data", "copy")),
     "how-to/share-a-folder.md": Scene(REPORT),
     "how-to/restore-a-backup.md": Scene(REPORT),
-    "how-to/run-on-a-cluster.md": Scene(REPORT, buckets=("data", "copy"), instead=CLUSTER),
-    "how-to/move-from-rclone.md": Scene(REPORT, buckets=("data",)),
-    "how-to/schedule.md": Scene({"bin/dbt": "#!/bin/sh\n"}, buckets=("copy",)),
+    "how-to/run-on-a-cluster.md": Scene(REPORT, ("data", "copy"), instead=CLUSTER),
+    "how-to/move-from-rclone.md": Scene(REPORT, ("data",)),
+    "how-to/schedule.md": Scene({"bin/dbt": "#!/bin/sh\n"}, ("copy",)),
 }
 """Pages that find something there; all others begin in an empty folder."""
 
@@ -66,6 +93,12 @@ HERE = [
 ]
 
 
+@pytest.fixture(scope="session")
+def spark() -> Any:
+    """One session for all pages that have one."""
+    return session(options=SparkOptions(master="local[2]"))
+
+
 @pytest.mark.parametrize("name", HERE)
 def test_what_a_page_shows_is_true(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -73,6 +106,10 @@ def test_what_a_page_shows_is_true(
     """Commands end as it says and print what it shows, Python runs, settings are settings."""
     scene = SCENES.get(name, Scene())
     with reader(scene, tmp_path, request) as one:
+        if scene.has_spark:
+            one.names["spark"] = request.getfixturevalue("spark")
+        for command in scene.before:
+            one.follow(Block("console", None, f"$ {command}\n", 0))
         for block in blocks_of(DOCS / name):
             one.follow(block)
 
@@ -94,7 +131,7 @@ def reader(scene: Scene, home: Path, request: pytest.FixtureRequest) -> Iterator
         "XDG_STATE_HOME": str(home / "state"),
         "PATH": path,
     }
-    instead = dict(scene.instead)
+    instead = {theirs: ours.replace("HOME", str(home)) for theirs, ours in scene.instead.items()}
     if scene.buckets:
         server: S3Server = request.getfixturevalue("seaweed")
         environment |= server.environment
@@ -102,6 +139,7 @@ def reader(scene: Scene, home: Path, request: pytest.FixtureRequest) -> Iterator
             ours = f"{name}-{uuid.uuid4().hex[:12]}"
             make_bucket(server, ours)
             instead[f"s3://{name}/"] = f"s3://{ours}/"
+        instead = {name: it.replace("ENDPOINT", server.endpoint) for name, it in instead.items()}
     made = Reader(folder, environment, instead)
     try:
         yield made

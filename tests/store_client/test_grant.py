@@ -9,6 +9,8 @@ import os
 import pickle
 import stat
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,12 @@ from typing import Any
 import pytest
 
 from calque.errors import IntegrityError, InvalidInput, NotFound, PermissionDenied
+from calque.operator import Operator
+from calque.store.embedded import EmbeddedStore
+from calque.store.filesystem import CalqueFileSystem
 from calque.store.open_project import open_project
 from calque.store.project import Project
+from calque.store.serve import serve_store
 from calque.store.uplink.encryption.access import EncryptionAccess, Prefix
 from calque.store.uplink.encryption.metadata import open_metadata, seal_metadata
 from calque.store.uplink.grant import AccessGrant
@@ -310,3 +316,24 @@ def test_a_piece_under_another_name_does_not_decrypt(filled: World) -> None:
     assert a.metadata_key != a.content_key
     with pytest.raises(IntegrityError):
         open_metadata(2, c, seal_metadata(2, a, {"x": "y"}))
+
+
+def test_a_grant_with_an_address_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``calque://`` and the file system of fsspec find the store by it; without one it is asked."""
+    monkeypatch.delenv("CALQUE_PROJECT", raising=False)
+    with closing(EmbeddedStore.create(tmp_path / "store")) as store, serve_store(store) as served:
+        with open_project(tmp_path / "store") as project:
+            project.create_bucket("photos")
+            project.upload("photos", "a.jpg", b"light")
+        line = replace(store.grant(), address=served.address).serialize()
+        with Operator.from_uri("calque://photos", access=line) as op:
+            assert op.read("a.jpg") == b"light"
+        monkeypatch.setenv("CALQUE_ACCESS", line)
+        with Operator.from_uri("calque://photos") as op:
+            assert op.read("a.jpg") == b"light"
+        fs = CalqueFileSystem(skip_instance_cache=True)
+        assert fs.cat("photos/a.jpg") == b"light"
+        fs.close()
+        monkeypatch.setenv("CALQUE_ACCESS", store.grant().serialize())
+        with pytest.raises(InvalidInput, match="needs to know the project"):
+            Operator.from_uri("calque://photos")

@@ -119,3 +119,16 @@ def test_against_a_report(make_tree: MakeTree, tmp_path: Path) -> None:
         "more": "!",
     }
     assert report.exit_code == 1
+
+
+def test_reports_show_themselves_in_notebooks(make_tree: MakeTree) -> None:
+    """A run and a check are tables of HTML there, and names are text in it, whoever chose them."""
+    source = make_tree("<b>one</b>", FILES)
+    ran = calque.copy_tree(f"{source}/", source.parent / "copy", dry_run=True)._repr_html_()
+    assert "<td>copied</td><td>4</td>" in ran
+    assert "(dry run)" in ran
+    report, _ = check(source, make_tree("two", OTHERS))
+    shown = report._repr_html_()
+    assert "<td>only at the source</td><td>1</td>" in shown
+    assert "<b>one" not in ran + shown
+    assert "&lt;b&gt;one" in ran or "%3Cb%3Eone" in ran

@@ -27,6 +27,7 @@ from calque.transfer.plan.plan import Plan, Trees
 from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.rules import Comparison, checksums
 from calque.transfer.plan.side import Side
+from calque.transfer.report.html import render_html
 from calque.transfer.report.report_file import read_report
 from calque.transfer.request.keywords import TreeKeywords, options_from
 from calque.transfer.request.options import By, Compare, TreeOptions
@@ -35,6 +36,13 @@ from calque.values import ByteRange, Checksum, Metadata
 
 Sign = Literal["=", "+", "-", "*", "!"]
 
+_WORDS: dict[Sign, str] = {
+    "=": "equal",
+    "+": "only at the source",
+    "-": "only at the target",
+    "*": "different",
+    "!": "not to be told",
+}
 EQUAL, DIFFERENT, UNSURE = 0, 1, 3
 A = TypeVar("A")
 B = TypeVar("B")
@@ -78,6 +86,12 @@ class CheckReport:
     @property
     def equal(self) -> bool:
         return self.exit_code == EQUAL
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what was compared, and how many are equal, missing, different."""
+        title = f"check {', '.join(self.sources)} → {self.target}, by {self.by}"
+        rows = ((words, f"{self.counts[sign]:,}") for sign, words in _WORDS.items())
+        return render_html(title, (), ("objects that are", "count"), rows)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "sources": list(self.sources), "exit_code": self.exit_code}

@@ -27,6 +27,12 @@ app = typer.Typer(add_completion=False)
 MARK = ".calque-demo"
 """A file that says: this folder is ours to make anew."""
 
+ADDRESS = "http://127.0.0.1:7780/console"
+"""Where `calque serve` has its console, if it is asked for that port."""
+
+SERVE = ("serve", "store", "--no-s3", "--port", "0")
+"""Ports that are free, since the demo may run beside anything."""
+
 
 @app.command()
 def demo(
@@ -34,21 +40,30 @@ def demo(
         Path, typer.Option(help="Where the demo's files go; made anew at each run.")
     ] = Path("demo"),
     keep: Annotated[bool, typer.Option(help="Leave the files there afterwards.")] = True,
+    browse: Annotated[
+        bool | None,
+        typer.Option(
+            "--console/--no-console",
+            help="At the end serve all of it to a browser, until Ctrl-C; by default on a terminal.",
+        ),
+    ] = None,
 ) -> None:
-    """Show calque at work: files into a table, an object store, a copy stopped and resumed.
+    """Show calque at work: files into a table, a tree, an object store, a copy stopped and resumed.
 
-    Every command is printed before it runs, so that you can type it yourself in that folder.
+    Every command is printed before it runs, so that you can type it yourself in that folder. At the
+    end the console shows what was done: its address is printed.
 
     Examples:
 
       calque demo
 
-      calque demo --folder tour --no-keep
+      calque demo --folder tour --no-keep --no-console
     """
     started = time.monotonic()
     tour = Tour(_fresh(folder))
     for chapter in (
         files_into_a_table,
+        a_tree_kept_alike,
         copies_in_the_store,
         a_store_that_heals,
         a_copy_stopped_and_resumed,
@@ -57,6 +72,10 @@ def demo(
     tour.heading("Summary")
     table(["what", "seen"], tour.seen)
     say(f"\nAll of it in {time.monotonic() - started:.0f} s. The files are in {folder}/.")
+    if browse or (browse is None and keep and sys.stdout.isatty()):
+        tour.browse()
+    elif keep:
+        say(f"See it in a browser, at {ADDRESS}: {tour.console_command()}")
     if not keep:
         shutil.rmtree(folder)
 
@@ -97,6 +116,23 @@ class Tour:
         running.send_signal(signal.SIGINT)
         return running.wait()
 
+    def browse(self) -> None:
+        """Serve what was made to a browser, until Ctrl-C, which is meant for the server alone."""
+        self.heading("All of it in a browser")
+        say("Open the address below. Ctrl-C ends it.")
+        serving = subprocess.Popen(self._announce(SERVE), cwd=self.folder, env=self._environment)
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            if serving.wait():
+                raise Aborted(f"the demo stopped: calque serve ended with {serving.returncode}")
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def console_command(self) -> str:
+        """What to type to see the same later."""
+        words = shlex.join(("calque", *SERVE, "--console-port", "7780"))
+        return f"cd {shlex.quote(str(self.folder))} && XDG_STATE_HOME=$PWD/state {words}"
+
     def note(self, what: str, seen: str, held: bool) -> None:
         """Keep a line for the summary; what does not hold ends the tour."""
         if not held:
@@ -123,7 +159,7 @@ def say(line: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(highlight=False).print(Text(line, style="green"))
+    Console(highlight=False, soft_wrap=True).print(Text(line, style="green"))
 
 
 def _fresh(folder: Path) -> Path:
@@ -158,6 +194,20 @@ def files_into_a_table(tour: Tour) -> None:
     tour.run("history", "warehouse/sales")
 
 
+def a_tree_kept_alike(tour: Tour) -> None:
+    """Sync, again, after a change; and prove it."""
+    tour.heading("A tree kept like another")
+    sync = ("sync", "landing/", "mirror/landing/", "--delete", "--yes")
+    tour.run(*sync)
+    (tour.folder / "landing" / "day-3.csv").rename(tour.folder / "landing" / "third.csv")
+    say("A file has another name now. What would be done? And then do it.")
+    tour.run(*sync, "--dry-run")
+    tour.run(*sync)
+    tour.run("check", "landing/", "mirror/landing/")
+    names = sorted(path.name for path in (tour.folder / "mirror" / "landing").iterdir())
+    tour.note("a tree synchronised", ", ".join(names), names[-1] == "third.csv" and len(names) == 3)
+
+
 def copies_in_the_store(tour: Tour) -> None:
     """Upload, copy, delete the original, read the copy."""
     tour.heading("A store in which a copy is one transaction")
@@ -175,6 +225,8 @@ def copies_in_the_store(tour: Tour) -> None:
     same = (tour.folder / "back.bin").read_bytes() == original
     tour.note("96 MiB copied in the store", f"{took:.1f} s with the command's start", True)
     tour.note("the original deleted, the copy read back", "the same bytes", same)
+    tour.run("cp", "calque://films/2026/b.bin", "calque://films/best/b.bin")
+    tour.run("store", "tally", "store")
 
 
 def a_store_that_heals(tour: Tour) -> None:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from calque.transfer.model import JobId, Row, Totals
+from calque.transfer.report.html import render_html
 from calque.transfer.request.options import Kind
+from calque.values import size_text
 
 _SHOWN = 1000
 """Problems that a report holds by itself; all of them are in the rows of --report."""
+_SHOWN_IN_HTML = 20
 DONE, FAILED, PARTLY, STOPPED = 0, 1, 3, 130
 
 
@@ -67,6 +70,19 @@ class Report:
     @property
     def ok(self) -> bool:
         return self.exit_code == DONE
+
+    def _repr_html_(self) -> str:
+        """For notebooks: from where to where, what became of how many, and the first problems."""
+        notes = [note for note in (self.error, self.no_deletes) if note]
+        notes += [f"{row.path}: {row.why or row.outcome}" for row in self.problems[:_SHOWN_IN_HTML]]
+        title = f"{self.kind} {', '.join(self.sources)} → {self.target}"
+        counts = (
+            (outcome, f"{count.objects:,}", size_text(count.bytes))
+            for outcome, count in self.totals.by_outcome.items()
+            if count.objects
+        )
+        shown = f"{title} (dry run)" if self.dry_run else title
+        return render_html(shown, notes, ("outcome", "objects", "bytes"), counts)
 
     def to_json(self) -> dict[str, Any]:
         return {
