@@ -18,6 +18,7 @@ from typer.main import get_command
 from calque._version import __version__
 from calque.cli.logs import LogForm, set_up_logs
 from calque.cli.output import FAILED, USAGE, as_json, code_of, say
+from calque.cli.traces import are_wanted, traced
 from calque.errors import CalqueError
 
 if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
@@ -118,6 +119,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -144,6 +146,8 @@ def main(
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
     """
     set_up_logs(verbose, log)
+    if are_wanted():
+        context.with_resource(traced(context.invoked_subcommand or "help"))
 
 
 def run() -> None:

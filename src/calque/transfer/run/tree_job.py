@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 
-from calque import faults
+from calque import faults, tracing
 from calque.errors import (
     Aborted,
     AlreadyExists,
@@ -174,7 +174,9 @@ class TreeJob:
 
     def _start(self, target: Callable[[], None], count: int) -> None:
         for _ in range(count):
-            thread = threading.Thread(target=self._guard(target), name="calque-tree", daemon=True)
+            thread = threading.Thread(
+                target=tracing.carry(self._guard(target)), name="calque-tree", daemon=True
+            )
             with self._lock:
                 self._threads.append(thread)
             thread.start()
