@@ -70,6 +70,33 @@ def test_a_wrong_file_is_a_clear_error(text: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ledger = "postgresql://me:hunter2@db/x"',
+        '[stores]\narchive = "hunter2"',
+        '[stores.archive]\nlocation = "x"\naccess = ["hunter2"]',
+        '[ledger]\nurl = "postgresql://me:hunter2@db/x"\nurll = "hunter2"',
+        '[ledger]\nexpire_days = "hunter2"',
+        '[catalogs.c]\ntoken = ["hunter2"]',
+        'tenant = "hunter2',
+    ],
+)
+def test_a_wrong_file_tells_no_secret(text: str) -> None:
+    """What stands in the wrong place may be one: its place is named, never its value."""
+    write(text)
+    with pytest.raises(ConfigInvalid) as caught:
+        load_settings(environ={})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_signatures_in_addresses_are_masked() -> None:
+    """Shared-access links of Azure and signed ones of S3, whole or in parts."""
+    for name in ("sig", "X-Amz-Signature", "token", "SharedAccessSignature"):
+        assert "hunter2" not in mask_url(f"https://h/x?a=1&{name}=hunter2")
+    assert mask_url("https://h/x?design=1") == "https://h/x?design=1"
+
+
 def test_a_named_file_must_be_there() -> None:
     """A typo in --config does not silently mean 'no settings'."""
     with pytest.raises(ConfigInvalid, match="no configuration file"):

@@ -47,7 +47,7 @@ from calque.errors import ConfigInvalid
 T = TypeVar("T")
 NOTHING: Mapping[str, Any] = {}
 SECRET_NAME = re.compile(
-    r"secret|passw|passphrase|token|credential$|key|sas|signature", re.IGNORECASE
+    r"secret|passw|passphrase|token|credential$|key|sas|signature|^sig$", re.IGNORECASE
 )
 """Names of options whose values are not shown; ``credentials`` names a function and is none."""
 Where = tuple[str, ...]
@@ -311,7 +311,8 @@ def _put(data: Any, where: Where, value: Any) -> None:
 
 def _build(kind: type[T], data: Mapping[str, Any], where: str) -> T:
     if not isinstance(data, Mapping):
-        raise ConfigInvalid(f"[{where}] must be a table, not {data!r}")
+        # Not its value: a URL with a password may stand where [ledger] should.
+        raise ConfigInvalid(f"[{where}] must be a table, not {type(data).__name__}")
     hints = get_type_hints(kind)
     known = [item.name for item in fields(kind) if item.name != "source"]  # type: ignore[arg-type]
     for name in data:

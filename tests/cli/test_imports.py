@@ -62,12 +62,20 @@ def test_help_imports_no_work(folder: Path, environment: dict[str, str], command
     assert modules & {f"calque.{layer}" for layer in layers} == set()
 
 
+def test_the_first_page_of_help_imports_no_rich(folder: Path, environment: dict[str, str]) -> None:
+    """``calque --help`` is plain text: neither Rich nor what reads Markdown, nor pydantic."""
+    modules = imported_by(folder, environment, "--help")
+    assert modules & {"rich", "markdown_it", "pygments", "pydantic", "asyncio"} == set()
+
+
 def test_a_copy_of_a_file_imports_no_table(folder: Path, environment: dict[str, str]) -> None:
-    """``calque cp`` of a local file needs no SQL, no table, no SDK of a service."""
+    """``calque cp`` of a local file needs no SQL, no table, no SDK of a service; no Rich to show
+    nothing, no pydantic to take words as they are, no event loop, nothing of trees but flags."""
     (folder / "a").write_bytes(b"data")
     modules = imported_by(folder, environment, "cp", "a", "b", "--quiet")
     assert (folder / "b").read_bytes() == b"data"
-    assert modules & HEAVY == set()
+    assert modules & (HEAVY | {"asyncio", "pydantic", "rich", "opentelemetry"}) == set()
+    assert not {each for each in modules if each.startswith("calque.transfer.plan")}
     assert "calque.operator" in modules  # else nothing would be shown
 
 

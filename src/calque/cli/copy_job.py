@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from calque import tracing
 from calque.cli.checkpoints import CheckpointFile, StateFolderDenied
 from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
@@ -132,7 +133,11 @@ class CopyJob:
 
     def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> CopyReport:
         begun = time.monotonic()
-        with self._progress(copier) as show:
+        size = copier.source.size
+        with (
+            tracing.span("copy", path=copier.source.path, bytes=size, route=copier.route),
+            self._progress(copier) as show,
+        ):
             for _ in copier:
                 show()
                 after_step()

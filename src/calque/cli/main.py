@@ -16,8 +16,11 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
+from calque.cli.help_page import help_page
 from calque.cli.logs import LogForm, set_up_logs
 from calque.cli.output import FAILED, USAGE, as_json, code_of, say
+from calque.cli.plain_values import spare_checks
+from calque.cli.traces import are_wanted, traced
 from calque.errors import CalqueError
 
 if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
@@ -61,24 +64,28 @@ COMMANDS = {
 class LazyGroup(TyperGroup):
     """Imports a command's module only when that command is run: ``calque ls`` pays for ``ls``."""
 
-    _is_listing = False
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        spare_checks(self)
+        if not args and not ctx.resilient_parsing:
+            print(self.get_help(ctx))
+            ctx.exit(USAGE)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Context) -> list[str]:
         return list(COMMANDS)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Every command is asked for its one line, and none need be imported to tell it."""
-        self._is_listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self._is_listing = False
+        """Every command is told by its one line, and none need be imported for it."""
+        usage = f"{ctx.command_path} {' '.join(self.collect_usage_pieces(ctx))}"
+        records = (each.get_help_record(ctx) for each in self.get_params(ctx))
+        options = [record for record in records if record is not None]
+        formatter.write(help_page(usage, self.help or "", options, COMMANDS))
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in COMMANDS:
             return None
         summary = COMMANDS[cmd_name]
-        if ctx.resilient_parsing or self._is_listing:
+        if ctx.resilient_parsing:
             return TyperCommand(cmd_name, short_help=summary, help=summary)
         return _load(cmd_name)
 
@@ -101,12 +108,12 @@ def module_of(name: str) -> str:
 def _load(name: str) -> Command:
     command: Command = get_command(import_module(module_of(name)).app)
     command.name = name
+    spare_checks(command)
     return command
 
 
 app = typer.Typer(
     cls=LazyGroup,
-    no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -120,6 +127,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -146,6 +154,8 @@ def main(
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done.
     """
     set_up_logs(verbose, log)
+    if are_wanted():
+        context.with_resource(traced(context.invoked_subcommand or "help"))
 
 
 def run() -> None:

@@ -98,6 +98,8 @@ def names_from(
     files_from: str | None, null: bool, from_report: str | None, only: str
 ) -> tuple[str, ...] | None:
     """The paths that a file or an earlier report names; None where neither was given."""
+    if files_from is None and from_report is None:
+        return None
     from calque.transfer.report.report_file import parse_outcomes, read_paths
     from calque.transfer.request.names_file import read_names
 
@@ -310,11 +312,9 @@ def is_of_trees(
     tree: tuple[TreeOptions, str | None],
 ) -> bool:
     """Whether a command is about more than one object: -r, several sources, or a pattern."""
-    from calque.transfer.plan.places import has_glob
-
     several = len(locations) > 2 and STANDARD not in locations
     options, report = tree
-    patterns = options.globs and any(has_glob(each) for each in locations[:-1])
+    patterns = options.globs and _has_pattern(locations[:-1])
     if recursive or several or patterns or options.files_from is not None:
         return True
     if (
@@ -327,6 +327,14 @@ def is_of_trees(
             hint="With --recursive it is taken for a tree.",
         )
     return False
+
+
+def _has_pattern(locations: Sequence[str]) -> bool:
+    if not any(sign in each for each in locations for sign in "*?[{"):
+        return False  # as most have none, most need not ask
+    from calque.transfer.plan.places import has_glob
+
+    return any(has_glob(each) for each in locations)
 
 
 def source_and_target(locations: Sequence[str]) -> tuple[str, str]:

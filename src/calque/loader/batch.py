@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque import faults
+from calque import faults, tracing
 from calque.errors import CalqueError, DataError
 from calque.ledger import Known, Ledger, TableRow
 from calque.ledger.claim import LoadStart, Wanted
@@ -70,7 +70,8 @@ class Batch:
         decisions = self._fail_irreplaceable(snapshot, decisions)
         load = LoadRun(self.ledger, self.lake, self.table, start)
         verified_at = self.ledger.now()
-        claimed = load.claim([Wanted(one.file.identity, _load_seen(one)) for one in decisions])
+        with tracing.span("load.claim", files=len(decisions)):
+            claimed = load.claim([Wanted(one.file.identity, _load_seen(one)) for one in decisions])
         files = self._take_granted(decisions, set(claimed.granted), claimed.held)
         if not files:
             load.give_up("other loads took every file", Manifest(last=last, label=start.label))
@@ -80,10 +81,12 @@ class Batch:
         with load.lease():
             try:
                 plan = self.plan.narrow(start.load_id, {file.location for file in files})
-                written = self._write(plan, outcomes)
-                manifest = self._prepare(
-                    load, snapshot, files, written, outcomes, changed, verified_at, last
-                )
+                with tracing.span("load.write", files=len(files), engine=self.engine.name):
+                    written = self._write(plan, outcomes)
+                with tracing.span("load.prepare"):
+                    manifest = self._prepare(
+                        load, snapshot, files, written, outcomes, changed, verified_at, last
+                    )
             except BaseException as error:
                 if isinstance(error, CalqueError) and self._is_loaded_by_others(start, files):
                     load.give_up("another ledger's load was quicker", Manifest(label=start.label))
@@ -96,7 +99,8 @@ class Batch:
             if manifest is not None:
                 self._make_table(load)
                 try:
-                    self.result.table_version = load.commit(manifest)
+                    with tracing.span("load.commit"):
+                        self.result.table_version = load.commit(manifest)
                 except Overtaken:
                     return _decisions_of(decisions, files)
         self.result.load_id = start.load_id

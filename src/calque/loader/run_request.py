@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
+from calque import tracing
 from calque.config import Settings
 from calque.errors import CalqueError, DataError
 from calque.ledger import Ledger, TableRow
@@ -42,6 +44,7 @@ from calque.loader.plan.stage import Stage
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 
+T = TypeVar("T")
 EngineChoice = Callable[[int, bool], Engine]
 """Bytes to be read and whether rows are transformed → where to run."""
 
@@ -87,9 +90,10 @@ class RequestRun:
         """Do it. Raises LoadAborted (with the report) when the error policy gives it up."""
         begun = time.monotonic()
         try:
-            while not self._run_unless_made():
-                # Another loader made the table meanwhile: what it loaded counts.
-                self._begin()
+            with tracing.span("load", table=self.lake.display):
+                while not self._run_unless_made():
+                    # Another loader made the table meanwhile: what it loaded counts.
+                    self._begin()
         except DataError as error:
             self.report.seconds = time.monotonic() - begun
             raise self._filler.abort_error(error) from error
@@ -111,9 +115,10 @@ class RequestRun:
 
     def _run(self) -> None:
         self._tell_phase("opening the table")
-        snapshot = self._target.open(
-            may_be_made=self.request.create, partition_by=self.request.partition_by
-        )
+        with tracing.span("load.open"):
+            snapshot = self._target.open(
+                may_be_made=self.request.create, partition_by=self.request.partition_by
+            )
         if snapshot is None or not self._look_only:
             self._run_on(snapshot)
             return
@@ -234,7 +239,8 @@ class RequestRun:
         upkeep = None if table is None else RecordUpkeep(self._target.ledger, table)
         decisions = self._decide(stage, table, upkeep)
         try:
-            for chunk, last in _split_into_batches(decisions, self.request.batch_files):
+            batches = _split_into_batches(decisions, self.request.batch_files)
+            for chunk, last in _trace_each(batches):
                 files = [one.file for one in chunk]
                 format = self._choose_format(stage, snapshot, files)
                 engine = self._engine_for(sum(file.identity.size for file in files))
@@ -339,3 +345,13 @@ def _split_into_batches(
         batch.append(one)
     if batch:
         yield batch, True
+
+
+def _trace_each(batches: Iterator[T]) -> Iterator[T]:
+    """The same, with a span for what it takes to list and compare each."""
+    while True:
+        with tracing.span("load.list"):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch

@@ -9,6 +9,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Literal, Self
 
+from calque import tracing
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
 from calque.operator.checkpoint import Checkpoint, CopyIdentity
 from calque.operator.drivers.multipart import MultipartDriver
@@ -158,7 +159,11 @@ class Copier(Iterator[int]):
         A failure of that abort never hides the first error: it is attached to it as a note that
         names what was left behind.
         """
-        with self:
+        size = self._identity.source.size
+        with (
+            tracing.span("copy", path=self.source.path, bytes=size, route=self.route),
+            self,
+        ):
             for _ in self:
                 pass
         return self.metadata

@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
+from calque import tracing
 from calque.config import load_settings
 from calque.errors import Unsupported
 from calque.ledger import Ledger
@@ -115,7 +116,8 @@ class PreparedRun:
     def run(self) -> Report:
         """Do it; see :meth:`calque.transfer.run.run.Run.execute`."""
         try:
-            report = self._run.execute()
+            with tracing.span("tree", kind=self._run.report.kind, job=self.job):
+                report = self._run.execute()
             if report.kind == "mv" and report.ok and not report.dry_run:
                 self._remove_moved()
             self._run.end_journal()

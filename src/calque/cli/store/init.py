@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.output import JsonFlag, as_json, record
+from calque.cli.output import JsonFlag, as_json, record, say
 from calque.errors import ConfigInvalid
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ def init(
             help="Derive the key from a passphrase instead of keeping a random one.",
         ),
     ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Leave a store that is there as it is.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Make a store in a folder: database, nodes and the default access.
@@ -46,6 +49,9 @@ def init(
     """
     from calque.store.embedded import EmbeddedStore, StoreOptions
 
+    if if_not_exists and EmbeddedStore.exists(folder):
+        say(f"there is a store in {folder} already; nothing was changed")
+        return
     options = StoreOptions(
         redundancy=_redundancy(pieces),
         nodes=node or (),

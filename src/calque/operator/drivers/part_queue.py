@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from calque import tracing
 from calque.errors import Aborted
 from calque.operator.drivers.verbs import Part
 from calque.values import ByteRange
@@ -81,4 +82,8 @@ class PartQueue:
 
 def pool_for(concurrent: int, parts: int) -> ThreadPoolExecutor:
     """A pool with a thread for each part in flight; threads start as they are needed."""
-    return ThreadPoolExecutor(max(1, min(concurrent, parts)), thread_name_prefix="calque-part")
+    return ThreadPoolExecutor(
+        max(1, min(concurrent, parts)),
+        thread_name_prefix="calque-part",
+        initializer=tracing.enter_here(),
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from calque import tracing
 from calque.operator.layers.chain import Layer
 from calque.operator.layers.limit import ConcurrencyLimit
 from calque.operator.layers.metrics import Metrics
 from calque.operator.layers.pace import Pace
 from calque.operator.layers.retry import Retry
 from calque.operator.layers.timeout import Timeout
+from calque.operator.layers.tracing import Tracing
 
 _REFUSALS = 16
 
@@ -24,7 +26,7 @@ def default_layers(
 
     Retry stands outside of the limit: who waits for the next attempt takes no place from others.
     The timeout stands inside of the limit: waiting for a place is not the server's fault. Metrics
-    stand innermost and see every attempt.
+    stand innermost and see every attempt; so do traces, where OpenTelemetry is set up.
     """
     # Who slows down when told to may ask more often: what is refused then is chance.
     layers: list[Layer] = [retry or Retry(refusals=None if pace is None else _REFUSALS)]
@@ -35,4 +37,6 @@ def default_layers(
     layers.append(timeout or Timeout())
     if metrics is not None:
         layers.append(metrics)
+    if tracing.is_on():
+        layers.append(Tracing())
     return tuple(layers)

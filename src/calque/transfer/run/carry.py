@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
+from calque import tracing
 from calque.errors import (
     Aborted,
     CalqueError,
@@ -319,7 +320,8 @@ class Carrier:
 
     def _copy_large(self, pair: Pair, source: Metadata) -> tuple[Metadata, str]:
         copier = self._start(pair, source, self._copying)
-        made = self._drive(pair.path, copier)
+        with tracing.span("copy", path=pair.path, bytes=source.size, route=copier.route):
+            made = self._drive(pair.path, copier)
         if isinstance(self._target.service, Attributed):
             made = self._restore(self._target.service, made, copier.source)
         return made, SERVER if copier.route == SERVER else CLIENT

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 
-from calque import faults
+from calque import faults, tracing
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Linking, Service
@@ -107,7 +107,9 @@ def delete_all(
     together = at_once or 1
     most = max(_TOGETHER, together * concurrent)
     folders: set[str] = set()
-    with ThreadPoolExecutor(concurrent, thread_name_prefix="calque-delete") as pool:
+    with ThreadPoolExecutor(
+        concurrent, thread_name_prefix="calque-delete", initializer=tracing.enter_here()
+    ) as pool:
         while not stopped() and (several := list(islice(decisions, most))):
             batches = [
                 several[begin : begin + together] for begin in range(0, len(several), together)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from calque import faults
+from calque import faults, tracing
 from calque.errors import (
     Aborted,
     AlreadyExists,
@@ -187,7 +187,8 @@ class TreeJob:
         with self._ended:
             self._living += count
         for _ in range(count):
-            threading.Thread(target=self._guard(target), name="calque-tree", daemon=True).start()
+            run = tracing.carry(self._guard(target))
+            threading.Thread(target=run, name="calque-tree", daemon=True).start()
 
     def _join(self, seconds: float | None = None) -> bool:
         """Wait for listers, which may start others, and then for workers; False: not all ended."""
