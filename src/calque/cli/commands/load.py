@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,7 +35,9 @@ from calque.cli.settings_flags import Config, LedgerUrl, Spark
 from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 
 if TYPE_CHECKING:
-    from calque.loader.api import Loader
+    from pyarrow import Schema
+
+    from calque.loader.loader import Loader
     from calque.loader.model.plan import MetadataColumn
     from calque.loader.plan.failed_files import FailedFiles
     from calque.loader.report import Report
@@ -143,10 +146,9 @@ def load(
     """
     from calque.cli.watch import Watch
     from calque.config import load_settings
-    from calque.loader.api import Loader
+    from calque.loader.loader import Loader
     from calque.loader.request.option_values import column_match, on_error, validation
     from calque.loader.request.request import LoadRequest
-    from calque.loader.request.schema_text import schema_of_text
 
     with name_flags():
         said = read_format(
@@ -175,7 +177,7 @@ def load(
                 else read_value("--match-by", column_match, match_by),
                 columns=_names(columns),
                 metadata_columns=_metadata(metadata or []),
-                schema=None if schema is None else read_value("--schema", schema_of_text, schema),
+                schema=None if schema is None else _schema(schema),
                 partition_by=_names(partition_by),
                 evolve=evolve,
                 rescue_column=rescue,
@@ -233,10 +235,18 @@ def _warn_of_nothing(request: LoadRequest, require_files: bool) -> None:
 def _run(
     loader: Loader, request: LoadRequest, quiet: bool, failed: FailedFiles | None = None
 ) -> Report:
+    if quiet or not sys.stderr.isatty():
+        return loader.run(request, failed=failed)
     from calque.loader.progress_bar import load_bar
 
-    with load_bar(show=not quiet) as update:
+    with load_bar() as update:
         return loader.run(request, update, failed)
+
+
+def _schema(text: str) -> Schema:
+    from calque.loader.request.schema_text import schema_of_text
+
+    return read_value("--schema", schema_of_text, text)
 
 
 def _names(text: str | None) -> tuple[str, ...]:
