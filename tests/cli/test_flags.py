@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from typer.main import get_command
 
 from calque.cli.commands.load import app
 from calque.cli.flags import FLAGS, in_flags, name_flags
+from calque.cli.format_flags import FormatSaid, read_format
 from calque.errors import StatementInvalid
 
 
@@ -42,3 +45,29 @@ def test_an_error_passes_in_its_own_kind() -> None:
         raise error
     assert caught.value is error
     assert str(error) == "--on-error is wrong\n  See --on-error."
+
+
+def said(option: list[str] | None = None, **flags: str) -> FormatSaid:
+    every: dict[str, Any] = {"header": None, "delimiter": None, "quote": None, "encoding": None}
+    return read_format("csv", option, **{**every, **flags})
+
+
+@pytest.mark.parametrize(
+    ("option", "flags", "why"),
+    [
+        ([], {"delimiter": ""}, "--delimiter cannot be ''"),
+        (["sep="], {}, "sep cannot be ''"),
+        (["sep=;", "SEP=,"], {}, "SEP is said twice"),
+        (["delimiter=;"], {"delimiter": ","}, "delimiter is said twice"),
+        (["sep=;"], {"delimiter": ","}, "sep and delimiter say two things"),
+    ],
+)
+def test_what_is_wrong_with_a_format(option: list[str], flags: dict[str, str], why: str) -> None:
+    """A flag is named as a flag; two answers to one question are an error, none is passed over."""
+    with pytest.raises(StatementInvalid, match=why):
+        said(option, **flags)
+
+
+def test_the_same_thing_twice_is_harmless() -> None:
+    """Two spellings that agree say one thing."""
+    assert said(["sep=;"], delimiter=";").said == frozenset({"field_delimiter"})

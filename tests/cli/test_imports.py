@@ -79,6 +79,20 @@ def test_a_copy_of_a_file_imports_no_table(folder: Path, environment: dict[str, 
     assert "calque.operator" in modules  # else nothing would be shown
 
 
+def test_a_load_with_nothing_to_do_imports_no_parser(
+    folder: Path, environment: dict[str, str], calque: Any
+) -> None:
+    """No statement is parsed, no bar shown, no table of another kind opened, no step applied."""
+    (folder / "in").mkdir()
+    (folder / "in" / "a.csv").write_text("id,name\n1,x\n")
+    words = ("load", "in/", "--into", "lake/t")
+    assert calque(*words).returncode == 0
+    modules = imported_by(folder, environment, *words)
+    unused = {"alembic", "duckdb", "pyiceberg", "pyspark", "rich.progress", "sqlglot"}
+    assert modules & unused == set()
+    assert "deltalake" in modules  # else nothing would be shown
+
+
 @pytest.mark.parametrize(
     ("command", "flag", "value"),
     [

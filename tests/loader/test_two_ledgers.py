@@ -369,6 +369,23 @@ def test_what_one_has_forgotten_is_uncertain_to_all(
     assert counts(lost, clock=later, load_uncertain_files=True)["LOADED"] == 1
 
 
+def test_a_log_that_was_cut_after_one_forgot(tmp_path: Path) -> None:
+    """Where neither the log nor a sidecar tells of a load, the note beside the table does."""
+    place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
+    other = replace(place, ledger=str(tmp_path / "other.db"))
+    expected = write_files(place.stage, 1)
+    other.load()
+    expected += write_file(place.stage, 1)
+    assert counts(place, life=DAY)["LOADED"] == 1
+    forget_all(place)
+    expected += write_file(place.stage, 2)
+    assert counts(place, files=("f00002.csv",)) == {"LOADED": 1}
+    expire_snapshots(place)
+    told = {"SKIPPED_LOADED": 2, "SKIPPED_UNCERTAIN": 1}
+    assert counts(other, dry_run=True) == counts(other) == told
+    assert ids(place) == Counter(expected)
+
+
 def test_a_sleeper_after_the_other_forgot(simple: Place, simple_other: Place) -> None:
     """One that slept while another loaded its file and forgot it again does not commit it."""
     expected = write_files(simple.stage, 1)

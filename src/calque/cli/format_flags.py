@@ -75,13 +75,20 @@ def read_format(
 
     flags = {"header": header, "delimiter": delimiter, "quote": quote, "encoding": encoding}
     given = {name: _unescape_tab(value) for name, value in flags.items() if value is not None}
-    pairs = {**_options(option or ()), **given}
+    pairs = _options(option or ())
+    for name, value in given.items():
+        _add_option(pairs, name, value)
     kind = format or ("csv" if given else None)
     if kind is None and pairs:
         raise StatementInvalid(
             f"--option {next(iter(pairs))} belongs to a format", hint="Name it: --format csv."
         )
-    return FormatSaid(build_format(kind, pairs), fields_said(kind, pairs), format is None)
+    try:
+        return FormatSaid(build_format(kind, pairs), fields_said(kind, pairs), format is None)
+    except StatementInvalid as error:
+        if error.message.partition(" ")[0] in given:
+            error.message = f"--{error.message}"
+        raise
 
 
 def read_value(name: str, convert: Callable[[str], T], text: str) -> T:
@@ -104,8 +111,14 @@ def _options(options: Sequence[str]) -> dict[str, Any]:
         name, equals, value = option.partition("=")
         if not equals:
             raise StatementInvalid(f"an option is spelled NAME=VALUE, not {option!r}")
-        pairs[name] = _CODE.sub(_character, value)
+        _add_option(pairs, name, _CODE.sub(_character, value))
     return pairs
+
+
+def _add_option(pairs: dict[str, Any], name: str, value: Any) -> None:
+    if name.lower() in map(str.lower, pairs):
+        raise StatementInvalid(f"the option {name} is said twice")
+    pairs[name] = value
 
 
 def _character(code: re.Match[str]) -> str:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calque.cli.loading import exit_code
 from calque.cli.output import FAILED
 from calque.errors import CalqueError, LoadAborted
-from calque.loader.load_batches import LoadProgress
-from calque.loader.plan.failed_files import FailedFiles
-from calque.loader.progress_bar import load_bar
-from calque.loader.report import Report
-from calque.loader.request.request import LoadRequest
 
 if TYPE_CHECKING:
     from calque.cli.run_metrics import RunMetrics
-    from calque.loader.api import Loader
+    from calque.loader.load_batches import LoadProgress
+    from calque.loader.loader import Loader
+    from calque.loader.plan.failed_files import FailedFiles
+    from calque.loader.report import Report
+    from calque.loader.request.request import LoadRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,11 @@ class Run:
     metrics: RunMetrics | None = None
 
     def __call__(self, request: LoadRequest, failed: FailedFiles | None = None) -> Report:
-        with load_bar(show=not self.quiet) as show:
+        with self._open_bar() as show:
 
             def update(done: LoadProgress) -> None:
-                show(done)
+                if show is not None:
+                    show(done)
                 if self.metrics is not None:
                     self.metrics.load_progress(done)
 
@@ -42,6 +45,13 @@ class Run:
                 raise
         self._count(report, exit_code(report))
         return report
+
+    def _open_bar(self) -> AbstractContextManager[Callable[[LoadProgress], None] | None]:
+        if self.quiet or not sys.stderr.isatty():
+            return nullcontext()  # nobody would see it, so what draws it is not imported
+        from calque.loader.progress_bar import load_bar
+
+        return load_bar()
 
     def _count(self, report: Report | None, code: int) -> None:
         if self.metrics is not None:

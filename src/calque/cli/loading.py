@@ -41,14 +41,14 @@ def stop_by_sigterm() -> None:
 
 def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: bool = False) -> None:
     """The result row of every file (of skipped ones only if asked) and a line of sums."""
-    from calque.loader.look.rows import cells_of
-
     if json:
         as_json(report.to_json())
         return
     if quiet and report.sample is None:
         return
     if report.sample is not None:
+        from calque.loader.look.rows import cells_of
+
         table(report.sample.column_names, cells_of(report.sample))
         return
     _show_rows(report, skipped=skipped)

@@ -24,7 +24,7 @@ from calque.loader.request.request import LoadRequest
 from calque.values import Backoff
 
 if TYPE_CHECKING:
-    from calque.loader.api import Loader
+    from calque.loader.loader import Loader
 
 LONGEST = 300.0
 """Seconds between two looks at most, however often a look failed."""

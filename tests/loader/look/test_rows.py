@@ -9,7 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from calque.loader.look.rows import cells_of, rows_of
-from calque.loader.request.schema_text import schema_of_text, text_of_type
+from calque.loader.request.schema_text import schema_of_text
+from calque.loader.request.type_names import text_of_type
 
 
 def test_every_value_is_json() -> None:

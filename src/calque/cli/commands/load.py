@@ -36,6 +36,8 @@ from calque.cli.tree_flags import with_sheet
 from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 
 if TYPE_CHECKING:
+    from pyarrow import Schema
+
     from calque.cli.load_run import Run
     from calque.loader.model.plan import MetadataColumn
     from calque.loader.request.request import LoadRequest
@@ -146,10 +148,9 @@ def load(
     from calque.cli.load_run import Run
     from calque.cli.watch import Watch
     from calque.config import load_settings
-    from calque.loader.api import Loader
+    from calque.loader.loader import Loader
     from calque.loader.request.option_values import column_match, on_error, validation
     from calque.loader.request.request import LoadRequest
-    from calque.loader.request.schema_text import schema_of_text
 
     with name_flags():
         said = read_format(
@@ -178,7 +179,7 @@ def load(
                 else read_value("--match-by", column_match, match_by),
                 columns=_names(columns),
                 metadata_columns=_metadata(metadata or []),
-                schema=None if schema is None else read_value("--schema", schema_of_text, schema),
+                schema=None if schema is None else _schema(schema),
                 partition_by=_names(partition_by),
                 evolve=evolve,
                 rescue_column=rescue,
@@ -233,6 +234,12 @@ def _warn_of_nothing(request: LoadRequest, require_files: bool) -> None:
     if require_files:
         raise NotFound(told, hint="--require-files asks for at least one.")
     say(f"warning: {told}")
+
+
+def _schema(text: str) -> Schema:
+    from calque.loader.request.schema_text import schema_of_text
+
+    return read_value("--schema", schema_of_text, text)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def preview(
 def _show(seen: StagePreview) -> None:
     from calque.loader.look.rows import cells_of
     from calque.loader.report import count_of
-    from calque.loader.request.schema_text import text_of_type
+    from calque.loader.request.type_names import text_of_type
 
     more = "" if seen.is_all else " and more"
     record(

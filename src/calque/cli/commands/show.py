@@ -46,7 +46,7 @@ def show(
 
 def _show(seen: TableSummary) -> None:
     from calque.loader.look.rows import cells_of
-    from calque.loader.request.schema_text import text_of_type
+    from calque.loader.request.type_names import text_of_type
 
     told = {
         "table": seen.name,

@@ -7,13 +7,14 @@ committed, what they have committed since then is held against the load.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from calque.errors import NotFound, Unsupported
 from calque.ledger import Ledger, TableRow
 from calque.ledger.adopt import ADOPTED, adopt, find_known_loads
 from calque.ledger.expire import note_forgotten
+from calque.ledger.identity import micros
 from calque.ledger.manifest import Manifest
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Committed, Lake, Mark, Snapshot
@@ -51,25 +52,36 @@ def _find_commit_version(snapshot: Snapshot, load_id: str) -> int | None:
     return marker.version if marker.version is not None else snapshot.version
 
 
-def commits_since(lake: Lake, snapshot: Snapshot, since: int) -> list[Committed]:
+@dataclass(frozen=True, slots=True)
+class Since:
     """Our commits above a version, by the log; by the sidecars where it no longer reaches back."""
+
+    commits: list[Committed]
+    by_log: bool
+    """Else there may have been more, whose sidecars are gone as well."""
+
+
+def commits_since(lake: Lake, snapshot: Snapshot, since: int) -> Since:
+    """What was committed by us above a version, as far as that can be told."""
     told = snapshot.commits(since)
     if told is not None:
-        return told
-    return [one for one in list_sidecars(lake, snapshot).commits if one.version > since]
+        return Since(told, by_log=True)
+    listed = list_sidecars(lake, snapshot).commits
+    return Since([one for one in listed if one.version > since], by_log=False)
 
 
 def unknown_commits(
     ledger: Ledger, lake: Lake, table: TableRow, snapshot: Snapshot, since: int
-) -> list[Committed]:
+) -> Since:
     """Those that the ledger has not taken in."""
     told = commits_since(lake, snapshot, since)
-    known = find_known_loads(ledger, [name for one in told for name in _names(one, table)])
-    return [
+    known = find_known_loads(ledger, [name for one in told.commits for name in _names(one, table)])
+    found = [
         one
-        for one in told
+        for one in told.commits
         if all(known.get(name, (None,))[0] != table.number for name in _names(one, table))
     ]
+    return Since(found, told.by_log)
 
 
 def _names(one: Committed, table: TableRow) -> tuple[str, str]:
@@ -85,12 +97,12 @@ def catch_up(
     Their sources are purged by the ledgers that know of it.
     """
     found = unknown_commits(ledger, lake, table, snapshot, since)
-    if not found:
+    if not found.by_log:
+        learn_forgotten(ledger, lake, table)
+    if not found.commits:
         return []
     restored = snapshot.find_restores(since)
-    adopted = take_in(ledger, lake, table, snapshot, found, restored, purge=False)
-    learn_forgotten(ledger, lake, table)
-    return adopted
+    return take_in(ledger, lake, table, snapshot, found.commits, restored, purge=False)
 
 
 def learn_forgotten(ledger: Ledger, lake: Lake, table: TableRow) -> None:
@@ -115,8 +127,14 @@ def take_in(
     kept = set(snapshot.markers())
     sidecars = Sidecars(lake.place)
     adopted = []
-    for one, listed in _read_sidecars(lake, table, ledger.tenant, commits):
-        if any(low < one.version <= high for low, high in restored):
+    is_missing = False
+    for one in commits:
+        try:
+            listed = sidecars.read(one.load_id, table.key.table_id, ledger.tenant)
+        except NotFound:  # its time was over, and it was removed
+            is_missing = True
+            continue
+        if listed is None or any(low < one.version <= high for low, high in restored):
             continue
         if one.load_id in kept and not look_only:
             # Its marker may go once it is recorded here, and its own loader may not have noted it.
@@ -124,6 +142,8 @@ def take_in(
         manifest = listed if purge else replace(listed, purge=False)
         if adopt(ledger, table, one.load_id, one.version, manifest):
             adopted.append(one.load_id)
+    if is_missing:
+        learn_forgotten(ledger, lake, table)
     return adopted
 
 
@@ -141,8 +161,10 @@ def find_rival(
     sidecar is gone nobody can tell: it may have been one of these files.
     """
     told = commits_since(lake, snapshot, since)
-    known = find_known_loads(ledger, [one.load_id for one in told])
-    others = [one for one in told if not _is_own(known.get(one.load_id), table)]
+    if not told.by_log and _may_be_forgotten(ledger, lake, table, manifest):
+        return "that is forgotten by now"
+    known = find_known_loads(ledger, [one.load_id for one in told.commits])
+    others = [one for one in told.commits if not _is_own(known.get(one.load_id), table)]
     for one in others:
         try:
             listed = Sidecars(lake.place).read(one.load_id, table.key.table_id, ledger.tenant)
@@ -153,6 +175,15 @@ def find_rival(
         if listed is not None and _collide(manifest, listed):
             return one.load_id
     return None
+
+
+def _may_be_forgotten(ledger: Ledger, lake: Lake, table: TableRow, manifest: Manifest) -> bool:
+    """Whether a file of the load is as old as those of which nobody can tell any more."""
+    if manifest.forced:
+        return False
+    until = Sidecars(lake.place).forgotten_until(table.key.table_id, ledger.tenant)
+    stamps = [micros(one.identity.last_modified) for one in manifest.sources]
+    return until is not None and any(one is not None and one <= until for one in stamps)
 
 
 def _is_own(known: tuple[int, str] | None, table: TableRow) -> bool:
@@ -168,16 +199,3 @@ def _collide(mine: Manifest, other: Manifest) -> bool:
         return False
     places = {one.identity.location for one in mine.sources}
     return any(one.identity.location in places for one in other.sources)
-
-
-def _read_sidecars(
-    lake: Lake, table: TableRow, tenant: str, commits: Sequence[Committed]
-) -> Iterator[tuple[Committed, Manifest]]:
-    sidecars = Sidecars(lake.place)
-    for one in commits:
-        try:
-            listed = sidecars.read(one.load_id, table.key.table_id, tenant)
-        except NotFound:
-            continue  # its time was over, and it was removed
-        if listed is not None:
-            yield one, listed

@@ -83,7 +83,8 @@ def ledger_to_look(ledger: Ledger, lake: Lake, snapshot: Snapshot) -> Iterator[L
     known = find_table(ledger, key)
     if known is not None and not known.is_unchecked:
         since = known.checked_version
-        if not unknown_commits(ledger, lake, known, snapshot, since):
+        found = unknown_commits(ledger, lake, known, snapshot, since)
+        if found.by_log and not found.commits:
             yield ledger
             return
     with TemporaryDirectory(prefix="calque-look-") as folder:

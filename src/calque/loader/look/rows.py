@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from calque.loader.request.schema_text import text_of_type
+from calque.loader.request.type_names import text_of_type
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:

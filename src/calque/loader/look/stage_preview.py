@@ -25,7 +25,7 @@ from calque.loader.plan.make_plan import EVERY_ERROR, UNCLAIMED, choose_format, 
 from calque.loader.plan.stage import Missing, Stage
 from calque.loader.report import count_of
 from calque.loader.request.request import LoadRequest
-from calque.loader.request.schema_text import text_of_type
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.engines.local import LocalEngine
 
 FIRST_ROWS = 10

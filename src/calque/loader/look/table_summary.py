@@ -11,7 +11,7 @@ from calque.config import Settings
 from calque.errors import CalqueError, Unsupported
 from calque.loader.commit.tables import Snapshot, open_table
 from calque.loader.look.rows import rows_of
-from calque.loader.request.schema_text import text_of_type
+from calque.loader.request.type_names import text_of_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,7 @@ def build_format(
         raise StatementInvalid(f"FILEFORMAT = TEXT cannot be read: {REFUSED['TEXT']}")
     made, known, defaults = FORMATS[kind.upper()]
     values: dict[str, Any] = dict(defaults)
+    said: dict[str, tuple[str, Any]] = {}
     pairs = _merge_trim_options(pairs)
     for name, value in _merge_escapes(pairs, known, defaults).items():
         if databricks and name.upper() in DONE_ANYWAY:
@@ -234,7 +235,10 @@ def build_format(
                 hint=f"Did you mean {close[0]}?" if close else f"Options: {', '.join(known)}.",
             )
         target, convert = option
-        values[target] = convert_option(name, value, convert)
+        found = convert_option(name, value, convert)
+        if found != said.setdefault(target, (name, found))[1] and target != NOTHING:
+            raise StatementInvalid(f"{said[target][0]} and {name} say two things of one option")
+        values[target] = found
     values.pop(NOTHING, None)
     built: FormatOptions = made(**values)
     return built

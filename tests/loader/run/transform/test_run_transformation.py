@@ -12,6 +12,7 @@ from calque.errors import DataError, StatementInvalid
 from calque.loader.model.file_formats import CsvFormat, JsonFormat, ParquetFormat
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Transformation
+from calque.loader.request.option_values import on_error
 from calque.loader.run.engines.spark import SparkEngine
 from calque.loader.run.formats.refusal import FileRefused
 from tests.loader.loader import Place
@@ -113,12 +114,36 @@ def test_a_failing_expression_has_a_place(world: World, engine: SparkEngine) -> 
     files = [world.put("1.csv", good), world.put("2.csv", good + b"oops,y\n" + good)]
     chosen = select("CAST(`$1` AS BIGINT) + 1", "upper(`$2`)", where="`$2` <> ''")
     with pytest.raises(FileRefused) as caught:
-        list(engine.run(world.plan(files, transformation=chosen, on_error=CONTINUE)))
+        list(engine.run(world.plan(files, transformation=chosen)))
     assert "record 5001: the expression CAST(`$1` AS BIGINT) + 1 failed" in caught.value.message
     found = caught.value.row_error
     assert (found.file, found.record, found.column) == (files[1].location, 5001, "a")
     assert found.code == "EXPRESSION"
     assert "oops" in (found.raw or "")
+
+
+@pytest.mark.parametrize("policy", ["CONTINUE", "SKIP_FILE"])
+def test_a_failing_expression_fails_its_file_alone(
+    world: World, engine: SparkEngine, policy: str
+) -> None:
+    """Where errors do not end the load, files on which the SELECT fails are FAILED, no other is."""
+    bodies = {"1.csv": b"1,x\n", "2.csv": b"2,x\noops,y\n", "3.csv": b"no,x\n", "4.csv": b"4,z\n"}
+    files = [world.put(name, body) for name, body in bodies.items()]
+    chosen = select("CAST(`$1` AS BIGINT)", "`$2`")
+    plan = world.plan(files, transformation=chosen, on_error=on_error(policy))
+    results = list(engine.run(plan))
+    assert sorted(world.rows(results), key=repr) == [{"a": 1, "b": "x"}, {"a": 4, "b": "z"}]
+    told = outcomes(results)
+    assert {name: str(one.status) for name, one in told.items()} == {
+        "1.csv": "LOADED",
+        "2.csv": "FAILED",
+        "3.csv": "FAILED",
+        "4.csv": "LOADED",
+    }
+    (error,) = told["2.csv"].errors
+    assert (error.record, error.column, error.code) == (2, "a", "EXPRESSION")
+    all_bad = world.plan(files[2:3], transformation=chosen, on_error=on_error(policy))
+    assert outcomes(list(engine.run(all_bad)))["3.csv"].status is Status.FAILED
 
 
 def test_a_failing_condition_has_a_place(world: World, engine: SparkEngine) -> None:

@@ -1,15 +1,17 @@
-"""Which row made a SELECT fail: Spark names the expression's error, not the row; this finds it.
+"""Which rows made a SELECT fail: Spark names the expression's error, not the row; this finds it.
 
 The files of the failed task are read once more, here, and their rows given to the SELECT batch by
-batch; the batch that fails is halved until one row is left. It costs a statement that has failed
-anyway about one reading of the task's files, and is given up after a minute.
+batch; the batch that fails is halved until one row is left. It costs about one reading of the
+task's files, and is given up after a minute.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,16 +32,22 @@ PATIENCE = 60.0
 """Seconds of looking at most."""
 
 
-def locate_error(spark: SparkSession, job: TransformJob, error: ExpressionFailed) -> DataError:
-    """The error with the file and record that caused it; with the task's files if it hides."""
+def locate_errors(
+    spark: SparkSession, job: TransformJob, error: ExpressionFailed, most: int | None = None
+) -> list[FileRefused]:
+    """The files of the failed task on which the SELECT fails, each by its first such record.
+
+    As many as can be told in time, but one at least; else DataError with the files of the task.
+    """
     finder = _RowFinder(spark, job, time.monotonic() + PATIENCE)
-    try:
-        row = finder.find(error.task)
-    except CalqueError:  # the files are gone, or Spark is: the first error counts
-        row = None
-    if row is None:
-        return DataError(f"{error.message}{_files_of(job, error)}", hint=error.hint)
-    return finder.describe(row, error)
+    refused: list[FileRefused] = []
+    # Where the files are gone, or Spark is, the first error counts.
+    with suppress(CalqueError):
+        rows = islice(finder.find(error.task), most)
+        refused.extend(finder.describe(row, error) for row in rows)
+    if not refused:
+        raise DataError(f"{error.message}{_files_of(job, error)}", hint=error.hint) from error
+    return refused
 
 
 @dataclass(slots=True)
@@ -48,14 +56,16 @@ class _RowFinder:
     job: TransformJob
     until: float
 
-    def find(self, task: int | None) -> pa.RecordBatch | None:
-        """The first row that fails, as a batch of one; None where none does, or time is over."""
+    def find(self, task: int | None) -> Iterator[pa.RecordBatch]:
+        """The first row of each file that fails, as a batch of one, until time is over."""
+        bad: set[str] = set()
         for batch in self._batches(task):
+            file = batch.column("_metadata_file")[0].as_py()
             if time.monotonic() > self.until:
-                return None
-            if self._failure(batch, self._whole) is not None:
-                return self._bisect(batch)
-        return None
+                return
+            if file not in bad and self._failure(batch, self._whole) is not None:
+                bad.add(file)
+                yield self._bisect(batch)
 
     def describe(self, row: pa.RecordBatch, error: ExpressionFailed) -> FileRefused:
         """The refusal of the row's file, naming record and expression."""
@@ -90,7 +100,7 @@ class _RowFinder:
                 if batch.num_rows and not batch.column(OUTCOME)[0].is_valid:
                     yield batch
 
-    def _bisect(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    def _bisect(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         while batch.num_rows > 1:
             half = batch.num_rows // 2
             first = batch.slice(0, half)

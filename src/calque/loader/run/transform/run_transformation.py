@@ -15,7 +15,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,9 +27,10 @@ import pyarrow as pa
 from calque.errors import StatementInvalid
 from calque.loader.model.error_policy import ErrorMode
 from calque.loader.model.file_formats import FormatOptions
-from calque.loader.model.outcome import TaskResult
+from calque.loader.model.outcome import FileOutcome, Status, TaskResult
 from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan
 from calque.loader.run.cut import cut
+from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.unify_schemas import settle_type
 from calque.loader.run.infer import infer_schema
 from calque.loader.run.piece_joiner import PieceJoiner
@@ -40,7 +41,7 @@ from calque.loader.run.transform.data_source import (
     read_outputs,
 )
 from calque.loader.run.transform.field_paths import columns_of
-from calque.loader.run.transform.locate_error import locate_error
+from calque.loader.run.transform.locate_error import locate_errors
 from calque.loader.run.transform.row_reader import OUTCOME, select_columns, source_schema
 from calque.loader.run.transform.row_writer import FILE, ROW, RowWriter
 from calque.spark.job_errors import ExpressionFailed, map_job_errors
@@ -54,19 +55,54 @@ if TYPE_CHECKING:
 def run_transformation(
     spark: SparkSession, plan: WritePlan, advance: OnAdvance | None = None
 ) -> Iterator[TaskResult]:
-    """Read, transform, write; one result for each task."""
+    """Read, transform, write; one result for each task.
+
+    A file on which the SELECT fails gives the load up where any error does. Else it is failed as a
+    whole, for Spark tells no rows apart, and the others are run again without it.
+    """
+    failed: list[FileOutcome] = []
+    while plan.tasks:
+        try:
+            results = _run_job(spark, plan, advance)
+        except _FilesFailed as error:
+            failed += map(_failed_outcome, error.refused)
+            bad = {one.location for one in failed}
+            plan = plan.narrow(plan.load_id, {one.location for one in plan.files} - bad)
+        else:
+            yield from results
+            break
+    if failed:
+        yield TaskResult((), tuple(failed))
+
+
+class _FilesFailed(Exception):
+    """Files on which the SELECT fails, in a load that goes on without them."""
+
+    def __init__(self, refused: Sequence[FileRefused]) -> None:
+        self.refused = refused
+
+
+def _failed_outcome(refused: FileRefused) -> FileOutcome:
+    why = refused.row_error
+    return FileOutcome(why.file, Status.FAILED, error_count=1, errors=(why,), message=why.message)
+
+
+def _run_job(spark: SparkSession, plan: WritePlan, advance: OnAdvance | None) -> list[TaskResult]:
     with _prepare_job(spark, plan) as (strict, job, folder):
         try:
             with map_job_errors():
                 _write(strict, job, folder, advance)
-        except ExpressionFailed as failed:
-            raise run_within(strict, partial(locate_error, strict, job, failed)) from failed
+        except ExpressionFailed as error:
+            aborts = plan.on_error.mode is ErrorMode.ABORT
+            locate = partial(locate_errors, strict, job, error, most=1 if aborts else None)
+            refused = run_within(strict, locate)
+            raise (refused[0] if aborts else _FilesFailed(refused)) from error
         joiner = PieceJoiner(plan, {})
         made = read_outputs(folder)
         results = [joiner.add(output) for output in made]
     if advance is not None:
         advance(sum((output.advance for output in made), Advance()))
-    yield from results
+    return results
 
 
 def _write(spark: SparkSession, job: TransformJob, folder: str, advance: OnAdvance | None) -> None:
