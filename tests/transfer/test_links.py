@@ -175,6 +175,23 @@ def test_a_link_that_cannot_be_moved_has_one_row(linked: Path, tmp_path: Path) -
     assert (target / "z-link").read_bytes() == b"another"
 
 
+def test_links_that_are_named_are_moved_once(linked: Path, tmp_path: Path) -> None:
+    """By ``files_from``, or one alone: what has gone first is not missed afterwards."""
+    rows: list[Row] = []
+    named = ["a-link", "real.txt", "z-to-a-link"]
+    target = tmp_path / "target"
+    report = move_tree(f"{linked}/", target, files_from=named, on_event=rows.append)
+    assert report.ok, report.problems
+    assert sorted((row.path, row.outcome) for row in rows) == [(path, "copied") for path in named]
+    (linked / "z-link").unlink()
+    (linked / "z-link").symlink_to("d/up")
+    (linked / "real.txt").write_bytes(b"again")
+    report = move_tree(linked / "z-link", tmp_path / "alone")
+    assert report.ok, report.problems
+    assert (tmp_path / "alone" / "z-link").read_bytes() == b"again"
+    assert not (linked / "z-link").is_symlink()
+
+
 def test_links_at_the_target_are_deleted_as_links(linked: Path, tmp_path: Path) -> None:
     """A sync that keeps links deletes those that the source lacks, wherever they lead."""
     target = tmp_path / "target"

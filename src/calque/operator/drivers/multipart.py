@@ -83,7 +83,7 @@ class MultipartDriver:
         self._result = self._verbs.find_committed(upload, list(known.values()))
         if self._result is None:
             raise CheckpointInvalid(
-                f"the upload {upload} of the checkpoint is gone: it was aborted or removed",
+                f"the upload {self._show(upload)} of the checkpoint is gone: aborted or removed",
                 hint="Copy anew.",
             ) from gone
         self._held_before = self._plan.size
@@ -242,11 +242,16 @@ class MultipartDriver:
                     return
                 _ABORT_BACKOFF.sleep(attempt)
         except Exception as error:
-            error.add_note(f"left behind: multipart upload {upload}")
+            error.add_note(f"left behind: multipart upload {self._show(upload)}")
             raise
-        left = CalqueError(f"the upload {upload} still holds parts after {_ABORT_ROUNDS} aborts")
-        left.add_note(f"left behind: multipart upload {upload}")
+        shown = self._show(upload)
+        left = CalqueError(f"the upload {shown} still holds parts after {_ABORT_ROUNDS} aborts")
+        left.add_note(f"left behind: multipart upload {shown}")
         raise left
+
+    def _show(self, upload: str) -> str:
+        """The upload as messages name it."""
+        return upload
 
     def _holds_parts(self, upload: str) -> bool:
         try:

@@ -181,5 +181,9 @@ class StreamedPartsDriver(MultipartDriver):
         super().pause()
         self._target.release()
 
+    def _show(self, upload: str) -> str:
+        # The address of a session is a right to write, which stands behind its question mark.
+        return upload.partition("?")[0]
+
     def _holds_parts(self, upload: str) -> bool:
         return self._target.is_left(upload)

@@ -11,7 +11,7 @@ import re
 _MOST = 300
 _PROOFS = re.compile(
     r"(?i)(\bauthorization\b|\bbearer\b|\bsharedkey\b|\bcookie\b).*"
-    r"|(\b(?:x-amz-security-token|x-amz-signature|signature|sig|access_token)\s*[=:]\s*)[^&,\s]+"
+    r"|(\b(?:x-amz-security-token|x-amz-signature|signature|sig|access_token|upload_id)\s*[=:]\s*)[^&,\s]+"
 )
 
 

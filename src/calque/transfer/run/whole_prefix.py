@@ -61,7 +61,8 @@ class WholePrefix:
             if self._shared.moves and not self._trees.source.exists():
                 self._tell(journal)  # it went, and its process died before it could say so
                 return True
-        if self._trees.target.exists():
+        # The source first: for one that is not there nothing is asked of the target.
+        if not self._trees.source.exists() or self._trees.target.exists():
             return False
         if journal is not None:
             # Before it goes: afterwards there is no source that could be listed.

@@ -1,7 +1,9 @@
 """A copy that was killed goes on in another process."""
 
+import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,21 @@ def test_a_checkpoint_holds_no_secret(fake: GcsFake, tmp_path: Path) -> None:
     assert token not in text
     assert "Bearer" not in text
     copier.abort()
+
+
+def test_the_address_of_a_session_is_in_no_message() -> None:
+    """Who has it may write to the object: neither errors nor their notes tell it."""
+    away = Operator.from_uri("memory://")
+    away.write("from", os.urandom(9 * MIB))
+    with GcsFake() as fake:
+        fake.make_bucket("landing")
+        into = Operator.from_uri("gs://landing", endpoint=fake.endpoint, anonymous=True)
+        copier = away.copier("from", "to", into=into, stream=True, stream_parts=True, chunk=MIB)
+        next(copier)
+        checkpoint = copier.pause()
+        (token,) = fake.routes.uploads.sessions
+        assert token in checkpoint.to_json()
+        fake.routes.uploads.sessions.clear()
+        with pytest.raises(CheckpointInvalid) as told:
+            away.resume(checkpoint, into=into)
+        assert token not in "".join(traceback.format_exception(told.value))

@@ -167,7 +167,7 @@ class Upload:
 
         def request(call: Call) -> Answer:
             headers = {"Content-Range": "bytes */*"}
-            answer = self.client.link.exchange(call, "PUT", session, headers=headers)
+            answer = self.client.link.exchange(call, "PUT", session, headers=headers, body=b"")
             if answer.status not in (200, 201, RESUME_INCOMPLETE):
                 raise self.error_of(answer)
             return answer
