@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import http.client
 import os
@@ -19,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from calque.gateway import http_protocol
 from calque.gateway.keys import NewKey
 from calque.gateway.server import serve_gateway
 from calque.operator.services.s3.signing import Keys, Signer
@@ -206,103 +204,6 @@ def test_a_silent_client_does_not_hold_the_server(world: World, bucket: str) -> 
     reader.close()
     wait_until(lambda: not list(world.project.list_pending(bucket)))
     assert world.ask("GET", f"/{bucket}/k").status == 404
-
-
-def test_heads_have_an_end(world: World, bucket: str) -> None:
-    """A head that goes on and on is refused; a long one that ends is not."""
-    with connect(world) as line:
-        line.sendall(b"GET / HTTP/1.1\r\nhost: x\r\na: ")
-        answer = b""
-        with contextlib.suppress(ConnectionError):
-            for _ in range(64):
-                line.sendall(b"x" * 65536)
-        with contextlib.suppress(ConnectionError):
-            answer = line.recv(1000)
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
-    with connect(world) as line:
-        line.sendall(head_of(world, "GET", f"/{bucket}", {"x-amz-meta-a": "b" * 30_000}))
-        assert read_answer(line).status == 200
-
-
-def test_trailers_of_http_have_an_end(world: World, bucket: str) -> None:
-    """What follows a chunked body is no header, and is not taken for ever."""
-    headers = {
-        "transfer-encoding": "chunked",
-        "content-encoding": "aws-chunked",
-        "x-amz-decoded-content-length": "5",
-    }
-    payload = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
-    head = head_of(world, "PUT", f"/{bucket}/k", headers, payload=payload)
-    body = b"f\r\n5\r\nhello\r\n0\r\n\r\n\r\n0\r\n"
-    with connect(world) as line:
-        line.sendall(head + body + b"x-amz-meta-late: 1\r\nexpect: 100-continue\r\n\r\n")
-        assert read_answer(line).status == 200
-    assert "late" not in world.project.stat(bucket, "k").metadata
-    sent = 0
-    with connect(world) as line, contextlib.suppress(ConnectionError):
-        line.sendall(b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\r\na: ")
-        for sent in range(64):  # noqa: B007
-            line.sendall(b"x" * 65536)
-        while line.recv(65536):
-            pass
-        sent = 0  # closed, and not reset: it read some, and said so
-    assert sent < 63
-
-
-def test_a_head_has_a_time(world: World, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that never ends its head is closed, also one that never begins; others stay."""
-    monkeypatch.setattr(http_protocol, "HEAD_PATIENCE", 1.0)
-    with serve_gateway(world.gateway) as url:
-        other = World(world.store, world.gateway, world.key, url)
-        busy_one = connect(other)
-        head = head_of(other, "PUT", f"/{bucket}/k", {"content-length": "5"})
-        busy_one.sendall(head)
-        silent, half, answered = connect(other), connect(other), connect(other)
-        half.sendall(b"GET / HTTP/1.1\r\nhost")
-        answered.sendall(b"PUT /b/k HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n")
-        answer = read_answer(answered)
-        assert answer.status == 403
-        answer.read()
-        answered.sendall(b"x")  # and then no more
-        for line in (silent, half, answered):
-            assert line.recv(100) == b""
-            line.close()
-        busy_one.sendall(b"hello")
-        assert read_answer(busy_one).status == 200
-        busy_one.close()
-
-
-def test_an_upgrade_is_not_taken(world: World) -> None:
-    """Whatever packages are installed, a request to speak another protocol is a plain request."""
-    with connect(world) as line:
-        line.sendall(
-            b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
-            b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n"
-        )
-        assert read_answer(line).status == 403
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"\x00\x01\x02\r\n\r\n",
-        b"GET\r\n\r\n",
-        b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"GET http://[::1 HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"PUT /b/k HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
-        b"PUT /b/k HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 50 + b"\r\n",
-        b"OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n",
-    ],
-)
-def test_what_is_no_request(world: World, bucket: str, sent: bytes) -> None:
-    """4xx or a closed connection, never 500, and the server goes on."""
-    with connect(world) as line:
-        line.sendall(sent)
-        line.shutdown(socket.SHUT_WR)
-        answer = line.recv(65536)
-    assert answer == b"" or answer.split()[1][:1] == b"4", answer
-    assert world.client().list_objects_v2(Bucket=bucket)["KeyCount"] == 0
 
 
 def test_names_of_buckets_in_the_host(

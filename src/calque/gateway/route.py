@@ -170,6 +170,30 @@ VERBS = (
     _verb("DeleteObject", "object DELETE", delete_object),
 )
 
+_NOT_OFFERED = {
+    "accelerate": "accelerated transfers",
+    "acl": "access control lists",
+    "encryption": "settings of encryption",
+    "inventory": "inventories",
+    "legal-hold": "object locks",
+    "logging": "logs of requests",
+    "notification": "notifications",
+    "object-lock": "object locks",
+    "ownershipControls": "access control lists",
+    "policy": "policies of buckets",
+    "policyStatus": "policies of buckets",
+    "publicAccessBlock": "access control lists",
+    "replication": "replication",
+    "requestPayment": "requests that others pay for",
+    "restore": "archives",
+    "retention": "object locks",
+    "select": "queries of objects",
+    "versionId": "versions of objects: each is its one version, null",
+    "versioning": "versions of objects: each is its one version, null",
+    "website": "websites",
+}
+"""What sub-resources of S3 mean that are answered with 501."""
+
 _OF_SIGNATURES = frozenset({"AWSAccessKeyId", "Signature", "Expires"}) | CARRIED
 
 
@@ -197,7 +221,9 @@ def find_verb(
         raise _not_allowed()
     if verb is None or unknown:
         # A sub-resource that nobody here knows must not be taken for the plain verb.
-        raise not_implemented(f"{method} with ?{'&'.join(unknown)}"[:200])
+        meant = sorted({_NOT_OFFERED[name] for name in unknown if name in _NOT_OFFERED})
+        shown = f"{method} with ?{'&'.join(unknown)}"[:200]
+        raise not_implemented(f"{', '.join(meant)} ({shown})" if meant else shown)
     return verb
 
 
