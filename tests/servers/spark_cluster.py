@@ -24,6 +24,8 @@ from calque.spark.java import Jvm, find_jvm
 from tests.servers.process import HOST, ServerProcess, free_ports
 
 _SCALA = "2.13"
+_START_SECONDS = 200.0
+"""JVMs that start beside others on a busy machine have taken more than a minute."""
 _JAVA = """#!/bin/sh
 # Spark asks for a module that the packaged runtime was built without, and that it can do without.
 for argument do
@@ -61,7 +63,7 @@ def spark_cluster(
         with ExitStack() as running:
             master = _daemon(jvm, home, folder / "master", _on(HOST), _master(port))
             running.callback(master.stop)
-            master.wait_until(lambda: _listens(port))
+            master.wait_until(lambda: _listens(port), seconds=_START_SECONDS)
             started = []
             for number, extra in enumerate(workers):
                 place, host = folder / f"worker-{number}", f"127.0.0.{number + 1}"
@@ -69,7 +71,8 @@ def spark_cluster(
                 started.append(_daemon(jvm, home, place, {**_on(host), **extra}, command))
                 running.callback(started[-1].stop)
             for number, worker in enumerate(started):
-                worker.wait_until(partial(_registered, folder / f"worker-{number}" / "log"))
+                registered = partial(_registered, folder / f"worker-{number}" / "log")
+                worker.wait_until(registered, seconds=_START_SECONDS)
             yield SparkCluster(url, home, tuple(started))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
