@@ -40,7 +40,11 @@ def assert_the_console_shows_it(folder: Path, line: str) -> None:
     process = subprocess.Popen(["bash", "-c", serve], cwd=folder, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        said = "".join(iter(process.stdout.readline, "}\n")) + "}"
+        said = ""
+        for line in iter(process.stdout.readline, ""):
+            said += line
+            if line.startswith("}"):
+                break
         address = json.loads(said)["console"]["sign_in"]
         session = requests.Session()
         session.trust_env = False
