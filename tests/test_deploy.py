@@ -166,3 +166,17 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     )  # fmt: skip
     said = [line for line in done.stderr.splitlines() if "calque" in line]
     assert said == []
+
+
+def test_the_page_of_the_docs_says_what_the_files_say() -> None:
+    """Paths are there, the commands of calque are those of the files or known with their flags."""
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    for path in re.findall(r"\bdeploy/[\w.]+\w", page):
+        assert (ROOT / path).exists() or path == "deploy/.env", path
+    assert f"calque {shlex.join(commands()['calque.service'])}" in page
+    helps = run_command_text("serve", "--help").stdout
+    for flag in ("--tls-cert", "--tls-key", "--console-name"):
+        assert flag in page
+        assert flag in helps
+    assert "--profile load" in page
+    assert read_compose()["services"]["loader"]["profiles"] == ["load"]

@@ -28,7 +28,12 @@ NOT_PACKAGES = {
 }
 """Folders of tests that are named by something else than a package."""
 
-FOLDERS_OF = {"store": ("store", "store_client"), "config": (".",), "errors": (".",)}
+FOLDERS_OF = {
+    "store": ("store", "store_client"),
+    "config": (".",),
+    "tracing": (".",),
+    "errors": (".",),
+}
 """Where a package is tried, when it is not, or not only, in the folder of its name."""
 
 TRIED_BY = {

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from calque.cli import run_metrics
 from tests.cli.conftest import Calque, Spawn
 from tests.servers.process import free_ports
 
@@ -204,3 +205,18 @@ def test_one_object_has_no_numbers(folder: Path, calque_here: Calque) -> None:
         assert done.returncode == 1
         assert "--recursive" in done.stderr
     assert not (folder / "x").exists()
+
+
+def test_the_page_of_the_docs_names_numbers_and_flags_that_there_are(calque: Calque) -> None:
+    """Every number is one that a run tells, and none is left out; every flag is a flag."""
+    page = (Path(__file__).parents[2] / "docs" / "watching.md").read_text(encoding="utf-8")
+    source = Path(run_metrics.__file__).read_text(encoding="utf-8")
+    made = {
+        f"calque_{name}" + ("_total" if kind == "counter" else "")
+        for kind, name in re.findall(r"(gauge|counter)\(\s*\"(\w+)\"", source)
+    }
+    assert set(re.findall(r"\bcalque_(?:run|load|tree)_\w+", page)) == made
+    for command, rest in re.findall(r"^(?:OTEL\S+ )?calque (\w+)(.*)$", page, re.MULTILINE):
+        told = calque(command, "--help").stdout
+        for flag in re.findall(r"--[\w-]+", rest):
+            assert flag in told, f"{command} {flag}"

@@ -160,7 +160,8 @@ class _LoadNumbers:
 @contextmanager
 def run_metrics(wanted: MetricsWanted, command: str) -> Iterator[RunMetrics]:
     """Count for the length of a ``with`` block, and tell whoever was named, however it ends."""
-    disable_created_metrics()  # when a counter was made is when the run began
+    # When a counter was made is when the run began.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     metrics = RunMetrics(wanted.name or command)
     with ExitStack() as stack:
         if wanted.port is not None:
