@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -24,8 +23,7 @@ from calque.errors import (
     Unsupported,
 )
 from calque.operator.checkpoint import Checkpoint
-from calque.operator.copier import Copier
-from calque.operator.copy import copy_parts, resume_copy, start_copy
+from calque.operator.copy import start_copy
 from calque.operator.drivers.stream import write_options
 from calque.operator.layers import Bandwidth, ConcurrencyLimit
 from calque.operator.move import rename_at_once
@@ -54,20 +52,16 @@ from calque.transfer.run.attributes import (
 from calque.transfer.run.backup import Backup
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.durability import DurableBatch
+from calque.transfer.run.large_copies import CLIENT, SERVER, LargeCopies, Spread
 from calque.values import MIB, ByteRange, Metadata
 from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 
 _ONE_PART = 8 * MIB
 """Up to this size an object is read whole and written whole, if the target takes it at once."""
-_ABORT_SECONDS = 10.0
-"""How long an abort is waited for, when somebody wants to leave."""
-SERVER, CLIENT, RENAMED = "server-side", "through the client", "renamed"
+RENAMED = "renamed"
 
 Done = Callable[[Row, Metadata | None], None]
 """Gets the row of a copy after the act, and what was made if it was."""
-
-Spread = Callable[[Checkpoint], None]
-"""Lets others bring the parts of an opened copy; returns when all have ended."""
 
 
 @dataclass(slots=True)
@@ -100,7 +94,6 @@ class Carrier:
         backup: Backup | None = None,
     ) -> None:
         self._backup = backup
-        self._keeper = keeper
         self._source = source
         self._target = target
         self._options = options
@@ -114,7 +107,6 @@ class Carrier:
         # More would be parts on threads of their own, and wait for a place that this one holds.
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
         self._batch = DurableBatch(options.fsync)
-        self._driven: set[Copier] = set()
         self._bandwidth = None if options.bandwidth is None else Bandwidth(options.bandwidth)
         self._origin = source.service
         if carries_attributes(source, target):
@@ -127,6 +119,15 @@ class Carrier:
             concurrent=max(1, options.concurrent // 2),
             stream="auto",
             stream_parts=True,
+        )
+        self._large = LargeCopies(
+            self._origin,
+            target,
+            self._copying,
+            stopping=stopping,
+            moved=moved,
+            keeper=keeper,
+            bandwidth=self._bandwidth,
         )
 
     def is_large(self, pair: Pair) -> bool:
@@ -183,43 +184,15 @@ class Carrier:
         begun, pair = time.monotonic(), decision.pair
         assert pair.source is not None
         try:
-            made, route = self._copy_split(pair, pair.source, spread)
+            made, route = self._large.copy_split(pair, pair.source, spread, inside=self._way.server)
         except CalqueError as error:
             done(failed_row(decision, error, time.monotonic() - begun), None)
             return
         done(copied_row(decision, pair, made, route, time.monotonic() - begun), made)
 
-    def _copy_split(self, pair: Pair, source: Metadata, spread: Spread) -> tuple[Metadata, str]:
-        copier, options = self._start_split(pair, source)
-        route = SERVER if copier.route == SERVER else CLIENT
-        opened = copier.open_parts()
-        if opened is None:
-            return self._drive(pair.path, copier), route
-        if self._keeper is not None:
-            # Before any part: whoever finds this run dead must find the upload.
-            self._keeper.keep(pair.path, opened)
-        origin, into = self._origin, self._target.service
-        try:
-            spread(opened)
-        except CalqueError:
-            resume_copy(origin, into, opened, options).abort()
-            raise
-        # What is held is counted, what somebody has lost after all is brought here, and committed.
-        return self._drive(pair.path, resume_copy(origin, into, opened, options)), route
-
-    def _start_split(self, pair: Pair, source: Metadata) -> tuple[Copier, CopyOptions]:
-        """With the options that a large copy has here: whoever goes on with it must find them."""
-        inside = replace(self._copying, stream=False)
-        if self._way.server:
-            with suppress(Unsupported):
-                return self._start(pair, source, inside), inside
-        return self._start(pair, source, self._copying), self._copying
-
     def bring_parts(self, checkpoint: Checkpoint, numbers: Collection[int]) -> int:
         """The share of another process in such a copy."""
-        origin, into = self._origin, self._target.service
-        concurrent = self._options.concurrent
-        return copy_parts(origin, into, checkpoint, numbers, concurrent=concurrent)
+        return self._large.bring_parts(checkpoint, numbers, self._options.concurrent)
 
     def _carry_anew(
         self,
@@ -308,7 +281,7 @@ class Carrier:
         origin, into = self._source.service, self._target.service
         if source.size > origin.capability.copy_listed_up_to:
             options = replace(self._copying, stream=False)
-            return self._drive(pair.path, self._start(pair, source, options))
+            return self._large.drive(pair.path, self._large.start(pair, source, options))
         driver = origin.copy(source, key, self._copying, into=into)
         try:
             while (step := driver.step()) is not None:
@@ -319,9 +292,9 @@ class Carrier:
         return driver.result()
 
     def _copy_large(self, pair: Pair, source: Metadata) -> tuple[Metadata, str]:
-        copier = self._start(pair, source, self._copying)
+        copier = self._large.start(pair, source, self._copying)
         with tracing.span("copy", path=pair.path, bytes=source.size, route=copier.route):
-            made = self._drive(pair.path, copier)
+            made = self._large.drive(pair.path, copier)
         if isinstance(self._target.service, Attributed):
             made = self._restore(self._target.service, made, copier.source)
         return made, SERVER if copier.route == SERVER else CLIENT
@@ -333,28 +306,6 @@ class Carrier:
         wanted = wanted_attributes(self._origin, source, modified_ns(source), self._options)
         into.set_attributes(made.path, wanted)
         return self._target.service.stat(made.path)
-
-    def _start(self, pair: Pair, source: Metadata, options: CopyOptions) -> Copier:
-        """The copier of a large object; where an earlier process was at it, from where it was."""
-        origin, into = self._origin, self._target.service
-        if self._keeper is not None:
-            resumed = self._keeper.resume(pair.path, origin, into, options)
-            if resumed is not None:
-                return resumed
-        return start_copy(origin, source, into, self._target.key(pair.target_path), options)
-
-    def _drive(self, path: str, copier: Copier) -> Metadata:
-        saver = None if self._keeper is None else self._keeper.saver(path, copier)
-        with self._watch(copier), copier:
-            for step in copier:
-                self._moved(step)
-                if self._bandwidth is not None and copier.route != SERVER:
-                    self._bandwidth.take(step)
-                if saver is not None:
-                    saver.save_sometimes()
-                if self._stopping.is_set():
-                    raise Aborted("the run was stopped in the middle of this object")
-        return copier.metadata
 
     def _copy_small(
         self,
@@ -447,33 +398,13 @@ class Carrier:
         given = None if source.content_type == LINK_TYPE else self._options.content_type
         return options if given is None else replace(options, content_type=given)
 
-    @contextmanager
-    def _watch(self, copier: Copier) -> Iterator[None]:
-        self._driven.add(copier)
-        try:
-            yield
-        finally:
-            self._driven.discard(copier)
-
     def abort(self) -> None:
         """Abort large copies under way, in the middle of what they wait for: nothing is left."""
-        aborts = [
-            threading.Thread(target=_abort, args=(copier,), daemon=True)
-            for copier in tuple(self._driven)
-        ]
-        for thread in aborts:
-            thread.start()
-        for thread in aborts:
-            thread.join(_ABORT_SECONDS)
+        self._large.abort()
 
     def flush(self) -> None:
         """See files through that wait for the sync of their batch."""
         self._batch.flush()
-
-
-def _abort(copier: Copier) -> None:
-    with suppress(CalqueError):  # whoever drives it tells what went wrong
-        copier.abort()
 
 
 def modified_ns(entry: Metadata) -> int | None:

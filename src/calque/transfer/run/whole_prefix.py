@@ -23,7 +23,8 @@ from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import KeyRange, Row, Totals
 from calque.transfer.plan.plan import Trees
 from calque.transfer.request.filters import NO_FILTERS
-from calque.transfer.run.carry import RENAMED, SERVER
+from calque.transfer.run.carry import RENAMED
+from calque.transfer.run.large_copies import SERVER
 from calque.transfer.run.shared import Shared
 from calque.values import Metadata
 
