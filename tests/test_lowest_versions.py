@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,14 +51,22 @@ def test_every_dependency_has_a_lower_bound() -> None:
     assert [text for text in ours if not BOUND.match(text)] == []
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that others may read: started by root, PostgreSQL runs as a user of its own."""
+    with tempfile.TemporaryDirectory(prefix="calque-lowest-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_the_lowest_versions_work(tmp_path: Path) -> None:
+def test_the_lowest_versions_work(tmp_path: Path, open_folder: Path) -> None:
     """In an environment of its own, from the package index; a smoke set of the suite is run."""
     pins = tmp_path / "lowest.txt"
     pins.write_text("\n".join(lowest(*EXTRAS)))
-    venv.create(tmp_path / "env", with_pip=True)
-    python = str(tmp_path / "env" / "bin" / "python")
+    venv.create(open_folder / "env", with_pip=True)
+    python = str(open_folder / "env" / "bin" / "python")
     wanted = f"{ROOT}[{','.join(EXTRAS)}]"
     subprocess.run(
         [python, "-m", "pip", "install", "-q", "-c", str(pins), wanted, *TOOLS], check=True
