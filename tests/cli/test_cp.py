@@ -71,7 +71,7 @@ def test_if_not_exists(calque: Calque, folder: Path) -> None:
         (("cp", "nope", "b"), 1, "does not exist"),
         (("cp", "a", "a"), 1, "cannot be copied to itself"),
         (("cp", "-r", "nope/", "b"), 1, "does not exist"),
-        (("cp", "a", "b", "--dry-run"), 1, "for trees"),
+        (("cp", "a", "b", "--dry-run"), 2, "for trees"),
         (("cp", "a"), 2, "a source and a target"),
         (("cp", "dir", "b"), 1, "is a directory"),
         (("cp", "a", "zz://b/c"), 1, "no service for zz://"),

@@ -216,7 +216,7 @@ def test_the_page_of_the_docs_names_numbers_and_flags_that_there_are(calque: Cal
         for kind, name in re.findall(r"(gauge|counter)\(\s*\"(\w+)\"", source)
     }
     assert set(re.findall(r"\bcalque_(?:run|load|tree)_\w+", page)) == made
-    for command, rest in re.findall(r"^(?:OTEL\S+ )?calque (\w+)(.*)$", page, re.MULTILINE):
+    for command, rest in re.findall(r"^(?:\$ |OTEL\S+ )?calque (\w+)(.*)$", page, re.MULTILINE):
         told = calque(command, "--help").stdout
         for flag in re.findall(r"--[\w-]+", rest):
             assert flag in told, f"{command} {flag}"

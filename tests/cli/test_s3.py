@@ -156,7 +156,6 @@ def test_faults_on_the_way_are_outlived(calque: Calque, proxy: FaultProxy, big: 
         (("cp", "s3://no-such-bucket-here/x", "s3://cli/x"), "no-such-bucket-here"),
         (("cp", "s3://cli/big", "s3://cli/big"), "itself"),
         (("cp", "s3://cli/", "s3://cli/x"), "directory"),
-        (("cp", "big", "s3://cli/x", "--resume"), "resumed"),
         (("cp", "s3://cli/big", "memory://x/y"), "--stream"),
         (("ls", "s3://cli/", "-o", "color=red"), "color"),
         (("ls", "s3://cli/", "-o", "region"), "NAME=VALUE"),

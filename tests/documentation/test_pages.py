@@ -57,6 +57,7 @@ SCENES = {
     "formats.md": Scene(SALES, instead=FOLDER, has_spark=True),
     "ledger.md": Scene(SALES),
     "load.md": Scene(SALES, ("landing", "warehouse"), STAGED),
+    "watching.md": Scene({**SALES, **SITE}),
     "s3.md": Scene(
         SALES,
         ("landing", "bucket"),

@@ -29,7 +29,8 @@ def public(kind: type) -> set[str]:
 def test_both_faces_have_the_same_verbs() -> None:
     """Whatever one can do, the other can."""
     assert public(AsyncOperator) - {"operator"} == public(Operator) - {"locate"}
-    assert public(AsyncCopier) == public(Copier)
+    # Parts are shared out by the driver of a cluster, which has no event loop.
+    assert public(AsyncCopier) == public(Copier) - {"open_parts"}
 
 
 def test_verbs(plain: Operator) -> None:

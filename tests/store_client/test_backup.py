@@ -201,7 +201,7 @@ def test_a_few_rows_are_in_memory(make_world: Callable[..., World], tmp_path: Pa
         (row,) = connection.execute(select(segments)).mappings().all()
     peaks, made = [], 0
     told: list[tuple[int, int]] = []
-    for more in (1100, 1400):
+    for more in (1100, 2800):
         rows = [
             {**row, "stream_id": os.urandom(16), "root_piece_id": os.urandom(32)}
             for _ in range(more)
@@ -218,8 +218,8 @@ def test_a_few_rows_are_in_memory(make_world: Callable[..., World], tmp_path: Pa
         assert told[-1] == (made + 1, made + 1)
     with world.store.endpoint.database.engine.begin() as connection:
         connection.execute(delete(segments).where(segments.c.stream_id != row["stream_id"]))
-    # 1,400 more of them in memory would be some 3 million bytes.
-    assert peaks[1] < peaks[0] + 1_000_000
+    # 2,800 more of them in memory would be some 6 million bytes; other threads allocate too.
+    assert peaks[1] < peaks[0] + 3_000_000
 
 
 def test_what_is_missing_is_said(make_world: Callable[..., World], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 import calque
 from calque.operator import Operator
 from calque.operator.copy import copy_parts
+from calque.spark.session import SparkOptions, context
 from calque.transfer.model import Row
 from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
@@ -32,8 +33,11 @@ def sent_parts(proxy: FaultProxy) -> list[str]:
 @pytest.fixture
 def service(tree_bucket: S3Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """Parts that are small; tasks find credentials where they run."""
+    executors = context(options=SparkOptions(master=SPARK)).environment
     for name, value in tree_bucket.environment.items():
         monkeypatch.setenv(name, value)
+        # Others may have started the session, before these were known.
+        monkeypatch.setitem(executors, name, value)
     options = s3_options(tree_bucket)
     secrets = ("access_key_id", "secret_access_key")
     plain = {name: value for name, value in options.items() if name not in secrets}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from calque import move_tree
+from calque.errors import IsSameFile
 from calque.operator import Operator
 from tests.gateway.world import REGION, gateway_world
 from tests.servers.rclone import rclone
@@ -51,14 +52,18 @@ def _store_and_gateway(tmp_path: Path) -> Iterator[tuple[Operator, Operator]]:
 @pytest.mark.parametrize("two_names", [_served_folder, _store_and_gateway])
 @pytest.mark.parametrize("turned", [False, True], ids=["there", "and back"])
 def test_a_tree_that_two_services_show(two_names: object, turned: bool, tmp_path: Path) -> None:
-    """Both show the same files: every row says that they are one, and no file is gone."""
+    """Both show the same files: the run or every row of it says so, and no file is gone."""
     with two_names(tmp_path) as pair:  # type: ignore[operator]
         source, target = reversed(pair) if turned else pair
         for path, data in TREE.items():
             source.write(path, data)
-        report = move_tree(source, target)
-        assert {row.error for row in report.problems} == {"IsSameFile"}
-        assert len(report.problems) == len(TREE)
+        try:
+            report = move_tree(source, target)
+        except IsSameFile:
+            pass  # a store and its gateway tell the same of each object, so nothing was begun
+        else:
+            assert {row.error for row in report.problems} == {"IsSameFile"}
+            assert len(report.problems) == len(TREE)
         assert objects_of(source) == objects_of(target) == TREE
 
 

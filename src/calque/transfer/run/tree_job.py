@@ -30,6 +30,7 @@ from calque.transfer.run.clearing import Clearing
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.elsewhere import Elsewhere
 from calque.transfer.run.frontier import Frontier
+from calque.transfer.run.interrupts import wait_until
 from calque.transfer.run.lister import Lister
 from calque.transfer.run.moves import Moves, prove
 from calque.transfer.run.other_entries import OtherEntries
@@ -199,7 +200,7 @@ class TreeJob:
         """Wait for listers, which may start others, and then for workers; False: not all ended."""
         # By a count, and not by join: one that was interrupted takes its thread for ended.
         with self._ended:
-            return self._ended.wait_for(lambda: not self._living, seconds)
+            return wait_until(self._ended, lambda: not self._living, seconds)
 
     def _see_out(self) -> None:
         """Stopped by hand: what is in flight may end. Large copies that do not are given up, and

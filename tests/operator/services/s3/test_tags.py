@@ -88,7 +88,7 @@ def test_what_is_no_document_of_tags(op: Operator, open_at: Open, proxy: FaultPr
     op.write("from", content(LARGE), tags={"a": "b"})
     page = Reply(200, {}, b"<html><body>Please log in.</body></html>")
     proxy.add(Fault(method="GET", contains="tagging", times=None, reply=page))
-    with pytest.raises(Unexpected, match="tags"):
+    with pytest.raises(Unexpected, match="a page for people"):
         open_at(proxy.endpoint).copy("from", "to")
     assert not op.exists("to")
     proxy.reset()
