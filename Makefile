@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.calque-setup
-# Tests side by side, one more than there are cores of a small machine: many tests wait, for disks,
-# for JVMs and for peers that say nothing. Each worker starts the servers it needs, once.
-JOBS ?= 3
+# Tests side by side, twice as many as a small machine has cores: a third of their time they wait, for
+# disks, for JVMs and for peers that say nothing. Workers share their servers.
+JOBS ?= 4
 # Where quick tests lie; importing the others would take as long as running these.
 QUICK := $(wildcard tests/test_*.py tests/values tests/operator tests/ledger tests/store \
   tests/loader/formats tests/loader/run/formats)

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -167,7 +168,7 @@ def test_ctrl_c_ends_with_what_was_done(
     command = ("cp", "-r", "many/", f"{root}/", "--concurrent", "2", *OPTIONS)
     process = spawn(*command)
     while proxy.count("PUT") < 3 and process.poll() is None:
-        pass
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=100)
     assert process.returncode == 130, said
@@ -197,7 +198,7 @@ def test_a_second_ctrl_c_aborts_and_leaves_nothing(
     command = ("cp", "-r", "many/", f"{root}/", *more)
     process = spawn(*command)
     while not any(map(is_part, list(proxy.log))) and process.poll() is None:
-        pass
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)  # which counts as one, and is not lost beside the first
     _, said = process.communicate(timeout=100)
@@ -229,7 +230,7 @@ def test_ctrl_c_among_deletes(
     command = ("sync", "few/", f"{root}/", "--report", "rows.jsonl", *options)
     process = spawn(*command)
     while proxy.count("DELETE") < 3 and process.poll() is None:
-        pass
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=100)
     assert process.returncode == 130, said

@@ -22,6 +22,7 @@ from calque.errors import (
     InvalidInput,
     NotFound,
 )
+from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.expire import delete_expired_pieces
 from calque.store.nodes.pieces import piece_path
 from calque.store.upkeep.expire import SweepReport, sweep_store
@@ -377,14 +378,15 @@ def test_broken_unicode_is_refused(plain_world: World) -> None:
     ],
 )
 def test_the_sizes_of_a_real_store(
-    plain_world: World, size: int, segments: int, pieces: int
+    make_world: Callable[..., World], size: int, segments: int, pieces: int
 ) -> None:
     """Inline up to 4 KiB, segments of 64 MiB, the byte at each border included."""
-    project = plain_world.through(plain_world.project.access, UplinkSettings())
+    world = make_world(Redundancy())  # with shares of the usual size
+    project = world.through(world.project.access, UplinkSettings())
     block = os.urandom(1 * MIB)
     content = (block * (size // MIB + 1))[:size]
     assert project.upload(BUCKET, "k", content).segments == segments
-    assert plain_world.piece_count() == pieces
+    assert world.piece_count() == pieces
     project.copy_object(BUCKET, "k", BUCKET, "copy")
     project.delete_object(BUCKET, "k")
     assert hash(project.download(BUCKET, "copy").read()) == hash(content)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -182,7 +183,7 @@ def test_an_executor_is_killed(tmp_path: Path, seaweed: S3Server) -> None:
         process = start("s3://cluster/from/", "s3://cluster/to/")
         target = Operator.from_uri("s3://cluster/to", **options)
         while process.poll() is None and sum(1 for _ in target.list()) < 1100:
-            pass
+            time.sleep(0.05)
         for pid in cluster.executors(1)[:1]:
             os.kill(pid, signal.SIGKILL)
         told, errors = process.communicate(timeout=400)
