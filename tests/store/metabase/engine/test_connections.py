@@ -30,6 +30,11 @@ from tests.store.world import Clock, World, in_parallel
 OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
 
 
+def most_of(world: World) -> int:
+    """How many connections are lent at a time."""
+    return world.database._connections._most
+
+
 @pytest.fixture
 def postgres_world(postgres: PostgresServer, clock: Clock) -> Iterator[World]:
     """A metabase in a database of its own, whole when the test is over."""
@@ -134,8 +139,8 @@ def test_more_callers_than_connections(world: World, monkeypatch: pytest.MonkeyP
             _look(world)
             world.database.read(lambda transaction: time.sleep(0.001))
 
-    done = in_parallel([caller] * (3 * POOL_SIZE), threads=3 * POOL_SIZE)
-    assert done == [None] * (3 * POOL_SIZE)
+    callers = [caller] * (most_of(world) + 2 * POOL_SIZE)
+    assert in_parallel(callers, threads=len(callers)) == [None] * len(callers)
 
 
 def test_whoever_waits_for_a_connection_is_next(
@@ -157,7 +162,7 @@ def test_whoever_waits_for_a_connection_is_next(
         finally:
             over.set()
 
-    callers = [greedy] * POOL_SIZE + [modest] * 2
+    callers = [greedy] * most_of(world) + [modest] * 2
     assert in_parallel(callers, threads=len(callers)) == [None] * len(callers)
 
 
@@ -168,12 +173,12 @@ def test_a_place_in_the_line_that_is_given_up_costs_no_connection(
     monkeypatch.setattr(connections, "MAX_WAIT_SECONDS", 0.2)
     pool = world.database._connections
     monkeypatch.setattr(connections, "_Waiter", _Interrupted)
-    for _ in range(2 * POOL_SIZE):
+    for _ in range(2 * most_of(world)):
         with pytest.raises(KeyboardInterrupt):
             pool._wait_for_one()
     monkeypatch.undo()
     with ExitStack() as lent:
-        for _ in range(POOL_SIZE):
+        for _ in range(most_of(world)):
             lent.enter_context(world.database._connection())
     world.upload("a")
 
@@ -204,7 +209,7 @@ def test_all_connections_busy_is_said(world: World, monkeypatch: pytest.MonkeyPa
     """Nobody waits for ever; when one is given back the next is served."""
     monkeypatch.setattr(connections, "MAX_WAIT_SECONDS", 0.2)
     with ExitStack() as lent:
-        for _ in range(POOL_SIZE):
+        for _ in range(most_of(world)):
             lent.enter_context(world.database._connection())
         with pytest.raises(Unavailable, match="connections to the metabase were busy"):
             _look_at_nothing(world)

@@ -32,7 +32,6 @@ from calque.store.metabase.engine.errors import Disturbed, database_error, meani
 from calque.store.metabase.engine.group_commit import PAUSE_SECONDS, SharedCommits
 from calque.store.metabase.engine.libpq import execute_prepared, roll_back
 from calque.store.metabase.engine.pools import (
-    POOL_SIZE,
     Engines,
     make_file,
     open_engines,
@@ -68,7 +67,7 @@ class Database:
         self.dialect = engines.sessions.dialect.name
         self.clock = clock
         self._driven = engines.driven
-        self._connections = Connections(engines.driven, POOL_SIZE)
+        self._connections = Connections(engines.driven, engines.most)
         self._has_calls = self.dialect == POSTGRES
         self._shared = SharedCommits(self._connection, clock) if self.dialect == SQLITE else None
         self._reserve: Reserve | TableReserve = (
