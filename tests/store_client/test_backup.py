@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import stat
@@ -210,6 +211,9 @@ def test_a_few_rows_are_in_memory(make_world: Callable[..., World], tmp_path: Pa
             connection.execute(insert(segments), rows)
         del rows
         made += more
+        # Among millions of objects of other tests, garbage in cycles is looked for too seldom.
+        gc.collect()
+        gc.freeze()
         tracemalloc.start()
         report = copy_store(world.store, tmp_path / f"{made}", tell=lambda *n: told.append(n))
         peaks.append(tracemalloc.get_traced_memory()[1])

@@ -32,9 +32,9 @@ select = Transformation(("`$1`", "`$2`"), ("a", "b"))
 def told(work):
     try:
         work()
-        print("nothing was raised")
+        print("nothing was raised", flush=True)
     except CalqueError as error:
-        print(type(error).__name__, error.message.partition(chr(10))[0], sep=": ")
+        print(type(error).__name__, error.message.partition(chr(10))[0], sep=": ", flush=True)
 
 def both(engine):
     told(lambda: list(engine.run(world.plan([file]))))
