@@ -9,6 +9,7 @@ from typing import TypeVar
 from calque import tracing
 from calque.errors import Aborted
 from calque.operator.drivers.verbs import Part
+from calque.operator.http.patience import SLICE
 from calque.values import ByteRange
 
 T = TypeVar("T")
@@ -42,7 +43,11 @@ class PartQueue:
         self._fill()
         if not self._flying:
             return None
-        done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+        done: set[Future[Part]] = set()
+        while not done:
+            # Never without an end: a signal that the system gives to another thread wakes nobody
+            # here, and Ctrl-C would be heard only when a part has ended.
+            done, _ = wait(self._flying, SLICE, return_when=FIRST_COMPLETED)
         # A failure goes first: the sooner it is told, the fewer parts are copied in vain.
         first = next((each for each in done if each.exception() is not None), None)
         finished = first or next(iter(done))
