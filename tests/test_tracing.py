@@ -145,6 +145,9 @@ def test_a_command_is_traced_by_its_environment(tmp_path: Path) -> None:
     for quiet in ({"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_SDK_DISABLED": "true"}):
         done = run_command_text("stat", "a", cwd=tmp_path, env={**environment, **quiet})
         assert "calque.stat" not in done.stderr
+    unknown = {**environment, "OTEL_TRACES_EXPORTER": "zipkin"}
+    done = run_command_text("stat", "a", cwd=tmp_path, env=unknown)
+    assert (done.returncode, "'zipkin'" in done.stderr) == (0, True)
 
 
 def test_a_collector_is_sent_the_spans(tmp_path: Path) -> None:
