@@ -5,10 +5,14 @@ Each program runs in a process of its own: once the SDK is imported, a process i
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -141,3 +145,54 @@ def test_a_command_is_traced_by_its_environment(tmp_path: Path) -> None:
     for quiet in ({"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_SDK_DISABLED": "true"}):
         done = run_command_text("stat", "a", cwd=tmp_path, env={**environment, **quiet})
         assert "calque.stat" not in done.stderr
+    unknown = {**environment, "OTEL_TRACES_EXPORTER": "zipkin"}
+    done = run_command_text("stat", "a", cwd=tmp_path, env=unknown)
+    assert (done.returncode, "'zipkin'" in done.stderr) == (0, True)
+
+
+def test_a_collector_is_sent_the_spans(tmp_path: Path) -> None:
+    """By OTLP to a real server: the command, its copy, the name of the service; a collector that
+    is away delays nothing for long, and changes no exit code."""
+    (tmp_path / "a").write_bytes(b"1")
+    sent: list[bytes] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/v1/traces"
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            sent.append(gzip.decompress(body) if self.headers["Content-Encoding"] else body)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    environment = {**os.environ, "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
+        done = run_command_text("cp", "a", "b", cwd=tmp_path, env=environment)
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    messages = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    request = messages.ExportTraceServiceRequest()
+    for each in sent:
+        request.MergeFromString(each)
+    resources = [each.resource for each in request.resource_spans]
+    names = {
+        span.name
+        for each in request.resource_spans
+        for scope in each.scope_spans
+        for span in scope.spans
+    }
+    assert {"calque.cp", "calque.copy"} <= names
+    assert any(
+        pair.key == "service.name" and pair.value.string_value == "calque"
+        for resource in resources
+        for pair in resource.attributes
+    )
+    away = {**environment, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    done = run_command_text("cp", "a", "c", cwd=tmp_path, env=away)
+    assert done.returncode == 0
+    assert (tmp_path / "c").read_bytes() == b"1"

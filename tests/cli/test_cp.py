@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from calque.cli.checkpoints import CheckpointFile
 from calque.operator import Operator
+from calque.transfer.jobs.checkpoint_file import CheckpointFile
 from tests.cli.conftest import Calque, Spawn
 from tests.servers.gcs_fake import GcsFake
 
@@ -184,7 +184,7 @@ def test_stopped_without_resume_nothing_is_left(
     assert "Traceback" not in said
     assert names(folder) == ["a", "b"]
     assert (folder / "b").read_bytes() == b"old"
-    assert not (tmp_path / "state").exists()
+    assert not [each for each in (tmp_path / "state").rglob("*") if each.is_file()]
 
 
 def test_stopped_with_resume_it_goes_on(
@@ -232,6 +232,23 @@ def test_killed_without_resume_a_sweep_clears(slow: Slow, folder: Path, calque: 
     (swept,) = json.loads(calque("sweep", ".", "--older-than", "0s", "--json").stdout)
     assert swept["outcome"] == "removed"
     assert names(folder) == ["a", "b"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_what_was_left_is_given_up(
+    slow: Slow, folder: Path, calque: Calque, tmp_path: Path, how: signal.Signals
+) -> None:
+    """With --abort nothing of it is left, here or at the target; then there is nothing to abort."""
+    slow.end(slow.start("--resume"), how)
+    done = calque("cp", "a", "b", "--abort")
+    assert done.returncode == 0, done.stderr
+    assert "gave up the copy" in done.stderr
+    assert names(folder) == ["a"]
+    assert not list((tmp_path / "state" / "calque" / "copies").glob("*.json"))
+    again = calque("cp", "a", "b", "--abort")
+    assert (again.returncode, "no earlier copy" in again.stderr) == (1, True)
+    refused = calque("cp", "-r", ".", "../elsewhere", "--abort")
+    assert refused.returncode == 2
 
 
 def test_a_changed_source_starts_anew(slow: Slow, folder: Path, calque: Calque) -> None:

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -112,6 +112,27 @@ def test_a_tree_leaves_its_numbers_in_a_file(
     assert told["calque_tree_listed_objects", words[0]] == 1
     assert "secret-place" not in text
     assert "good.csv" not in text
+
+
+def test_what_answers_a_push_is_no_http(folder: Path, calque: Calque) -> None:
+    """Something else listens there: said once, and the run is what it is."""
+    make_stage(folder)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(b"SSH-2.0-nobody\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        done = calque("sync", "stage/", "t/", "--metrics-push", url)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("metrics could not be pushed") == 1
 
 
 def test_numbers_are_pushed(folder: Path, calque: Calque) -> None:

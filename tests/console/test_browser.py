@@ -178,6 +178,25 @@ def test_a_file_is_uploaded_downloaded_and_deleted(tab: Watched, tmp_path: Path)
     expect(page.get_by_text("Nothing here.")).to_be_visible()
 
 
+def test_files_dropped_on_a_folder_are_uploaded(tab: Watched, world: World) -> None:
+    """Anywhere on its page; both are there, and the page did not turn into one of them."""
+    page = tab.go("/objects?path=photos%2Fdropped%2F")
+    page.evaluate(
+        """() => {
+          const brought = new DataTransfer();
+          brought.items.add(new File(["one"], "one.txt"));
+          brought.items.add(new File(["two"], "<b>two.txt"));
+          const tell = (kind) => document.querySelector("h1").dispatchEvent(
+            new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: brought}));
+          tell("dragover");
+          tell("drop");
+        }"""
+    )
+    expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="<b>two.txt", exact=True)).to_be_visible()
+    assert world.project.download("photos", "dropped/one.txt").read() == b"one"
+
+
 def test_a_folder_is_renamed(tab: Watched, world: World) -> None:
     """From the list of its parent: the count is seen before the button is pressed."""
     world.project.upload("photos", "trips/rome/a.txt", b"1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 import sys
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from calque import tracing
-from calque.cli.checkpoints import CheckpointFile, StateFolderDenied
 from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
 from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
+from calque.operator.registry import secrets_of
+from calque.transfer.jobs.checkpoint_file import CheckpointFile, StateFolderDenied
+from calque.transfer.jobs.single_copies import WORTH_A_NOTE, note_copy
 from calque.values import Metadata
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 _SAVE_SECONDS = 2.0
 _SAY_SECONDS = 5.0
 INTERRUPTED = 130
+_OPTION_FLAGS = ("-o", "--option", "--source-option", "--target-option")
+_FLAG = re.compile("^(-o|--option=|--source-option=|--target-option=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,24 @@ class CopyJob:
             kept.remove()
             return copied
 
+    def abort(self) -> bool:
+        """Remove what an earlier copy has left, and its checkpoint; False where there is none."""
+        kept = CheckpointFile.of(self.source.identity, self.target.identity)
+        with kept.lock():
+            envelope = kept.read()
+            if envelope is None:
+                return False
+            try:
+                self.source.operator.resume(envelope, into=self.target.operator).abort()
+            except CheckpointInvalid as error:
+                error.hint = (
+                    f"Remove what it left with: calque sweep {shlex.quote(self.target.uri)}"
+                )
+                kept.remove()
+                raise
+            kept.remove()
+            return True
+
     def _give_up(self, copier: Copier, kept: CheckpointFile, error: BaseException) -> None:
         copier.__exit__(type(error), error, None)
         kept.remove()
@@ -137,9 +160,11 @@ class CopyJob:
         with (
             tracing.span("copy", path=copier.source.path, bytes=size, route=copier.route),
             self._progress(copier) as show,
+            self._noted(copier) as tell,
         ):
             for _ in copier:
                 show()
+                tell(copier.progress.copied)
                 after_step()
         return CopyReport(
             source=self.source.uri,
@@ -151,6 +176,26 @@ class CopyJob:
             metadata=copier.metadata,
             source_metadata=copier.source,
         )
+
+    @contextmanager
+    def _noted(self, copier: Copier) -> Iterator[Callable[[int], None]]:
+        """A note that others can look at while a large copy is made, or when it was left."""
+        if copier.source.size < WORTH_A_NOTE:
+            yield lambda done: None
+            return
+        note = note_copy(
+            (self.source.uri, self.source.identity),
+            (self.target.uri, self.target.identity),
+            copier.source.size,
+            command=_without_secrets(sys.argv[1:], self.source, self.target),
+            resumable=self.resume,
+        )
+        is_over = False
+        try:
+            yield note.tell
+            is_over = True
+        finally:
+            note.end(copier.progress.copied, keep=self.resume and not is_over)
 
     @contextmanager
     def _progress(self, copier: Copier) -> Iterator[Callable[[], None]]:
@@ -218,6 +263,20 @@ def terminable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _without_secrets(arguments: list[str], *locations: Location) -> list[str]:
+    """A command line without the options that are secret: what goes on finds them anew."""
+    secrets = frozenset().union(*(secrets_of(each.operator.scheme) for each in locations))
+    kept: list[str] = []
+    for each in arguments:
+        name, _, value = _FLAG.sub("", each).partition("=")
+        if name in secrets or "@" in value.partition("://")[2].partition("/")[0]:
+            if kept and kept[-1] in _OPTION_FLAGS:
+                kept.pop()
+        else:
+            kept.append(each)
+    return kept
 
 
 def _command() -> str:

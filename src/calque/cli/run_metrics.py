@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -243,7 +244,7 @@ class _Teller:
         try:
             if self._push is not None:
                 push(self._push, self._metrics)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             self._say(f"metrics could not be pushed to {mask_url(self._push or '')}: {reason}")
 

@@ -17,6 +17,8 @@ from calque.cli.output import say
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
+_EXPORTERS = ("otlp", "console")
+
 
 def are_wanted(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the environment asks for traces."""
@@ -29,8 +31,13 @@ def are_wanted(environ: Mapping[str, str] = os.environ) -> bool:
 @contextmanager
 def traced(command: str) -> Iterator[None]:
     """The span of a whole command; its exporter is flushed when the process ends."""
+    exporter = os.environ.get("OTEL_TRACES_EXPORTER") or "otlp"
+    if exporter not in _EXPORTERS:
+        say(f"warning: no traces: OTEL_TRACES_EXPORTER knows otlp, console, none; not {exporter!r}")
+        yield
+        return
     try:
-        _set_up(os.environ.get("OTEL_TRACES_EXPORTER") or "otlp")
+        _set_up(exporter)
     except ImportError:
         say("warning: no traces: OTEL_… is set, and the extra 'otel' is not installed")
         say("  Install it with: pip install 'calque[otel]'")

@@ -29,11 +29,12 @@ from calque.cli.tree_flags import (
     with_filters,
     with_sheet,
 )
+from calque.errors import NotFound
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import TreeOptions
 
 if TYPE_CHECKING:
-    from calque.cli.copy_job import CopyReport
+    from calque.cli.copy_job import CopyJob, CopyReport
     from calque.operator.options import CopyKeywords, Streaming
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -94,6 +95,10 @@ def cp(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where an earlier copy stopped; stop resumably.")
     ] = False,
+    abort: Annotated[
+        bool,
+        typer.Option("--abort", help="Give up an earlier copy with --resume: remove what it left."),
+    ] = False,
     verify: Annotated[
         bool | None,
         typer.Option(
@@ -150,7 +155,7 @@ def cp(
             carry_tags=carry_tags,
             verify=bool(verify),
         )
-        refuse_single(if_match=if_match, source_version=source_version, stream=stream)
+        refuse_single(if_match=if_match, source_version=source_version, stream=stream, abort=abort)
         trees = import_module("calque.cli.trees")  # not paid for by a copy of one object
         trees.TreeCommand(
             "cp",
@@ -195,9 +200,25 @@ def cp(
     origin = Location.of(source, of_source, layers=layers).file()
     goal = Location.of(target, of_target, layers=layers).target_for(origin)
     options["stream"] = stream_option(origin, goal, stream)
+    if abort:
+        _abort(CopyJob(origin, goal, options), json=json)
+        return
     copied = CopyJob(origin, goal, options, resume=resume, quiet=quiet or json).run()
     proof = compare(origin, goal, copied) if verify else None
     report(copied, proof, json=json, quiet=quiet)
+
+
+def _abort(job: CopyJob, *, json: bool) -> None:
+    was_left = job.abort()
+    if json:
+        as_json({"source": job.source.uri, "target": job.target.uri, "aborted": was_left})
+    elif was_left:
+        say(f"gave up the copy to {job.target.uri}; what it left is removed")
+    else:
+        raise NotFound(
+            f"no earlier copy of {job.source.uri} to {job.target.uri} was left here",
+            hint="`calque sweep` finds what copies from other machines have left.",
+        )
 
 
 def stream_option(source: Location, target: Location, asked: bool) -> Streaming:

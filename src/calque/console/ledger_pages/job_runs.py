@@ -13,11 +13,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from calque.errors import ConditionNotMatch
+from calque.errors import ConditionNotMatch, NotFound
 
 _GRACE = 20.0
 """Seconds that a run is given to note what it has done when the console ends."""
@@ -42,6 +42,12 @@ class JobRuns:
 
     def resume(self, job_id: str) -> None:
         """Go on with a job; ConditionNotMatch where a run of it was begun here and is not over."""
+        self.begin(job_id, ["jobs", "resume", job_id, "--yes", "--json"])
+
+    def begin(self, job_id: str, arguments: Sequence[str], *, folder: str | None = None) -> None:
+        """Run a command about a job, in the folder where its names are meant."""
+        if folder is not None and not os.path.isdir(folder):
+            raise NotFound(f"the folder of the command is gone: {folder}")
         with self._lock:
             self._reap()
             if job_id in self._runs:
@@ -49,7 +55,8 @@ class JobRuns:
             self._failures.pop(job_id, None)
             said = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the run is over
             process = subprocess.Popen(
-                [sys.executable, "-m", "calque.cli", "jobs", "resume", job_id, "--yes", "--json"],
+                [sys.executable, "-m", "calque.cli", *arguments],
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.DEVNULL,

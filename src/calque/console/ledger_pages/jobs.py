@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from calque.console.guard import BASE
 from calque.console.ledger_pages.job_runs import JobRuns
+from calque.console.ledger_pages.single_copies import SingleCopies
 from calque.console.page import Page, asked_for
 from calque.console.text import moment, shell_line
 from calque.errors import ConditionNotMatch, NotFound, Unsupported
@@ -29,18 +30,22 @@ FAILURES_SHOWN = 200
 class JobPages:
     """The pages, over whatever ledger there is when they are asked for."""
 
-    def __init__(self, ledger: Callable[[], Ledger | None], runs: JobRuns) -> None:
+    def __init__(
+        self, ledger: Callable[[], Ledger | None], runs: JobRuns, copies: SingleCopies
+    ) -> None:
         self._ledger = ledger
         self._runs = runs
+        self._copies = copies
 
     def show_jobs(self, request: Request) -> Page:
-        """All jobs, the youngest first."""
+        """All copies and jobs, the youngest first."""
         ledger = self._ledger()
         found: list[dict[str, Any]] = []
         if ledger is not None:
             now = ledger.shared_now()
             found = [describe_job(job, now) for job in list_jobs(ledger, limit=JOBS_SHOWN)]
-        return Page("jobs.html", "Copies and trees", {"jobs": found}, "calque jobs ls")
+        data = {"jobs": found, "copies": self._copies.describe_all()}
+        return Page("jobs.html", "Copies and trees", data, "calque jobs ls")
 
     def show_job(self, request: Request) -> Page:
         """One job: how far it is, what is left of it, what failed."""

@@ -10,6 +10,7 @@ from typing import Any
 from calque.console.ledger_pages.job_runs import JobRuns
 from calque.console.ledger_pages.jobs import JOBS_SHOWN, JobPages, describe_job, live_figures
 from calque.console.ledger_pages.loads import LoadPages, charts_of, describe_load
+from calque.console.ledger_pages.single_copies import SingleCopies, figures_of_copies
 from calque.console.site import Section
 from calque.ledger import Ledger
 from calque.ledger.jobs import jobs_at_work, list_jobs
@@ -50,7 +51,8 @@ def ledger_section(open_ledger: OpenLedger, environment: Mapping[str, str] = NOT
     ``environment`` is what tells a command about that ledger, beside what this process has.
     """
     sight, runs = LedgerOnSight(open_ledger), JobRuns(environment)
-    loads, jobs = LoadPages(sight.get), JobPages(sight.get, runs)
+    copies = SingleCopies(runs)
+    loads, jobs = LoadPages(sight.get), JobPages(sight.get, runs, copies)
 
     def close() -> None:
         runs.close()
@@ -70,9 +72,11 @@ def ledger_section(open_ledger: OpenLedger, environment: Mapping[str, str] = NOT
             "job/stop": jobs.stop,
             "job/abort": jobs.abort,
             "job/forget": jobs.forget,
+            "copy/resume": copies.resume,
+            "copy/abort": copies.abort,
         },
         overview=lambda: _overview(sight.get()),
-        figures=lambda: _figures(sight.get()),
+        figures=lambda: {**figures_of_copies(), **_figures(sight.get())},
         close=close,
     )
 

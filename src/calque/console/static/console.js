@@ -1,4 +1,4 @@
-// Figures that change while one looks. Everything else works without this file.
+// Figures that change while one looks, and files dropped on a folder. All else works without this file.
 "use strict";
 
 const spots = document.querySelectorAll("[data-live]");
@@ -36,3 +36,19 @@ function share() {
 }
 
 if (spots.length) navigator.locks ? share() : listen(show);
+
+// Files dropped anywhere on the page of a folder are uploaded into it, as by its form.
+const upload = document.querySelector("form[data-drop]");
+const bringsFiles = (event) => upload && event.dataTransfer.types.includes("Files");
+
+document.addEventListener("dragover", (event) => {
+  if (!bringsFiles(event)) return;
+  event.preventDefault(); // else the browser would open the file in place of the page
+  upload.classList.add("changed");
+});
+document.addEventListener("drop", (event) => {
+  if (!bringsFiles(event)) return;
+  event.preventDefault();
+  upload.elements.namedItem("file").files = event.dataTransfer.files;
+  upload.requestSubmit();
+});

@@ -1,0 +1,132 @@
+"""Copies of one object in the console: made by the command line, seen, gone on with, given up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.transfer.jobs.single_copies import WORTH_A_NOTE, list_copies
+from tests.console.world import Visitor
+
+NAME, SIZE = "<b>big file", 4 * WORTH_A_NOTE
+SECRET = "hunter2-very-secret"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of the test's own, for the commands and for the console."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Begins a copy in tiny steps, held (SIGSTOP) once it is noted, and can be resumed if asked."""
+    (tmp_path / NAME).write_bytes(os.urandom(SIZE))
+    begun = []
+
+    def begin(*options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "calque.cli", "cp", NAME, "copy", "--chunk", "1KiB"]
+        process = subprocess.Popen([*command, *options], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        begun.append(process)
+        folder = tmp_path / "state" / "calque" / "copies"
+        wait_until(
+            lambda: any(folder.glob("*.json")) if options else bool(list_copies()),
+            unless=lambda: process.poll() is not None,
+        )
+        process.send_signal(signal.SIGSTOP)
+        assert process.poll() is None, "the copy was over too soon"
+        return process
+
+    yield begin
+    for each in begun:
+        each.kill()
+        each.wait()
+
+
+def wait_until(is_so: Callable[[], bool], unless: Callable[[], bool] = lambda: False) -> None:
+    end = time.monotonic() + 120
+    while not (is_so() or unless()):
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.01)
+
+
+def copies_in(visitor: Visitor) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = visitor.json("/jobs")["copies"]
+    return found
+
+
+def test_a_copy_under_way_is_shown(
+    visitor: Visitor, held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """From where to where, how far, by which process; not longer than it lives."""
+    process = held()
+    (told,) = copies_in(visitor)
+    assert told["state"] == "RUNNING"
+    assert told["source"] == f"file://{tmp_path}/{NAME}"
+    assert told["target"] == f"file://{tmp_path}/copy"
+    assert 0 <= told["bytes"] < told["total"] == SIZE
+    assert str(process.pid) in told["who"]
+    assert "&lt;b&gt;big file" in visitor.get("/jobs").text
+    assert visitor.post(f"/copy/resume?id={told['copy']}").status_code == 409
+    assert visitor.post(f"/copy/abort?id={told['copy']}").status_code == 409
+    process.kill()
+    process.wait()
+    assert copies_in(visitor) == [], "without --resume there is nothing to go on with"
+
+
+def test_one_that_was_left_is_gone_on_with(
+    visitor: Visitor, held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """By the command that began it, in its folder; then it is there, and gone from the page."""
+    process = held("--resume")
+    process.kill()
+    process.wait()
+    (told,) = copies_in(visitor)
+    assert told["state"] == "STOPPED"
+    assert told["resume"] == f"calque cp '{NAME}' copy --chunk 1KiB --resume"
+    assert visitor.post(f"/copy/resume?id={told['copy']}").status_code == 200
+    wait_until(lambda: copies_in(visitor) == [])
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / NAME).read_bytes()
+    assert visitor.post(f"/copy/resume?id={told['copy']}").status_code == 404
+
+
+def test_one_that_was_left_is_given_up(
+    visitor: Visitor, held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """Nothing of it is left, neither here nor beside the target."""
+    process = held("--resume")
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    process.wait()
+    (told,) = copies_in(visitor)
+    visitor.post(f"/copy/abort?id={told['copy']}")
+    wait_until(lambda: copies_in(visitor) == [])
+    assert sorted(os.listdir(tmp_path)) == [NAME, "state"]
+
+
+def test_a_note_holds_no_secret(
+    held: Callable[..., subprocess.Popen[bytes]], state: Path, s3_less: tuple[str, ...]
+) -> None:
+    """Options that are secret are left out of the command; a password of an endpoint, too."""
+    held("--resume", *s3_less)
+    (copy,) = list_copies()
+    assert copy.command[:2] == ("cp", NAME)
+    for each in state.rglob("*"):
+        if each.is_file():
+            assert each.stat().st_mode & 0o077 == 0
+            assert SECRET not in each.read_text()
+
+
+@pytest.fixture
+def s3_less() -> tuple[str, ...]:
+    """Options that a local copy leaves alone, as they are meant for another side."""
+    return ("-o", f"endpoint=http://me:{SECRET}@127.0.0.1:1", f"--option=url=s3://a:{SECRET}@b/")
