@@ -20,11 +20,15 @@ FORKS.set_forkserver_preload(
         *(module_of(name) for name in COMMANDS),
         # What commands import only when they run.
         "calque.loader.api",
+        "calque.loader.commit.tables.delta",
+        "calque.loader.commit.tables.iceberg",
+        "calque.loader.run.formats.csv.infer",
         "calque.operator",
         "calque.operator.services.fs.builder",
         "calque.operator.services.s3.builder",
         "calque.store.open_project",
         "calque.store.upkeep.timers",
         "calque.transfer.api",
+        "pyiceberg.io.pyarrow",
     ]
 )

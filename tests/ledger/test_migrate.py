@@ -123,8 +123,13 @@ def test_a_column_that_came_into_a_step_late(url: str) -> None:
     assert_schema(url)
 
 
-def test_a_new_ledger_has_the_schema(url: str) -> None:
-    """After all steps the tables are exactly those that the code describes."""
+@pytest.mark.parametrize("first", ["at once", "0001"])
+def test_a_new_ledger_has_the_schema(url: str, first: str) -> None:
+    """Made at once or after all steps, the tables are exactly those that the code describes."""
+    if first != "at once":
+        engine = engine_of(url)
+        STEPS.apply(engine, first)
+        engine.dispose()
     open_ledger(url).close()
     assert_schema(url)
 

@@ -3,6 +3,9 @@
 A schema is what its steps made of it: files ``NNNN_what.py`` in a folder that ships with the
 package, in the form that Alembic reads. The database notes the last one it took. One that is newer
 than the code is refused rather than guessed at.
+
+A new database takes no steps. It gets at once what they would have left in it, which tests compare:
+Alembic takes a third of a second to import, and every first command would wait for it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    inspect,
+    text,
+)
 
 from calque.databases.transactions import WRITES
 from calque.errors import CalqueError
@@ -21,6 +35,10 @@ HEAD = "head"
 
 def _find_nothing(connection: Connection) -> str | None:
     return None
+
+
+def _add_nothing(connection: Connection) -> None:
+    """Tables are all there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +57,10 @@ class SchemaSteps:
     """Raised for a schema that this release does not know."""
     find_unnoted: Callable[[Connection], str | None] = _find_nothing
     """The step at which a database without a note stands; raises where it must not be touched."""
+    tables: MetaData | None = None
+    """The tables as the last step leaves them; None: every database goes through the steps."""
+    add_rest: Callable[[Connection], None] = _add_nothing
+    """What the steps leave besides: rows, old names."""
 
     @property
     def revisions(self) -> list[str]:
@@ -81,8 +103,6 @@ class SchemaSteps:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self.lock})
 
     def _take_missing(self, connection: Connection, revision: str) -> None:
-        from calque.databases.alembic_steps import run_steps
-
         noted = self.current(connection)
         found = noted or self.find_unnoted(connection)
         if found is not None and found not in self.revisions:
@@ -93,6 +113,11 @@ class SchemaSteps:
         wanted = self._named(revision)
         if noted == wanted:
             return  # another process was quicker
+        if found is None and wanted == self.revisions[-1] and self._is_blank(connection):
+            self._make_whole(connection)
+            return
+        from calque.databases.alembic_steps import run_steps
+
         run_steps(
             connection,
             self.folder,
@@ -100,6 +125,25 @@ class SchemaSteps:
             begin=found if noted is None else None,
             end=wanted,
         )
+
+    def _is_blank(self, connection: Connection) -> bool:
+        """Whether nothing of the schema is there; a note that was lost leaves its tables behind."""
+        if self.tables is None:
+            return False
+        return not {self.note, *self.tables.tables} & set(inspect(connection).get_table_names())
+
+    def _make_whole(self, connection: Connection) -> None:
+        assert self.tables is not None
+        self.tables.create_all(connection, checkfirst=False)
+        self.add_rest(connection)
+        note = Table(  # as Alembic makes it
+            self.note,
+            MetaData(),
+            Column("version_num", String(32), nullable=False),
+            PrimaryKeyConstraint("version_num", name=f"{self.note}_pkc"),
+        )
+        note.create(connection, checkfirst=False)
+        connection.execute(insert(note).values(version_num=self.revisions[-1]))
 
     def _named(self, revision: str) -> str:
         return self.revisions[-1] if revision == HEAD else revision

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, inspect, text
 
 from calque.databases.schema_steps import SchemaSteps
 from calque.errors import ConfigInvalid
+from calque.ledger.schema import metadata
 
 NUMBERED = "calque_ledger_version"
 LAST_NUMBER = 4
@@ -33,6 +34,22 @@ def _find_unnoted(connection: Connection) -> str | None:
     return "0001" if number else None
 
 
+def _add_rest(connection: Connection) -> None:
+    """The number that tells an older calque that it knows too little, and a name of old."""
+    connection.execute(text(f"CREATE TABLE IF NOT EXISTS {NUMBERED} (version INTEGER NOT NULL)"))
+    connection.execute(text(f"DELETE FROM {NUMBERED}"))
+    connection.execute(text(f"INSERT INTO {NUMBERED} VALUES ({LAST_NUMBER + 1})"))
+    if connection.dialect.name == "postgresql":
+        # It has this name in ledgers that took the steps; one that alters it must find it in all.
+        connection.execute(
+            text(
+                "ALTER TABLE calque_tables RENAME CONSTRAINT "
+                "calque_tables_tenant_catalog_address_table_id_key TO "
+                "calque_tables_tenant_database_name_table_id_key"
+            )
+        )
+
+
 STEPS = SchemaSteps(
     what="the ledger",
     folder=Path(__file__).parent / "migrations" / "versions",
@@ -40,4 +57,6 @@ STEPS = SchemaSteps(
     lock=7112405,
     refusal=ConfigInvalid,
     find_unnoted=_find_unnoted,
+    tables=metadata,
+    add_rest=_add_rest,
 )

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import inspect, text
 
+from calque.databases.schema_steps import HEAD
 from calque.errors import (
     ConfigInvalid,
     FailedPrecondition,
@@ -51,8 +52,8 @@ def blank_url(request: pytest.FixtureRequest, tmp_path: Path, postgres: Postgres
 def test_migrations_give_the_schema(blank_url: str) -> None:
     """After all steps the tables are exactly those the code describes; again is nothing."""
     database = Database.open(blank_url)
-    migrate(database)
-    migrate(database)
+    for revision in (*revisions(), HEAD):
+        migrate(database, revision)
     assert current_revision(database) == revisions()[-1]
     # Of indexes that one database has, Alembic knows nothing; of expressions not what they mean.
     own = {
@@ -72,7 +73,8 @@ def test_migrations_give_the_schema(blank_url: str) -> None:
 def test_migrations_give_the_indexes(postgres: PostgresServer) -> None:
     """On PostgreSQL the indexes, expressions and all, are those that the code describes."""
     stepped, described = (Database.open(postgres.database()) for _ in range(2))
-    migrate(stepped)
+    for revision in revisions():
+        migrate(stepped, revision)
     metadata.create_all(described.engine)
     definitions = []
     for database in (stepped, described):
@@ -80,8 +82,7 @@ def test_migrations_give_the_indexes(postgres: PostgresServer) -> None:
             query = text("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'")
             definitions.append(set(connection.execute(query).scalars()))
         database.close()
-    (kept,) = definitions[1] - definitions[0]
-    assert "objects_pkey" in kept
+    assert definitions[1] <= definitions[0]
     (version,) = definitions[0] - definitions[1]
     assert "alembic_version" in version
 

@@ -54,4 +54,5 @@ STEPS = SchemaSteps(
     lock=0x63616C717565,
     refusal=FailedPrecondition,
     find_unnoted=_refuse_unnoted,
+    tables=metadata,
 )

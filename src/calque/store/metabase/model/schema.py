@@ -150,7 +150,9 @@ objects = Table(
     _int("encryption"),
     _int("zombie_deletion_deadline", nullable=True),
     # Of SQLite alone: a key of 1,024 bytes does not fit into an index of PostgreSQL.
-    PrimaryKeyConstraint("project_id", "bucket_name", "object_key", "version"),
+    PrimaryKeyConstraint("project_id", "bucket_name", "object_key", "version").ddl_if(
+        dialect="sqlite"
+    ),
     sqlite_with_rowid=False,
 )
 Index("objects_by_stream", objects.c.stream_id, unique=True)
