@@ -6,6 +6,7 @@ python -m bench.store_data 0.25       a quarter of it
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -15,8 +16,11 @@ from pathlib import Path
 from statistics import median
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from pyeclib.ec_iface import ECDriver
 
 from bench.table import Row, alternate, asked_scale, seconds, show
+from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.nodes.erasure import Redundancy
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.uplink.encryption.blocks import DEFAULT_BLOCK
@@ -27,6 +31,8 @@ BUCKET = "bench"
 PLAIN_BLOCK = DEFAULT_BLOCK - 16
 AT_ONCE = 4
 ROUNDS = 3
+PLAIN = "plain AES-256-GCM file"
+REQUIRED, PIECES = 4, 6
 
 
 class Bytes:
@@ -50,6 +56,7 @@ def run(scale: float) -> list[Row]:
             project.create_bucket(BUCKET)
             return [
                 *_against_plain(project, folder, size),
+                *_against_coded(folder, size),
                 *_copies(project, folder, size),
                 _segment_sizes(folder, size),
                 _copies_elsewhere(project),
@@ -72,17 +79,17 @@ def _against_plain(project: Project, folder: Path, size: int) -> list[Row]:
         lambda: sum(map(len, project.download(BUCKET, "big"))),
     )
     return [
-        _throughput("upload", size, median(write), median(plain_write)),
-        _throughput("download", size, read, plain_read),
+        _throughput("upload", size, median(write), median(plain_write), PLAIN),
+        _throughput("download", size, read, plain_read, PLAIN),
     ]
 
 
-def _throughput(what: str, size: int, ours: float, plain: float) -> Row:
-    ratio = plain / ours
+def _throughput(what: str, size: int, ours: float, peer: float, against: str) -> Row:
+    ratio = peer / ours
     return Row(
         f"{what}, {size // MIB} MiB",
         f"{size / MIB / ours:.0f} MiB/s",
-        f"plain AES-256-GCM file {size / MIB / plain:.0f} MiB/s",
+        f"{against} {size / MIB / peer:.0f} MiB/s",
         ratio,
         "≥ 0.60",
         ratio >= 0.60,
@@ -117,6 +124,62 @@ def plain_encrypted_read(key: AESGCM, file: Path) -> None:
                 block = chunk[start : start + DEFAULT_BLOCK]
                 key.decrypt(number.to_bytes(12, "big"), block, None)
                 number += 1
+
+
+def _against_coded(folder: Path, size: int) -> list[Row]:
+    """Four of six pieces on six folders, against cipher, code and disk alone."""
+    roots = [str(folder / f"disk{number}") for number in range(PIECES)]
+    options = StoreOptions(redundancy=Redundancy.of(REQUIRED, PIECES), nodes=roots)
+    EmbeddedStore.create(folder / "coded", options).close()
+    source, key = Bytes(size), AESGCM(bytes(32))
+    code = ECDriver(k=REQUIRED, m=PIECES - REQUIRED, ec_type="isa_l_rs_cauchy")
+    files = [folder / f"piece{number}" for number in range(PIECES)]
+    bare_write, write = [], []
+    with open_project(folder / "coded") as project:
+        project.create_bucket(BUCKET)
+        for _ in range(ROUNDS):
+            for file in files:
+                file.unlink(missing_ok=True)
+            project.delete_object(BUCKET, "big")
+            os.sync()
+            bare_write.append(seconds(lambda: coded_write(key, code, source, files)))
+            os.sync()
+            write.append(seconds(lambda: project.upload(BUCKET, "big", source)))
+        bare_read, read = alternate(
+            ROUNDS,
+            lambda: coded_read(key, code, files),
+            lambda: sum(map(len, project.download(BUCKET, "big"))),
+        )
+    what, against = f"{REQUIRED} of {PIECES} pieces", "cipher, code and disk alone"
+    return [
+        _throughput(f"upload in {what}", size, median(write), median(bare_write), against),
+        _throughput(f"download of {what}", size, read, bare_read, against),
+    ]
+
+
+def coded_write(key: AESGCM, code: ECDriver, source: Bytes, files: list[Path]) -> None:
+    """The least that an upload in pieces can be: each MiB encrypted, coded, and written."""
+    opened = [file.open("wb", buffering=0) for file in files]
+    for number, chunk in enumerate(source):
+        shares = code.encode(key.encrypt(number.to_bytes(12, "big"), chunk, None))
+        for out, share in zip(opened, shares, strict=True):
+            out.write(share)
+    for out in opened:
+        os.fsync(out.fileno())
+        out.close()
+
+
+def coded_read(key: AESGCM, code: ECDriver, files: list[Path]) -> None:
+    """The least that a download of pieces can be: as many as are required, decoded, decrypted."""
+    share = code.get_segment_info(MIB + 16, MIB + 16)["fragment_size"]
+    opened = [file.open("rb", buffering=0) for file in files[:REQUIRED]]
+    for number in itertools.count():
+        shares = [each.read(share) for each in opened]
+        if not shares[0]:
+            break
+        key.decrypt(number.to_bytes(12, "big"), code.decode(shares), None)
+    for each in opened:
+        each.close()
 
 
 def _copies(project: Project, folder: Path, size: int) -> list[Row]:

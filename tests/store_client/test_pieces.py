@@ -111,6 +111,21 @@ def test_one_of_one_costs_only_the_hashes(tmp_path: Path) -> None:
     assert len(content) == len(data) + 16 * 4
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(1, 3000), st.data())
+def test_any_shares_give_the_others(
+    required: int, spare: int, size: int, draw: st.DataObject
+) -> None:
+    """Whichever shares are left, the missing ones come out as they were encoded."""
+    coder = Coder(Redundancy.of(required, required + spare))
+    numbers = range(required + spare)
+    shares = coder.encode(os.urandom(size))
+    left = draw.draw(st.permutations(numbers))[:required]
+    missing = draw.draw(st.lists(st.sampled_from(numbers), unique=True))
+    made = coder.rebuild({number: shares[number] for number in left}, missing)
+    assert made == {number: shares[number] for number in missing}
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 2000), st.data())
 def test_any_run_of_stripes(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calque.cli.output import FAILED, JsonFlag, as_json, say, table
 from calque.cli.upkeep_flags import Engine, Folder, Master, open_store, row_bar, scan_options
+
+if TYPE_CHECKING:
+    from calque.store.metabase.fsck import Finding
 
 
 def fsck(
@@ -21,6 +25,14 @@ def fsck(
     nodes: Annotated[
         bool, typer.Option("--nodes/--no-nodes", help="Compare the pieces on the nodes, too.")
     ] = True,
+    checksums: Annotated[
+        bool,
+        typer.Option(
+            "--checksums",
+            help="Also whether the checksums of S3 uploads in parts give that of their object. "
+            "They are sealed, so this takes the passphrase of the store.",
+        ),
+    ] = False,
     repair: Annotated[
         bool,
         typer.Option(
@@ -47,6 +59,8 @@ def fsck(
             findings = check_store(
                 store, young=young, nodes=nodes, scan=scan_options(engine, master), tell=tell
             )
+        if checksums:
+            findings += _check_checksums(folder)
         mended = (
             [each.finding for each in mend_store(store, findings) if each.done] if repair else []
         )
@@ -61,3 +75,14 @@ def fsck(
         say("the store is whole")
     if left:
         raise typer.Exit(FAILED)
+
+
+def _check_checksums(folder: Path) -> list[Finding]:
+    from calque.gateway.required_packages import require_gateway_extra
+
+    require_gateway_extra()
+    from calque.gateway.part_checksums import check_checksums
+    from calque.store.open_project import open_project
+
+    with open_project(folder, create=False) as project:
+        return list(check_checksums(project))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calque.errors import CalqueError, IntegrityError, NotFound, TimedOut, Unavailable
@@ -47,7 +47,24 @@ def download_stripes(
     patience: float = PATIENCE,
     silence: float = SILENCE,
 ) -> Iterator[Buffer]:
-    """The encrypted bytes of a run, stripe by stripe.
+    """The encrypted bytes of a run, stripe by stripe; fails as :func:`download_shares`."""
+    gathered = download_shares(sources, stripes, root_piece_id, patience=patience, silence=silence)
+    try:
+        for stripe, shares in enumerate(gathered, stripes.first):
+            yield stripes.coder.decode(shares, stripes.size_of(stripe))
+    finally:
+        gathered.close()
+
+
+def download_shares(
+    sources: Sequence[Source],
+    stripes: Stripes,
+    root_piece_id: bytes,
+    *,
+    patience: float = PATIENCE,
+    silence: float = SILENCE,
+) -> Generator[dict[int, Buffer], None, None]:
+    """``required`` checked shares of each stripe of a run, by piece number.
 
     Damaged, truncated and missing pieces and silent nodes are passed over while enough others are
     left; otherwise Unavailable (or IntegrityError, when every failure was damage) names them all.
@@ -140,11 +157,10 @@ class _Download:
         self._readers: list[_Reader] = []
         self._changed = threading.Condition()
 
-    def run(self) -> Iterator[Buffer]:
+    def run(self) -> Generator[dict[int, Buffer], None, None]:
         try:
             for stripe in range(self._stripes.first, self._stripes.last):
-                shares = self._gather(stripe)
-                yield self._stripes.coder.decode(shares, self._stripes.size_of(stripe))
+                yield self._gather(stripe)
         finally:
             self._stop()
 

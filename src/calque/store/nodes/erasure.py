@@ -11,7 +11,7 @@ With one piece (k = n = 1) the share is the stripe itself and no coding is done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -116,6 +116,26 @@ class Coder:
         if len(stripe) != stripe_size:
             raise IntegrityError(f"a stripe of {stripe_size} bytes decoded to {len(stripe)}")
         return stripe
+
+    def rebuild(self, shares: Mapping[int, Buffer], missing: Sequence[int]) -> dict[int, Buffer]:
+        """The ``missing`` shares of a stripe from any ``required`` others.
+
+        The same bytes as :meth:`encode` gives, without the stripe and its other shares. One of
+        ``missing`` may be among ``shares``: its node goes, and could still be read.
+        """
+        known = {number: shares[number] for number in missing if number in shares}
+        wanted = sorted(set(missing) - set(known))
+        if self._driver is None or not wanted:
+            return known
+        try:
+            made: list[Buffer] = self._driver.reconstruct(
+                [bytes(share) for share in shares.values()], [*wanted]
+            )
+        except ECDriverError as error:
+            raise IntegrityError(
+                f"the shares of pieces {sorted(shares)} do not belong together"
+            ) from error
+        return known | dict(zip(wanted, made, strict=True))
 
 
 @lru_cache(maxsize=16)

@@ -18,7 +18,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -41,6 +41,10 @@ _KEPT = _AHEAD + 2
 
 _CLEANING_UP = 2.0
 """Seconds that writers of a failed upload are waited for."""
+
+
+Shares = Sequence[Buffer] | Mapping[int, Buffer]
+"""What one stripe gives for each piece, by the piece's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +84,42 @@ def upload_pieces(
     *,
     expires: datetime | None = None,
     patience: Patience | None = None,
-    success: int | None = None,
     spares: Sequence[Target] = (),
 ) -> list[Target]:
-    """Store the pieces of a segment; the targets that hold theirs, one for a piece.
+    """Store all pieces of a segment, as :func:`upload_shares` does: enough for a success."""
+    redundancy = coder.redundancy
+    return upload_shares(
+        targets,
+        root_piece_id,
+        map(coder.encode, stripes_of(blocks, redundancy.stripe_size)),
+        success=redundancy.success,
+        expires=expires,
+        patience=patience,
+        spares=spares,
+    )
+
+
+def upload_shares(
+    targets: Sequence[Target],
+    root_piece_id: bytes,
+    stripes: Iterable[Shares],
+    *,
+    success: int,
+    expires: datetime | None = None,
+    patience: Patience | None = None,
+    spares: Sequence[Target] = (),
+) -> list[Target]:
+    """Store pieces of a segment from their shares; the targets that hold theirs, one for a piece.
 
     ``spares`` are further nodes, each with its leave for every piece; one of a node is used.
 
-    ``success``: how many must, where it is not as many as the redundancy says (a repair).
-
     Fails with Unavailable, which names every failed node, when fewer than ``success`` nodes took
     their piece; what was stored by then is removed as far as the nodes answer. An error out of
-    ``blocks`` passes through, after the same cleaning up.
+    ``stripes`` passes through, after the same cleaning up.
     """
-    redundancy = coder.redundancy
-    success = redundancy.success if success is None else success
     if len(targets) < success:
         raise InvalidInput(f"{success} nodes must take a piece and only {len(targets)} are offered")
-    stripes = stripes_of(blocks, redundancy.stripe_size)
-    upload = _Upload(
-        targets, spares, coder, root_piece_id, expires, patience or Patience(), success
-    )
+    upload = _Upload(targets, spares, root_piece_id, expires, patience or Patience(), success)
     return upload.run(stripes)
 
 
@@ -198,13 +217,11 @@ class _Upload:
         self,
         targets: Sequence[Target],
         spares: Sequence[Target],
-        coder: Coder,
         root_piece_id: bytes,
         expires: datetime | None,
         patience: Patience,
         success: int,
     ) -> None:
-        self._coder = coder
         self._root = root_piece_id
         self._expires = expires
         self._success = success
@@ -219,22 +236,22 @@ class _Upload:
         piece = piece_id(self._root, target.node.id, target.number)
         return _Writer(target, piece, self._expires, self._changed)
 
-    def run(self, stripes: Iterable[Buffer]) -> list[Target]:
+    def run(self, stripes: Iterable[Shares]) -> list[Target]:
         started = time.monotonic()
         for writer in self._writers:
             if not self._spares:
                 writer.beginning = None  # nobody could be given it
             writer.start()
         try:
-            for stripe in stripes:
-                self._offer(self._coder.encode(stripe))
+            for shares in stripes:
+                self._offer(shares)
             self._offer(None)
             return self._settle(started)
         except BaseException:
             self._undo()
             raise
 
-    def _offer(self, shares: list[Buffer] | None) -> None:
+    def _offer(self, shares: Shares | None) -> None:
         """One stripe (None: the end) to every living writer, once enough of them keep up."""
         with self._changed:
             self._wait(lambda: self._count_ready() >= self._success)

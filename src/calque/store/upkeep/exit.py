@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from calque import faults
@@ -26,6 +27,7 @@ from calque.store.metabase.upkeep.lease import hold_lease
 from calque.store.metabase.upkeep.replace_pieces import read_owned
 from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.heal import Healed, Healer
+from calque.store.upkeep.heal_at_once import heal_at_once
 from calque.store.upkeep.node_states import find_node
 from calque.store.upkeep.scan import Batch, Tell, run_scan
 
@@ -140,14 +142,11 @@ def exit_node(
                 nodes.set_state(record.node_id, "gone", left_at=database.clock())
                 break
             moved = Counter[Healed]()
-            for number, held in enumerate(found.held):
-                if over():
-                    break
-                lease.require()
-                moved[_move(database, healer, held, record)] += 1
-                faults.point("exit.moved")
+            move = partial(_move, database, healer, record)
+            for healed in heal_at_once(found.held, move, lease, over):
+                moved[healed] += 1
                 if tell is not None:
-                    tell(number + 1, found.count)
+                    tell(moved.total(), found.count)
             done.update(moved)
             # Without any progress another scan would find the same.
             if over() or not (moved[Healed.DONE] or moved[Healed.NOTHING] or moved[Healed.CHANGED]):
@@ -193,7 +192,9 @@ def _scan_node(
     return observer
 
 
-def _move(database: Database, healer: Healer, held: HeldSegment, record: NodeRecord) -> Healed:
+def _move(database: Database, healer: Healer, record: NodeRecord, held: HeldSegment) -> Healed:
     family = read_owned(database, held.stream_id, held.position)
     # Deleted since, or inherited by a copy, which the next scan shows.
-    return Healed.NOTHING if family is None else healer.move(family, record.node_id)
+    done = Healed.NOTHING if family is None else healer.move(family, record.node_id)
+    faults.point("exit.moved")
+    return done

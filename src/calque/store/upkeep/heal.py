@@ -1,15 +1,17 @@
 """Build pieces of a segment anew, from its other pieces alone: nobody's key is needed.
 
-Any ``required`` good pieces give the encrypted bytes; from them the missing pieces are made and put
-onto other nodes. A piece that is there already is never written over: it may be another process's.
-So each process removes only what it wrote itself.
+Any ``required`` good pieces give the missing ones, share by share, which are put onto other nodes.
+A piece that is there already is never written over: it may be another process's. So each process
+removes only what it wrote itself.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -17,7 +19,6 @@ from functools import partial
 
 from calque import faults
 from calque.errors import CalqueError
-from calque.store.chunks import Buffer
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import (
     COUNTS_AS_HEALTHY,
@@ -29,14 +30,14 @@ from calque.store.metabase.accounts.nodes import (
 from calque.store.metabase.model.records import Redundancy as StoredRedundancy
 from calque.store.metabase.model.records import moment
 from calque.store.metabase.upkeep.replace_pieces import Family, replace_pieces
-from calque.store.nodes.download import Source, download_stripes
+from calque.store.nodes.download import Source, download_shares
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.liveness import Liveness
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_id
 from calque.store.nodes.streams import read_piece, write_piece
 from calque.store.nodes.units import Stripes, seal_units, shares_of
-from calque.store.nodes.upload import Patience, Target, discard_pieces, upload_pieces
+from calque.store.nodes.upload import Patience, Target, discard_pieces, upload_shares
 
 _PATIENCE = Patience(least=10.0, share=2.0)
 """One new piece is better than none, but a slow node is waited for: nobody else waits here."""
@@ -63,12 +64,13 @@ class Placed:
 
 
 class Healer:
-    """Heals segments of one store, and counts the pieces that it wrote."""
+    """Heals segments of one store, by several threads, and counts the pieces that it wrote."""
 
     def __init__(self, store: EmbeddedStore) -> None:
         self._store = store
         self._database = store.endpoint.database
         self._nodes = Nodes(self._database)
+        self._lock = threading.Lock()
         self.pieces_written = 0
 
     def heal(self, family: Family, bad: Collection[int] = ()) -> Healed:
@@ -89,8 +91,7 @@ class Healer:
             (each for each in segment.placed if each not in usable and each.number not in bad),
             key=lambda each: each.record.state == "gone",
         )
-        blocks = self._read(segment, [*usable, *spare])
-        return self._place(segment, missing, blocks)
+        return self._rebuild(segment, missing, [*usable, *spare])
 
     def move(self, family: Family, leaving: bytes) -> Healed:
         """Move the piece on one node to another: read from it, or else built from the others."""
@@ -103,8 +104,7 @@ class Healer:
             done = self._move_piece(segment, each)
             if done is not Healed.FAILED:
                 return done
-        blocks = self._read(segment, staying)
-        return self._place(segment, [each.number for each in going], blocks)
+        return self._rebuild(segment, [each.number for each in going], staying)
 
     def _move_piece(self, segment: _Segment, going: Placed) -> Healed:
         taker, node = next(self._free_nodes(segment), None), self._node(going.record)
@@ -122,30 +122,26 @@ class Healer:
         target = Target(going.number, _NewPieces(taker))
         return self._commit(segment, self._leave_out_leaving(segment, [target]))
 
-    def _read(self, segment: _Segment, placed: Sequence[Placed]) -> Iterator[Buffer]:
-        found = [(each.number, self._node(each.record)) for each in placed]
-        sources = [Source(number, node) for number, node in found if node is not None]
-        return download_stripes(sources, segment.stripes, segment.root)
-
-    def _place(
-        self,
-        segment: _Segment,
-        missing: Sequence[int],
-        blocks: Iterator[Buffer],
+    def _rebuild(
+        self, segment: _Segment, missing: Sequence[int], placed: Sequence[Placed]
     ) -> Healed:
+        """Make the ``missing`` pieces out of those that are ``placed``."""
         targets = self._targets(segment, missing)
         if not targets:
             return Healed.NO_ROOM
+        made = [each.number for each in targets]
+        found = [(each.number, self._node(each.record)) for each in placed]
+        sources = [Source(number, node) for number, node in found if node is not None]
         try:
-            held = upload_pieces(
-                targets,
-                segment.coder,
-                segment.root,
-                map(bytes, blocks),
-                expires=segment.expires,
-                patience=_PATIENCE,
-                success=1,
-            )
+            with closing(download_shares(sources, segment.stripes, segment.root)) as stripes:
+                held = upload_shares(
+                    targets,
+                    segment.root,
+                    (segment.coder.rebuild(shares, made) for shares in stripes),
+                    success=1,
+                    expires=segment.expires,
+                    patience=_PATIENCE,
+                )
         except CalqueError as error:
             notes = "; ".join(getattr(error, "__notes__", ()))
             _log.warning("segment %s is not repaired: %s %s", segment.name, error, notes)
@@ -177,7 +173,8 @@ class Healer:
             # Nobody else can have written these: a piece that is there is never written over.
             discard_pieces(held, segment.root)
             return Healed.CHANGED
-        self.pieces_written += len(held)
+        with self._lock:
+            self.pieces_written += len(held)
         faults.point("repair.replaced")
         return Healed.DONE
 

@@ -115,7 +115,11 @@ class _FilterFork:
     def result(self) -> dict[int, tuple[int, bytes]]:
         for alias in self._waiting:
             self._flush(alias)
-        return {alias: (self._counts[alias], each.table) for alias, each in self._filters.items()}
+        # One by one, so that no second copy of all filters is there at any time.
+        return {
+            alias: (self._counts[alias], self._filters.pop(alias).table)
+            for alias in [*self._filters]
+        }
 
     def _flush(self, alias: int) -> None:
         digests = self._waiting[alias]

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from calque import faults
 from calque.errors import InvalidInput
@@ -36,6 +37,7 @@ from calque.store.metabase.upkeep.replace_pieces import (
 )
 from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.heal import Healed, Healer
+from calque.store.upkeep.heal_at_once import heal_at_once
 from calque.store.upkeep.node_states import GONE_AFTER, NodeReport, check_nodes, find_node
 from calque.store.upkeep.scan import ScanReport, Tell, run_scan
 from calque.store.upkeep.segment_health import SegmentHealth
@@ -161,13 +163,12 @@ def work_queue(
     done: Counter[Healed] = Counter()
     total = count_repairs(database)
     while page := worst_repairs(database, _PAGE):
-        for injured in page:
-            if over():
-                return done
-            lease.require()
-            done[repair_segment(database, healer, injured)] += 1
+        for healed in heal_at_once(page, partial(repair_segment, database, healer), lease, over):
+            done[healed] += 1
             if tell is not None:
                 tell(done.total(), max(total, done.total()))
+        if over():
+            break
     return done
 
 

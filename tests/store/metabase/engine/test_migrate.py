@@ -35,6 +35,7 @@ from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import packed_pieces as pieces
 from calque.store.metabase.model.records import Encryption, Position, Redundancy
 from calque.store.metabase.model.schema import metadata, segments
+from calque.store.metabase.streams.given_streams import give_streams
 from calque.store.metabase.streams.promotion import DELETE_SEGMENTS
 from tests.servers.postgres import PostgresServer
 from tests.store.world import World, in_parallel
@@ -199,7 +200,7 @@ def test_an_error_leaves_nothing(world: World) -> None:
     """Whatever was written before an error is gone."""
 
     def work(transaction: Transaction) -> None:
-        transaction.run(DELETE_SEGMENTS, {"stream_id": record.stream_id})
+        transaction.run(DELETE_SEGMENTS, give_streams(transaction, [record.stream_id]))
         raise KeyError("stop")
 
     record = world.upload("a")

@@ -22,7 +22,7 @@ from tests.store.world import THREE_REMOTE, Clock, World
 
 STATEMENTS = [statement for statement in Statement.registry.values() if not statement.whole_table]
 # Reading these costs nothing that grows with the objects stored.
-FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (hops|parts|target|\(subquery)")
+FREE_SCANS = re.compile(r"CONSTANT ROW|SCAN (given|hops|parts|target|\(subquery)")
 
 
 def _parameters(statement: Statement) -> dict[str, Any]:

@@ -6,12 +6,16 @@ import pytest
 
 from calque.errors import InvalidInput
 from calque.store.metabase.model.records import Position
+from calque.store.metabase.objects import delete_batch
 from calque.store.metabase.objects.delete_batch import (
     BatchResult,
+    BucketDeleted,
+    DeleteBucket,
+    delete_bucket,
     delete_expired,
     delete_zombies,
 )
-from tests.store.world import HOUR_US, REMOTE, THREE_REMOTE, World
+from tests.store.world import HOUR_US, REMOTE, THREE_REMOTE, Layout, World
 
 DAY_US = 24 * HOUR_US
 
@@ -72,3 +76,34 @@ def test_batches_have_bounds(world: World) -> None:
         list(delete_expired(world.database, batch=0))
     with pytest.raises(InvalidInput):
         list(delete_zombies(world.database, idle_us=1, batch=100_000))
+
+
+def test_a_batch_holds_few_segments(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large objects and uploads go in smaller batches: it is segments that keep others waiting."""
+    monkeypatch.setattr(delete_batch, "MAX_SEGMENTS", 6)
+    end = world.clock() + HOUR_US
+    for number in range(5):
+        world.upload(f"small {number}", THREE_REMOTE, expires_at=end)
+    world.upload("alone too large", Layout.of(*[REMOTE] * 8), expires_at=end)
+    for number in range(3):
+        pending = world.begin(world.at(f"upload {number}"), expires_at=end)
+        for part in range(5):
+            world.segment(pending, Position(0, part), REMOTE, b"x")
+    world.clock.advance(2 * HOUR_US)
+    results = list(delete_expired(world.database))
+    assert all(len(each.freed) <= 6 or each.deleted == 1 for each in results)
+    assert any(each.deleted > 1 for each in results)
+    assert _sweep(world, results) == 9
+    assert world.empty()
+
+
+def test_a_bucket_of_many_uploads_goes_in_batches(world: World) -> None:
+    """What was never committed goes as objects do, a batch at a time, before the bucket."""
+    for number in range(7):
+        pending = world.begin(world.at(f"upload {number}", "second"))
+        world.segment(pending, Position(0, 0), REMOTE, b"x")
+    request = DeleteBucket(world.project_id, "second", everything=True, batch=3)
+    *batches, last = delete_bucket(world.database, request)
+    assert [each.deleted for each in batches if isinstance(each, BatchResult)] == [3, 3, 1]
+    assert isinstance(last, BucketDeleted)
+    assert last.along.deleted == 0

@@ -10,15 +10,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    Boolean,
     ColumnElement,
-    Select,
     bindparam,
+    case,
     delete,
-    exists,
+    func,
     literal_column,
     or_,
     select,
@@ -39,7 +39,6 @@ from calque.store.metabase.model.schema import (
     PENDING,
     buckets,
     objects,
-    segment_copies,
     segments,
 )
 from calque.store.metabase.streams.lookup import (
@@ -53,9 +52,11 @@ from calque.store.metabase.streams.promotion import remove_all
 
 _log = logging.getLogger(__name__)
 
-BATCH = 100
+BATCH = 200
 """Others wait while a batch holds its locks, on SQLite every other writer: so batches are short."""
 MAX_BATCH = 1000
+MAX_SEGMENTS = 10_000
+"""Segments of one batch, but for an object that alone has more: they take the time, not objects."""
 MAX_UNSEEN = 10_000
 """Uploads under way that go with their bucket in one transaction."""
 
@@ -63,24 +64,25 @@ _in_bucket = (
     objects.c.project_id == bindparam("project"),
     objects.c.bucket_name == bindparam("of_bucket"),
 )
-_of_it = segment_copies.alias("of_it")
-_has_copies = exists().where(_of_it.c.ancestor_stream_id == objects.c.stream_id)
+# That of an upload under way is not in its row yet.
+_segment_count = case(
+    (
+        objects.c.status == literal_column("1"),
+        select(func.count())
+        .select_from(segments)
+        .where(segments.c.stream_id == objects.c.stream_id)
+        .scalar_subquery(),
+    ),
+    else_=objects.c.segment_count,
+)
 
 
 def _choose(
     name: str, order: Sequence[ColumnElement[Any]], *where: ColumnElement[bool]
 ) -> Statement:
-    """Candidates, whether they are copies, and whether they have some.
-
-    The latter for SQLite alone, where nobody else writes meanwhile. On PostgreSQL they are read
-    again under their locks, and one statement tells which of them have copies.
-    """
-
-    def told(has_copies: ColumnElement[bool]) -> Select[Any]:
-        found = WITH_ANCESTOR.add_columns(has_copies.label("has_copies")).where(*where)
-        return found.order_by(*order).limit(bindparam("page"))
-
-    return Statement(name, sqlite=told(_has_copies), postgres=told(literal_column("true", Boolean)))
+    """Candidates, and how many segments each has."""
+    found = WITH_ANCESTOR.add_columns(_segment_count).where(*where)
+    return Statement(name, found.order_by(*order).limit(bindparam("page")))
 
 
 OBJECTS_OF_BUCKET = _choose(
@@ -141,8 +143,15 @@ class BatchResult(NamedTuple):
     freed: list[FreedSegment]
 
 
+class Candidate(NamedTuple):
+    """An object that may go, and how many segments go with it."""
+
+    found: FoundObject
+    segments: int
+
+
 Candidates = Callable[[Transaction], list[FoundObject]]
-Page = Callable[[Transaction, int], list[FoundObject]]
+Page = Callable[[Transaction, int], list[Candidate]]
 """Candidates, at most so many."""
 
 StillTrue = Callable[[Transaction, ObjectRecord], bool]
@@ -181,7 +190,7 @@ def delete_bucket(
 
     def candidates(transaction: Transaction) -> list[FoundObject]:
         rows = transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": request.batch})
-        return _objects_in(rows)
+        return _few_enough(_candidates_in(rows))
 
     # Uploads may go on meanwhile: again and again, until the bucket is empty under its lock.
     while True:
@@ -191,20 +200,21 @@ def delete_bucket(
         if dropped is not None:
             yield dropped
             return
-        full = True
-        while full:
-            result = _delete_batch(database, candidates, lambda _transaction, _record: True)
-            full = result.deleted == request.batch
+        while (result := _delete_batch(database, candidates, _any_will_do)).deleted:
             yield result
+
+
+def _any_will_do(_transaction: Transaction, _record: ObjectRecord) -> bool:
+    return True
 
 
 def delete_expired(database: Database, *, batch: int = BATCH) -> Iterator[BatchResult]:
     """Delete objects, copies and uploads past their end; yields each committed batch."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction, page: int) -> list[FoundObject]:
+    def candidates(transaction: Transaction, page: int) -> list[Candidate]:
         rows = transaction.rows(EXPIRED_OBJECTS, {"before": transaction.now, "page": page})
-        return _objects_in(rows)
+        return _candidates_in(rows)
 
     def still_expired(transaction: Transaction, record: ObjectRecord) -> bool:
         return record.is_expired(transaction.now)
@@ -218,10 +228,10 @@ def delete_zombies(
     """Delete uploads past their deadline with no segment newer than ``idle_us``."""
     _check_batch(batch)
 
-    def candidates(transaction: Transaction, page: int) -> list[FoundObject]:
+    def candidates(transaction: Transaction, page: int) -> list[Candidate]:
         now = transaction.now
         limits = {"before": now, "idle_since": now - idle_us, "page": page}
-        return _objects_in(transaction.rows(ZOMBIE_OBJECTS, limits))
+        return _candidates_in(transaction.rows(ZOMBIE_OBJECTS, limits))
 
     def still_pending(_transaction: Transaction, record: ObjectRecord) -> bool:
         return record.status == PENDING
@@ -241,7 +251,7 @@ def _delete_batches(
 
     def chosen(transaction: Transaction) -> list[FoundObject]:
         page = candidates(transaction, batch + len(left))
-        return [each for each in page if each.object.stream_id not in left]
+        return _few_enough([each for each in page if each.found.object.stream_id not in left])
 
     while len(left) <= MAX_BATCH:
         try:
@@ -302,11 +312,18 @@ def _delete_batch(database: Database, candidates: Candidates, still_true: StillT
     return result
 
 
-def _objects_in(rows: list[Any]) -> list[FoundObject]:
+def _candidates_in(rows: list[Any]) -> list[Candidate]:
     return [
-        FoundObject(ObjectRecord(*fields), ancestor, bool(has_copies))
-        for *fields, ancestor, has_copies in rows
+        Candidate(FoundObject(ObjectRecord(*fields), ancestor), count)
+        for *fields, ancestor, count in rows
     ]
+
+
+def _few_enough(candidates: Sequence[Candidate]) -> list[FoundObject]:
+    """As many of the first as one batch may take, and one at least."""
+    totals = accumulate(each.segments for each in candidates)
+    within = sum(1 for total in totals if total <= MAX_SEGMENTS)
+    return [each.found for each in candidates[: max(within, 1)]]
 
 
 def _read_again(transaction: Transaction, chosen: list[FoundObject]) -> list[FoundObject]:
@@ -347,17 +364,18 @@ def _drop_if_empty(transaction: Transaction, request: DeleteBucket) -> BucketDel
                 hint="Delete its objects first, or ask for everything to be deleted.",
             )
         return None
-    unseen = _objects_in(transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": MAX_UNSEEN + 1}))
+    unseen = _candidates_in(transaction.rows(OBJECTS_OF_BUCKET, {**place, "page": MAX_UNSEEN + 1}))
+    if request.everything and len(unseen) > min(len(_few_enough(unseen)), request.batch):
+        return None  # in batches, so that nobody waits for long
     if len(unseen) > MAX_UNSEEN:
-        if not request.everything:
-            raise FailedPrecondition(
-                f"bucket {request.name!r} has more than {MAX_UNSEEN} uploads under way",
-                hint="Abort them first, or ask for everything to be deleted.",
-            )
-        return None
+        raise FailedPrecondition(
+            f"bucket {request.name!r} has more than {MAX_UNSEEN} uploads under way",
+            hint="Abort them first, or ask for everything to be deleted.",
+        )
+    going = [each.found for each in unseen]
     # Their keys need no lock: what would make one of them visible waits for the bucket.
-    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in unseen])
-    along = _remove_all(transaction, unseen)
+    lock_families(transaction, [(each.object.stream_id, each.ancestor) for each in going])
+    along = _remove_all(transaction, going)
     transaction.run(DELETE_BUCKET_ROW, place)
     return BucketDeleted(BucketRecord(*bucket), along)
 

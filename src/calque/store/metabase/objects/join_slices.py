@@ -31,6 +31,7 @@ from calque.store.metabase.model.schema import (
 )
 from calque.store.metabase.objects.commit_segment import INSERT_SEGMENT, drop_segments
 from calque.store.metabase.objects.copy_part import SEGMENTS_BETWEEN, sliced_size
+from calque.store.metabase.streams.given_streams import give_streams
 from calque.store.metabase.streams.lookup import record_by_stream
 from calque.store.metabase.streams.promotion import DELETE_SEGMENTS
 from calque.store.metabase.streams.slices import FORGET_SLICES, Slice, slices_of
@@ -79,7 +80,7 @@ def join_slices(transaction: Transaction, upload: ObjectRecord, keys: PackedKeys
     if keys.positions != tuple(segment.position for segment in whole):
         return
     transaction.run(FORGET_SLICES, {"of_stream": stream_id})
-    transaction.run(DELETE_SEGMENTS, {"stream_id": stream_id})
+    transaction.run(DELETE_SEGMENTS, give_streams(transaction, [stream_id]))
     transaction.run_batch(
         [
             (INSERT_SEGMENT, _copy(segment, number, stream_id, keys, transaction.now)._asdict())

@@ -45,8 +45,6 @@ class FoundObject(NamedTuple):
 
     object: ObjectRecord
     ancestor: bytes | None
-    may_have_copies: bool = True
-    """False where the same transaction has seen that it has none, and holds others off."""
 
 
 def at(location: ObjectLocation) -> Parameters:

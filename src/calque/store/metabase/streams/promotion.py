@@ -16,13 +16,11 @@ The caller holds the locks of ``engine/locks.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     LargeBinary,
-    any_,
     bindparam,
     delete,
     insert,
@@ -30,9 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from calque.store.metabase.engine.statement import POSTGRES, Statement, rewrite_statement
+from calque.store.metabase.engine.statement import Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Step, Transaction
-from calque.store.metabase.model.object_keys import key_is, key_parameter
 from calque.store.metabase.model.records import FreedSegment
 from calque.store.metabase.model.schema import (
     freed_segments,
@@ -40,6 +37,7 @@ from calque.store.metabase.model.schema import (
     segment_copies,
     segments,
 )
+from calque.store.metabase.streams.given_streams import give_streams, statement_of_streams
 from calque.store.metabase.streams.lookup import FoundObject
 from calque.store.metabase.streams.slices import (
     REPOINT_SLICES,
@@ -58,11 +56,10 @@ OLDEST_COPY = Statement(
     .order_by(objects.c.created_at, _copies.stream_id)
     .limit(1),
 )
-COPIED_STREAMS = Statement(
+COPIED_STREAMS = statement_of_streams(
     "those of many streams that have copies",
-    postgres=select(_copies.ancestor_stream_id)
-    .distinct()
-    .where(_copies.ancestor_stream_id == any_(bindparam("streams", type_=ARRAY(LargeBinary)))),
+    _copies.ancestor_stream_id,
+    lambda given: select(_copies.ancestor_stream_id).distinct().where(given),
 )
 INHERITED = (
     "repaired_at",
@@ -91,39 +88,41 @@ REPOINT_COPIES = Statement(
     .where(_copies.ancestor_stream_id == bindparam("ancestor"))
     .values(ancestor_stream_id=bindparam("heir")),
 )
-DELETE_SEGMENTS = Statement(
-    "delete the segments of a stream",
-    delete(segments).where(segments.c.stream_id == bindparam("stream_id")),
+FORGET_COPIES = statement_of_streams(
+    "forget the references of many streams",
+    _copies.stream_id,
+    lambda given: delete(segment_copies).where(given),
 )
-DELETE_UNSLICED = Statement(
-    "delete the segments of a stream that no slices are cut from",
-    delete(segments).where(segments.c.stream_id == bindparam("stream_id"), has_no_slices),
+DELETE_SEGMENTS = statement_of_streams(
+    "delete the segments of many streams",
+    segments.c.stream_id,
+    lambda given: delete(segments).where(given),
 )
-FREE_SEGMENTS = Statement(
-    "queue the pieces of a last holder",
-    insert(freed_segments)
-    .from_select(
-        ["root_piece_id", "alias_pieces", "freed_at"],
-        select(
-            segments.c.root_piece_id,
-            segments.c.remote_alias_pieces,
-            bindparam("now", type_=BigInteger),
-        ).where(
-            segments.c.stream_id == bindparam("stream_id"),
-            segments.c.remote_alias_pieces.is_not(None),
-            has_no_slices,
-        ),
-    )
-    .returning(freed_segments.c.root_piece_id, freed_segments.c.alias_pieces),
+DELETE_UNSLICED = statement_of_streams(
+    "delete the segments of many streams that no slices are cut from",
+    segments.c.stream_id,
+    lambda given: delete(segments).where(given, has_no_slices),
 )
-DELETE_OBJECT_ROW = Statement(
-    "delete an object row",
-    delete(objects).where(
-        objects.c.project_id == bindparam("project_id"),
-        objects.c.bucket_name == bindparam("bucket"),
-        key_is(objects.c.object_key, key_parameter("key")),
-        objects.c.version == bindparam("of_version"),
+FREE_SEGMENTS = statement_of_streams(
+    "queue the pieces of last holders",
+    segments.c.stream_id,
+    lambda given: (
+        insert(freed_segments)
+        .from_select(
+            ["root_piece_id", "alias_pieces", "freed_at"],
+            select(
+                segments.c.root_piece_id,
+                segments.c.remote_alias_pieces,
+                bindparam("now", type_=BigInteger),
+            ).where(given, segments.c.remote_alias_pieces.is_not(None), has_no_slices),
+        )
+        .returning(freed_segments.c.root_piece_id, freed_segments.c.alias_pieces)
     ),
+)
+DELETE_OBJECTS = statement_of_streams(
+    "delete the objects of many streams",
+    objects.c.stream_id,
+    lambda given: delete(objects).where(given),
 )
 
 
@@ -138,78 +137,67 @@ def remove_all(transaction: Transaction, going: Sequence[FoundObject]) -> list[F
     Copies go first. What an original leaves is then for a copy that stays, and as families are
     disjoint, none of the rest has to look at what another left.
     """
-    released = forget_slices(transaction, [each.object.stream_id for each in going])
+    released = forget_slices(transaction, _streams_of(going))
     # The other way round an original could be inherited by a copy that goes in the same batch.
-    copies = [each for each in going if each.ancestor is not None]
-    originals = [each for each in going if each.ancestor is None]
-    transaction.batch(_in_runs([_steps_for_copy(each) for each in copies]))
-    copied = [each.object.stream_id for each in originals if each.may_have_copies]
-    heirs = _heirs(transaction, copied)
-    answers = transaction.batch(
-        _in_runs(
-            [
-                _steps_for_original(each, heirs.get(each.object.stream_id), transaction.now)
-                for each in originals
-            ]
+    copies = _streams_of(each for each in going if each.ancestor is not None)
+    originals = _streams_of(each for each in going if each.ancestor is None)
+    if copies:
+        of_copies = give_streams(transaction, copies)
+        transaction.batch(
+            [(each, of_copies) for each in (FORGET_COPIES, DELETE_SEGMENTS, DELETE_OBJECTS)]
         )
+    heirs = _heirs(transaction, originals)
+    bequests = [step for pair in heirs.items() for step in _steps_to_inherit(*pair)]
+    rows = transaction.batch(
+        [
+            *bequests,
+            *_steps_for_last(transaction, [each for each in originals if each not in heirs]),
+            *_steps_for_bequeathed(transaction, list(heirs)),
+        ]
     )
-    freed = [FreedSegment(*row) for rows in answers for row in rows]
+    freed = [FreedSegment(*row) for answer in rows for row in answer]
     return freed + release(transaction, released)
 
 
-def _in_runs(steps: Sequence[Sequence[Step]]) -> list[Step]:
-    """The steps of many objects, equal ones side by side where all have the same.
-
-    The order among objects does not matter; that of each one's own steps does.
-    """
-    if len({len(each) for each in steps}) == 1:
-        return [step for run in zip(*steps, strict=True) for step in run]
-    return [step for each in steps for step in each]
+def _streams_of(found: Iterable[FoundObject]) -> list[bytes]:
+    return [each.object.stream_id for each in found]
 
 
 def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, bytes]:
     """The oldest copy of each of ``streams`` that has any."""
-    if transaction.dialect == POSTGRES and len(streams) > 1:
-        rows = transaction.rows(COPIED_STREAMS, {"streams": list(streams)})
+    if len(streams) > 1:
+        rows = transaction.rows(COPIED_STREAMS, give_streams(transaction, streams))
         streams = [row[0] for row in rows]
     answers = transaction.batch([(OLDEST_COPY, {"ancestor": stream}) for stream in streams])
     return {stream: rows[0][0] for stream, rows in zip(streams, answers, strict=True) if rows}
 
 
-def _steps_for_copy(going: FoundObject) -> list[Step]:
-    return [(FORGET_COPY, {"stream_id": going.object.stream_id}), *_steps_for_rows(going)]
-
-
-def _steps_for_original(going: FoundObject, heir: bytes | None, now: int) -> list[Step]:
-    """Only the first step of a last holder answers, with what is to be freed."""
-    stream_id = going.object.stream_id
-    if heir is None:
-        return [
-            (FREE_SEGMENTS, {"stream_id": stream_id, "now": now}),
-            *_steps_for_rows(going, DELETE_UNSLICED),
-        ]
+def _steps_to_inherit(ancestor: bytes, heir: bytes) -> list[Step]:
     # The heir takes the pieces before the original's rows go with theirs, and loses its own
     # reference before the others are pointed at it, or it would be pointed at itself.
+    both = {"ancestor": ancestor, "heir": heir}
     return [
-        (INHERIT, {"heir": heir, "ancestor": stream_id}),
+        (INHERIT, both),
         (FORGET_COPY, {"stream_id": heir}),
-        (REPOINT_COPIES, {"ancestor": stream_id, "heir": heir}),
-        (REPOINT_SLICES, {"ancestor": stream_id, "heir": heir}),
-        *_steps_for_rows(going),
+        (REPOINT_COPIES, both),
+        (REPOINT_SLICES, both),
     ]
 
 
-def _steps_for_rows(going: FoundObject, delete_segments: Statement = DELETE_SEGMENTS) -> list[Step]:
-    record = going.object
+def _steps_for_last(transaction: Transaction, streams: Sequence[bytes]) -> list[Step]:
+    """The first of these steps is the only one that answers, with what is to be freed."""
+    if not streams:
+        return []
+    given = give_streams(transaction, streams)
     return [
-        (delete_segments, {"stream_id": record.stream_id}),
-        (
-            DELETE_OBJECT_ROW,
-            {
-                "project_id": record.project_id,
-                "bucket": record.bucket_name,
-                "key": record.object_key,
-                "of_version": record.version,
-            },
-        ),
+        (FREE_SEGMENTS, {**given, "now": transaction.now}),
+        (DELETE_UNSLICED, given),
+        (DELETE_OBJECTS, given),
     ]
+
+
+def _steps_for_bequeathed(transaction: Transaction, streams: Sequence[bytes]) -> list[Step]:
+    if not streams:
+        return []
+    given = give_streams(transaction, streams)
+    return [(DELETE_SEGMENTS, given), (DELETE_OBJECTS, given)]

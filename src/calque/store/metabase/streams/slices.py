@@ -15,11 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     ColumnElement,
     LargeBinary,
-    any_,
     bindparam,
     delete,
     distinct,
@@ -32,7 +30,7 @@ from sqlalchemy import (
 )
 
 from calque.errors import CalqueError, ResourceExhausted
-from calque.store.metabase.engine.statement import POSTGRES, Statement
+from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.records import FreedSegment
@@ -43,6 +41,7 @@ from calque.store.metabase.model.schema import (
     segment_slices,
     segments,
 )
+from calque.store.metabase.streams.given_streams import give_streams, statement_of_streams
 
 _slices = segment_slices.c
 
@@ -53,11 +52,10 @@ SLICES_OF = Statement(
     .where(_slices.stream_id == bindparam("of_stream"))
     .order_by(_slices.position),
 )
-SLICED_STREAMS = Statement(
+SLICED_STREAMS = statement_of_streams(
     "those of many streams that have slices",
-    postgres=select(_slices.stream_id)
-    .distinct()
-    .where(_slices.stream_id == any_(bindparam("streams", type_=ARRAY(LargeBinary)))),
+    _slices.stream_id,
+    lambda given: select(_slices.stream_id).distinct().where(given),
 )
 FORGET_SLICES = Statement(
     "forget the slices of a stream",
@@ -165,8 +163,8 @@ Source = tuple[bytes, int]
 
 def slices_of(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, list[Slice]]:
     """The slices of those of ``streams`` that have any."""
-    if transaction.dialect == POSTGRES and len(streams) > 1:
-        rows = transaction.rows(SLICED_STREAMS, {"streams": list(streams)})
+    if len(streams) > 1:
+        rows = transaction.rows(SLICED_STREAMS, give_streams(transaction, streams))
         streams = [row[0] for row in rows]
     answers = transaction.batch([(SLICES_OF, {"of_stream": stream}) for stream in streams])
     return {
