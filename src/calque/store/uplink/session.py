@@ -15,6 +15,7 @@ from calque.store.nodes.upload import Patience
 from calque.store.uplink.encryption.access import EncryptionAccess, Located
 from calque.store.uplink.encryption.blocks import EncryptionParameters
 from calque.store.uplink.encryption.folder_keys import FolderKeys
+from calque.store.uplink.kept_uploads import KeptUploads
 from calque.store.uplink.levels import LevelCache
 from calque.values import MIB
 
@@ -81,6 +82,7 @@ class Session:
         self.nodes = nodes or NodeDirectory()
         self.settings = settings or UplinkSettings()
         self.levels = LevelCache()
+        self.uploads = KeptUploads()
         self._folders = FolderKeys(access)
 
     @cached_property
