@@ -7,8 +7,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,11 +17,14 @@ from unittest.mock import patch
 import boto3
 from tests.gateway.world import gateway_world
 
+from calque.store.embedded import EmbeddedStore
 from calque.store.nodes.node import Node
 from calque.store.open_project import open_project
 from calque.store.project import Project
 
+FILLED = "list/"
 _REGION = "us-east-1"
+_WRITERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,27 @@ def served_gateway(folder: Path) -> Iterator[ServedGateway]:
                 s3["access_key_id"],
                 s3["secret_access_key"],
                 told["address"],
-                told["access"],
+                told.get("access") or "",
             )
         finally:
             process.terminate()
+
+
+@contextmanager
+def filled_gateway(folder: Path, bucket: str, keys: int) -> Iterator[ServedGateway]:
+    """The same on a store with so many small objects in one folder, written before it is served."""
+    EmbeddedStore.create(folder).close()
+    with open_project(folder) as project:
+        access = project.access.serialize()
+        project.create_bucket(bucket)
+
+        def write(number: int) -> None:
+            project.upload(bucket, f"{FILLED}{number:08}", b"x")
+
+        with ThreadPoolExecutor(_WRITERS) as pool:  # they share commits
+            list(pool.map(write, range(keys)))
+    with served_gateway(folder) as served:
+        yield replace(served, access=access)
 
 
 def _read_announcement(process: subprocess.Popen[str]) -> dict[str, Any]:

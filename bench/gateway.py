@@ -1,7 +1,8 @@
 """The S3 gateway against SeaweedFS, by the same boto3: both are servers of their own on loopback.
 
 ``python -m bench.gateway [SCALE]``: 1 puts, gets and copies 64 MiB and 1 GiB, lists 100,000 keys
-and renames a folder of 100,000 objects. SeaweedFS does not wait for its disk; ours does.
+and renames a folder of 100,000 objects. By itself SeaweedFS never waits for its disk, ours always
+does; rows that say so have it sync each object's content too (its metadata it cannot).
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.servers.seaweedfs import S3Server
+from tests.servers.seaweedfs import S3Server, wait_for_disk
 
 from bench import _s3
 from bench._commands import peak_memory
-from bench._gateway_server import ServedGateway, count_node_reads, served_gateway
+from bench._gateway_server import (
+    FILLED,
+    ServedGateway,
+    count_node_reads,
+    filled_gateway,
+    served_gateway,
+)
 from bench._prefix_rename import renames
 from bench.table import Row, alternate, asked_scale, show
 from calque.operator import Operator
@@ -42,12 +48,16 @@ def run(scale: float = 1.0) -> list[Row]:
         with _s3.bench_server() as weed, served_gateway(base / "served") as served:
             ours, theirs = served.client(), _client_of(weed)
             ours.create_bucket(Bucket=_s3.BUCKET)
+            small = max(5, int(_SMALL * scale))
             rows = [
                 *whole_objects(ours, theirs, medium),
-                *small_objects(ours, theirs, max(5, int(_SMALL * scale))),
+                *small_objects(ours, theirs, small),
                 memory(served, ours, base, medium, large),
-                pages(served, keys),
             ]
+            wait_for_disk(weed)
+            rows += synced_puts(ours, theirs, small)
+        with filled_gateway(base / "filled", _s3.BUCKET, keys) as served:
+            rows.append(pages(served, keys))
         return [*rows, multipart_copy(base, large), *renames(base, keys)]
     finally:
         shutil.rmtree(base)
@@ -90,6 +100,21 @@ def small_objects(ours: Any, theirs: Any, count: int) -> list[Row]:
         _faster(f"{count} {verb} of 1 KiB", ours, theirs, work, 1.0)
         for verb, work in (("puts", put), ("gets", get))
     ]
+
+
+def synced_puts(ours: Any, theirs: Any, count: int) -> list[Row]:
+    """Small objects one after the other, where both sides wait for the disk."""
+    rows = []
+    for size in (KIB, 64 * KIB):
+        body = os.urandom(size)
+
+        def put(client: Any, body: bytes = body) -> None:
+            for number in range(count):
+                _put(client, f"synced/{len(body)}/{number}", body)
+
+        what = f"{count} puts of {size // KIB} KiB, both wait for the disk"
+        rows.append(_faster(what, ours, theirs, put, 1.0))
+    return rows
 
 
 def _faster(what: str, ours: Any, theirs: Any, work: Callable[[Any], object], least: float) -> Row:
@@ -143,29 +168,21 @@ def memory(served: ServedGateway, client: Any, base: Path, medium: int, large: i
 
 
 def pages(served: ServedGateway, keys: int) -> Row:
-    """One folder listed through S3 in a hundred pages, against one walk by the store's own client.
+    """A filled folder listed through S3 in a hundred pages, against one walk by the own client.
 
     Something is written before each, so that neither finds a listing that an earlier round left.
     """
-    with served.project() as project:
-        project.upload(_s3.BUCKET, "seed", b"x")
-
-        def copy(number: int) -> None:
-            project.copy_object(_s3.BUCKET, "seed", _s3.BUCKET, f"list/{number:08}")
-
-        with ThreadPoolExecutor(_s3.CONCURRENT) as pool:
-            list(pool.map(copy, range(keys)))
 
     def in_pages() -> None:
         client.put_object(Bucket=_s3.BUCKET, Key="changed", Body=b"")
         options = {**served.service_options, "page_size": keys // _PAGES}
         with Operator.from_uri(f"s3://{_s3.BUCKET}", **options) as op:
-            _expect(keys, sum(1 for _ in op.list("list/")))
+            _expect(keys, sum(1 for _ in op.list(FILLED)))
 
     def walk() -> None:
         client.put_object(Bucket=_s3.BUCKET, Key="changed", Body=b"")
         with served.project() as project:
-            _expect(keys, sum(1 for _ in project.list_objects(_s3.BUCKET, "list/")))
+            _expect(keys, sum(1 for _ in project.list_objects(_s3.BUCKET, FILLED)))
 
     client = served.client()
     paged, walked = alternate(_ROUNDS, in_pages, walk)

@@ -138,6 +138,46 @@ def test_uploads_are_listed_page_by_page(client: Any, bucket: str) -> None:
     assert [each["Prefix"] for each in folded["CommonPrefixes"]] == ["a/"]
 
 
+def test_pages_of_uploads_read_them_once(world: World, bucket: str) -> None:
+    """A page costs a page: those that follow the first ask the store for no upload again."""
+    client = world.client()
+    begun = [begin(client, bucket, f"many/{number % 7}/{number}") for number in range(21)]
+    listed = count_calls(world, "ListObjects")
+    pages = client.get_paginator("list_multipart_uploads").paginate(
+        Bucket=bucket, Prefix="many/", PaginationConfig={"PageSize": 2}
+    )
+    found = [each["UploadId"] for page in pages for each in page["Uploads"]]
+    assert sorted(found) == sorted(each["UploadId"] for each in begun)
+    assert count_calls(world, "ListObjects") - listed == 1
+    late = begin(client, bucket, "many/late")
+    assert late["UploadId"] in str(client.list_multipart_uploads(Bucket=bucket)["Uploads"])
+
+
+def count_calls(world: World, call: str) -> int:
+    found = world.store.endpoint.metrics.registry.get_sample_value(
+        "metainfo_call_seconds_count", {"call": call}
+    )
+    return int(found or 0)
+
+
+def test_uploads_that_are_aborted_page_by_page(client: Any, bucket: str) -> None:
+    """Who aborts what a page shows, and goes on behind it, meets every upload."""
+    begun = {begin(client, bucket, key)["UploadId"] for key in ("a", "a", "a", "a", "b")}
+    marks: dict[str, str] = {}
+    while True:
+        page = client.list_multipart_uploads(Bucket=bucket, MaxUploads=1, **marks)
+        for each in page.get("Uploads", []):
+            if each["UploadId"] in begun:
+                begun.remove(each["UploadId"])
+                client.abort_multipart_upload(
+                    Bucket=bucket, Key=each["Key"], UploadId=each["UploadId"]
+                )
+        if not page["IsTruncated"]:
+            break
+        marks = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+    assert not begun
+
+
 def test_an_upload_survives_its_gateway(world: World, bucket: str) -> None:
     """What Create was told is in the store: another gateway completes the upload."""
     client = world.client()

@@ -13,6 +13,6 @@ from calque.gateway.required_packages import require_gateway_extra
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says which extra is missing and how to install it."""
     require_gateway_extra()
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, "httptools", None)
     with pytest.raises(MissingExtra, match=r"calque\[gateway\]"):
         require_gateway_extra()

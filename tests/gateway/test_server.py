@@ -140,7 +140,7 @@ def busy(world: World) -> list[str]:
 def is_working(thread: threading.Thread) -> bool:
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
-        if frame.f_code.co_name == "run" and "gateway/server.py" in frame.f_code.co_filename:
+        if frame.f_code.co_name == "run_exchange":
             return True
         frame = frame.f_back
     return False

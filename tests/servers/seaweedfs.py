@@ -7,10 +7,12 @@ import os
 import shutil
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 from calque.errors import MissingExtra
 from tests.servers.process import HOST, ServerProcess, answers_http, free_ports
@@ -28,6 +30,8 @@ class S3Server:
     access_key: str
     secret_key: str
     region: str = "us-east-1"
+    filer: str = ""
+    """Where its files are reached beside S3, and with them its rules."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -56,12 +60,29 @@ def seaweedfs(*, volume_limit_mb: int = 128) -> Iterator[S3Server]:
             env={**os.environ, "TMPDIR": str(folder), "HOME": str(folder)},
         )
         server.wait_until(lambda: answers_http(ports[0]))
-        yield S3Server(f"http://{HOST}:{ports[0]}", ACCESS_KEY, SECRET_KEY)
+        filer = f"http://{HOST}:{ports[_LISTENERS.index('filer')]}"
+        yield S3Server(f"http://{HOST}:{ports[0]}", ACCESS_KEY, SECRET_KEY, filer=filer)
     finally:
         if server is not None:
             server.stop(grace=0)  # it would take seconds to put in order what is dropped below
         shutil.rmtree(folder, ignore_errors=True)
         _drop_sockets(ports)
+
+
+def wait_for_disk(server: S3Server) -> None:
+    """From now on it syncs the content of each object, once, before it answers.
+
+    By itself it syncs nothing; what it knows of objects (names, sizes) it never does.
+    """
+    rule = {"locationPrefix": "/buckets/", "fsync": True}
+    asked = Request(
+        f"{server.filer}/etc/seaweedfs/filer.conf",
+        data=json.dumps({"version": 1, "locations": [rule]}).encode(),
+        headers={"Content-Type": "application/json"},
+        method="PUT",
+    )
+    with urlopen(asked):
+        time.sleep(2)  # it looks at its rules now and then, and does not tell when
 
 
 def _command(folder: Path, ports: list[int], volume_limit_mb: int) -> list[str]:

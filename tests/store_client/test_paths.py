@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.errors import IntegrityError, InvalidInput
+from calque.errors import IntegrityError, InvalidInput, PermissionDenied
+from calque.store.uplink.encryption import folder_keys
+from calque.store.uplink.encryption.access import EncryptionAccess, Prefix
+from calque.store.uplink.encryption.folder_keys import FolderKeys
 from calque.store.uplink.encryption.keys import SecretKey
 from calque.store.uplink.encryption.paths import (
     bucket_key,
@@ -88,3 +91,22 @@ def test_bad_keys_are_refused() -> None:
         check_key("bad\ud800")
     with pytest.raises(InvalidInput, match="end in '/'"):
         encrypt_prefix(BASE, "folder")
+
+
+@pytest.mark.parametrize("remembered", [1024, 1])
+def test_keys_of_folders_that_are_kept(remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and keys are those of the access itself, also of a second name of a folder."""
+    monkeypatch.setattr(folder_keys, "REMEMBERED", remembered)
+    whole = EncryptionAccess(BASE)
+    limited = whole.restrict([Prefix("box", "a/b/")])
+    names = ["x", "a/x", "a/b/x", "a/b/y", "a/b/", "a//", "/", "ä/ö", "a/b/c/d", "a/x"]
+    for access in (whole, limited):
+        kept = FolderKeys(access)
+        for bucket, name in [(each, name) for name in names for each in ("box", "other")]:
+            if access is limited and not (bucket == "box" and name.startswith("a/b/")):
+                with pytest.raises(PermissionDenied, match=f"{bucket}/{name}"):
+                    kept.locate(bucket, name)
+            else:
+                assert kept.locate(bucket, name) == access.locate(bucket, name)
+    with pytest.raises(InvalidInput):
+        FolderKeys(whole).locate("box", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -20,10 +21,19 @@ class S3Metrics:
         self._seconds = Histogram(
             "s3_seconds", "Time until the answer begins", ["verb"], registry=registry
         )
+        # Looked up once and not at every request; verbs and statuses are few.
+        self._counters: dict[tuple[str, int], Any] = {}
+        self._timers: dict[str, Any] = {}
 
     def count(self, verb: str, status: int, seconds: float) -> None:
-        self._requests.labels(verb, str(status)).inc()
-        self._seconds.labels(verb).observe(seconds)
+        counter = self._counters.get((verb, status))
+        if counter is None:
+            counter = self._counters[verb, status] = self._requests.labels(verb, str(status))
+        timer = self._timers.get(verb)
+        if timer is None:
+            timer = self._timers[verb] = self._seconds.labels(verb)
+        counter.inc()
+        timer.observe(seconds)
 
 
 _KNOWN: WeakKeyDictionary[CollectorRegistry, S3Metrics] = WeakKeyDictionary()

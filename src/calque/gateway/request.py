@@ -6,13 +6,18 @@ of bytes, and only what was verified is decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar, overload
 from urllib.parse import unquote_to_bytes
 
-BLOCK = 256 * 1024
-"""Bytes that are read, hashed, encrypted and sent at a time."""
+from calque.store.uplink.encryption.blocks import DEFAULT_BLOCK
+from calque.store.uplink.encryption.cipher import TAG_SIZE
+
+T = TypeVar("T")
+
+BLOCK = DEFAULT_BLOCK - TAG_SIZE
+"""Bytes that are read, hashed, encrypted and sent at a time: what one encrypted block holds."""
 
 
 class Reader(Protocol):
@@ -41,6 +46,21 @@ class Headers(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    # What a mapping gives by itself is some times slower, and a request asks twenty times.
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: T, /) -> str | T: ...
+    def get(self, name: str, default: T | None = None, /) -> str | T | None:
+        return self._values.get(name, default)
+
+    def items(self) -> ItemsView[str, str]:
+        return self._values.items()
 
 
 @dataclass(frozen=True)

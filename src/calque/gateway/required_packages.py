@@ -6,7 +6,7 @@ from importlib import import_module
 
 from calque.errors import MissingExtra
 
-PACKAGES = ("awscrt", "httptools", "uvicorn")
+PACKAGES = ("awscrt", "httptools")
 
 
 def require_gateway_extra() -> None:

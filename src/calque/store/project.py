@@ -19,6 +19,7 @@ from calque.store.uplink.verbs import move_prefix as prefixes
 from calque.store.uplink.verbs.delete_objects import delete_objects
 from calque.store.uplink.verbs.download import download_object
 from calque.store.uplink.verbs.list_page import list_page
+from calque.store.uplink.verbs.list_pending import list_pending, sort_pending
 from calque.store.uplink.verbs.upload import upload_object
 
 P = ParamSpec("P")
@@ -77,7 +78,8 @@ class Project:
 
     begin_multipart = _verb(multipart.begin_multipart)
     resume_multipart = _verb(multipart.resume_multipart)
-    list_pending = _verb(multipart.list_pending)
+    list_pending = _verb(list_pending)
+    sort_pending = _verb(sort_pending)
     list_parts = _verb(multipart.list_parts)
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -86,7 +86,7 @@ def canonical_requests(
     query: Iterable[tuple[str, str]],
     signed: Sequence[str],
     payload: str,
-) -> list[str]:
+) -> Iterator[str]:
     """The request as its sender may have signed it: the path as sent, and in its strict form.
 
     Most clients encode a path once and sign what they send. Some send a character plain and sign
@@ -95,8 +95,10 @@ def canonical_requests(
     search = "&".join(sorted(f"{encode(name)}={encode(value)}" for name, value in query))
     lines = "".join(f"{name}:{_fold(request.headers.get(name, ''))}\n" for name in signed)
     tail = f"{search}\n{lines}\n{';'.join(signed)}\n{payload}"
-    paths = dict.fromkeys((request.path, encode_path(request.path)))
-    return [f"{request.method}\n{path}\n{tail}" for path in paths]
+    yield f"{request.method}\n{request.path}\n{tail}"
+    strict = encode_path(request.path)
+    if strict != request.path:
+        yield f"{request.method}\n{strict}\n{tail}"
 
 
 def encode(text: str) -> str:
@@ -151,4 +153,6 @@ def mismatch() -> S3Error:
 
 
 def _fold(value: str) -> str:
-    return _SPACES.sub(" ", value).strip(" ")
+    if "  " in value or "\t" in value:
+        value = _SPACES.sub(" ", value)
+    return value.strip(" ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,8 +11,6 @@ from calque.gateway.errors import S3Error
 from calque.gateway.request import Headers, Request, parse_query
 from calque.gateway.signature import canonical
 from calque.gateway.signature.canonical import ALGORITHM, Scope, SigningKey
-
-_PARTS = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,]*?)\s*(?:,|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,8 @@ def parse_authorization(text: str) -> Authorization:
             "The authorization mechanism you have provided is not supported. "
             f"Please use {ALGORITHM}.",
         )
-    parts = dict(_PARTS.findall(rest))
+    pairs = [each.strip().partition("=") for each in rest.split(",")]
+    parts = {name: value for name, _, value in pairs}
     scope = canonical.parse_credential(parts.get("Credential", ""))
     if scope is None or not parts.get("SignedHeaders") or not parts.get("Signature"):
         raise S3Error("AuthorizationHeaderMalformed", "The authorization header is malformed.")
@@ -59,7 +57,7 @@ def verify_header(
         )
     moment = _moment(request.headers)
     canonical.require_near(moment, now)
-    stamp = moment.strftime("%Y%m%dT%H%M%SZ")
+    stamp = request.headers.get("x-amz-date") or moment.strftime("%Y%m%dT%H%M%SZ")
     if given.scope.day != stamp[:8]:
         raise S3Error(
             "AuthorizationHeaderMalformed",

@@ -15,7 +15,7 @@ def moment_of(at_us: int) -> datetime:
 
 
 def as_datetime(stamp: Timestamp) -> datetime:
-    return stamp.ToDatetime(tzinfo=UTC)
+    return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
 
 
 def as_utc(moment: datetime) -> datetime:

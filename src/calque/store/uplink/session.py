@@ -14,6 +14,8 @@ from calque.store.nodes.node import NodeDirectory, PieceHolder
 from calque.store.nodes.upload import Patience
 from calque.store.uplink.encryption.access import EncryptionAccess, Located
 from calque.store.uplink.encryption.blocks import EncryptionParameters
+from calque.store.uplink.encryption.folder_keys import FolderKeys
+from calque.store.uplink.kept_uploads import KeptUploads
 from calque.store.uplink.levels import LevelCache
 from calque.values import MIB
 
@@ -80,6 +82,8 @@ class Session:
         self.nodes = nodes or NodeDirectory()
         self.settings = settings or UplinkSettings()
         self.levels = LevelCache()
+        self.uploads = KeptUploads()
+        self._folders = FolderKeys(access)
 
     @cached_property
     def limits(self) -> Limits:
@@ -97,7 +101,7 @@ class Session:
         """An object's encrypted name and keys."""
         if not bucket:
             raise InvalidInput("a bucket must be named")
-        return self.access.locate(bucket, key)
+        return self._folders.locate(bucket, key)
 
     def node(self, node: pb.Node) -> PieceHolder:
         """The node of a message, opened once."""

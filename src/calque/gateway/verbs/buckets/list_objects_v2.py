@@ -7,11 +7,8 @@ import binascii
 
 from calque.gateway.errors import S3Error
 from calque.gateway.request import Response
-from calque.gateway.verbs.buckets.listing import Asked, describe_page, take_page
+from calque.gateway.verbs.buckets.listing import LAG, Asked, describe_page, take_page
 from calque.gateway.verbs.call import Call, answer
-
-_LAG = 60.0
-"""Seconds that a later page may lag behind what others write."""
 
 
 def list_objects_v2(call: Call) -> Response:
@@ -23,7 +20,7 @@ def list_objects_v2(call: Call) -> Response:
     else:
         after, passed = call.query.get("start-after", ""), False
     # Pages that follow a first one may be of the same moment: that is what makes them cheap.
-    page = take_page(call, asked, after, passed=passed, max_age=_LAG if token else 0.0)
+    page = take_page(call, asked, after, passed=passed, max_age=LAG if token else 0.0)
     with_owner = call.query.get("fetch-owner", "false").lower() == "true"
     content = {
         **describe_page(call, asked, page, with_owner=with_owner),

@@ -14,6 +14,8 @@ from calque.gateway.verbs.owner import owner_of
 from calque.store.uplink.objects import ObjectInfo, PrefixInfo
 
 MOST = 1000
+LAG = 60.0
+"""Seconds that a later page may lag behind what others write."""
 _LAST = "\U0010ffff"
 
 

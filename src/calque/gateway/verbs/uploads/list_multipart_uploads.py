@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from calque.gateway.request import Response
-from calque.gateway.verbs.buckets.listing import Asked
+from calque.gateway.verbs.buckets.listing import LAG, Asked
 from calque.gateway.verbs.call import Call, answer
 from calque.gateway.verbs.owner import owner_of
 from calque.gateway.verbs.uploads.upload import encode_id
-from calque.store.uplink.verbs.multipart import PendingInfo
+from calque.store.uplink.kept_uploads import PendingInfo
 
 MOST = 1000
 
@@ -22,7 +23,7 @@ def list_multipart_uploads(call: Call) -> Response:
     marker, id_marker = call.query.get("key-marker", ""), call.query.get("upload-id-marker", "")
     page: list[PendingInfo | str] = []
     more = False
-    for entry in _fold(_pending(call, asked), asked, marker, id_marker):
+    for entry in _fold(_uploads_from(call, asked, marker, id_marker), asked, marker):
         if len(page) == most:
             more = True
             break
@@ -50,25 +51,40 @@ def list_multipart_uploads(call: Call) -> Response:
     )
 
 
-def _pending(call: Call, asked: Asked) -> list[PendingInfo]:
+def _uploads_from(call: Call, asked: Asked, marker: str, id_marker: str) -> Iterator[PendingInfo]:
+    """Uploads behind the marks of the page before; of that one's moment, which makes it cheap."""
     call.project.stat_bucket(call.bucket)
     parent = asked.prefix[: asked.prefix.rfind("/") + 1]
-    found = call.project.list_pending(call.bucket, parent)
-    wanted = [each for each in found if each.key.startswith(asked.prefix)]
-    return sorted(wanted, key=lambda each: (each.key.encode(), each.begun, each.upload_id))
+    max_age = LAG if marker else 0.0
+    found = call.project.sort_pending(call.bucket, parent, max_age=max_age)
+    place = _place_behind(found, marker, id_marker)
+    for number in range(max(place, _find_place(found, asked.prefix)), len(found)):
+        if not found[number].key.startswith(asked.prefix):
+            return
+        yield found[number]
 
 
-def _fold(
-    uploads: Iterable[PendingInfo], asked: Asked, marker: str, id_marker: str
-) -> Iterator[PendingInfo | str]:
+def _find_place(uploads: Sequence[PendingInfo], key: str) -> int:
+    return bisect_left(uploads, key.encode(), key=lambda each: each.key.encode())
+
+
+def _place_behind(uploads: Sequence[PendingInfo], marker: str, id_marker: str) -> int:
+    """Behind one upload of a key, or behind all of them.
+
+    Where that one is gone by now (who lists often aborts) those of its key are shown, rather once
+    more than not at all.
+    """
+    first = place = _find_place(uploads, marker)
+    while marker and place < len(uploads) and uploads[place].key == marker:
+        place += 1
+        if id_marker and encode_id(uploads[place - 1].upload_id) == id_marker:
+            return place
+    return first if id_marker else place
+
+
+def _fold(uploads: Iterable[PendingInfo], asked: Asked, marker: str) -> Iterator[PendingInfo | str]:
     common = ""
-    is_past = not id_marker
     for each in uploads:
-        if each.key.encode() < marker.encode() or (each.key == marker and not id_marker and marker):
-            continue
-        if each.key == marker and id_marker and not is_past:
-            is_past = encode_id(each.upload_id) == id_marker
-            continue
         at = each.key.find(asked.delimiter, len(asked.prefix)) if asked.delimiter else -1
         if at < 0:
             yield each

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -14,7 +13,6 @@ from calque.store.metainfo.timestamps import as_datetime
 from calque.store.uplink.encryption.access import Located
 from calque.store.uplink.encryption.cipher import Sealed
 from calque.store.uplink.encryption.part_etag import open_etag, open_slice_etag
-from calque.store.uplink.encryption.paths import decrypt_path
 from calque.store.uplink.encryption.segment_keys import Position, unwrap_segment_key
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.objects import ObjectInfo, object_info, parameters_of
@@ -25,16 +23,6 @@ from calque.store.uplink.session import Session
 from calque.store.uplink.verbs.copy_part import copy_range, join_keys
 from calque.store.uplink.verbs.upload import begin_upload, commit_upload
 from calque.values.metadata import EMPTY
-
-
-@dataclass(frozen=True, slots=True)
-class PendingInfo:
-    """An upload that is not committed: it can be gone on with, committed or aborted by its id."""
-
-    bucket: str
-    key: str
-    upload_id: bytes
-    begun: datetime
 
 
 class MultipartUpload:
@@ -201,32 +189,6 @@ def resume_multipart(session: Session, bucket: str, key: str, upload_id: bytes) 
     expires = as_datetime(found.expires_at) if found.HasField("expires_at") else None
     upload = Upload(upload_id, located, parameters_of(found.encryption_parameters), expires)
     return MultipartUpload(session, upload, object_info(found, located).metadata)
-
-
-def list_pending(session: Session, bucket: str, prefix: str = "") -> Iterator[PendingInfo]:
-    """Uploads that are not committed, below a prefix (empty or ending in ``/``), in no order."""
-    path = session.access.below(bucket, prefix)
-    cursor, version = b"", 0
-    while True:
-        page = session.metainfo.list_objects(
-            pb.ObjectListRequest(
-                header=session.header,
-                bucket=bucket,
-                encrypted_prefix=path.encrypted,
-                encrypted_cursor=cursor,
-                version_cursor=version,
-                limit=session.settings.list_page,
-                recursive=True,
-                status=pb.STATUS_PENDING,
-            )
-        )
-        for item in page.items:
-            key = prefix + decrypt_path(path.key, item.encrypted_object_key)
-            begun = as_datetime(item.object.created_at)
-            yield PendingInfo(bucket, key, item.object.upload_id, begun)
-        if not page.more:
-            return
-        cursor, version = page.items[-1].encrypted_object_key, page.items[-1].object.version
 
 
 def list_segments(session: Session, request: pb.SegmentListRequest) -> Iterator[pb.Segment]:

@@ -14,7 +14,7 @@ from calque.store.uplink.encryption.access import Located
 from calque.store.uplink.encryption.blocks import BlockCipher
 from calque.store.uplink.encryption.metadata import GivenMetadata, seal_metadata
 from calque.store.uplink.encryption.segment_keys import Position, new_segment_key, wrap_segment_key
-from calque.store.uplink.objects import ObjectInfo, object_info
+from calque.store.uplink.objects import ObjectInfo, bare_info
 from calque.store.uplink.session import Session
 
 
@@ -59,7 +59,8 @@ def put_inline(
         request.encrypted_key = wrapped.ciphertext
         request.inline_data = BlockCipher(key, parameters).encrypt(0, plain, last=True)
         request.plain_size = len(plain)
-    return object_info(session.metainfo.put_inline_object(request).object, located)
+    stored = session.metainfo.put_inline_object(request).object
+    return bare_info(stored, located.bucket, located.key, dict(metadata))
 
 
 def _new_request_id() -> bytes:

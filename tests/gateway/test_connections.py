@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from calque.gateway import http_protocol
+from calque.gateway.http import connection
 from calque.gateway.server import serve_gateway
 from tests.gateway.test_server import connect, head_of, read_answer
 from tests.gateway.world import World
@@ -56,7 +56,7 @@ def test_trailers_of_http_have_an_end(world: World, bucket: str) -> None:
 
 def test_a_head_has_a_time(world: World, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that never ends its head is closed, also one that never begins; others stay."""
-    monkeypatch.setattr(http_protocol, "HEAD_PATIENCE", 3.0)
+    monkeypatch.setattr(connection, "HEAD_PATIENCE", 3.0)
     with serve_gateway(world.gateway) as url:
         other = World(world.store, world.gateway, world.key, url)
         busy_one = connect(other)

@@ -1,0 +1,215 @@
+"""A connection: its socket, and what came over it that nobody has read yet."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import struct
+import sys
+import time
+from enum import Enum, auto
+
+from calque.gateway.errors import ClientGone, S3Error
+from calque.gateway.http.head import END, LARGEST_HEAD
+
+PATIENCE = 120.0
+"""Seconds that a client may be silent in the middle of a body, or not read its answer."""
+HEAD_PATIENCE = 60.0
+"""Seconds that a client has for a head, from its first byte, or from the connection on."""
+KEEP_ALIVE = 75.0
+"""Seconds of silence between two requests."""
+_AT_ONCE = 64 * 1024
+
+
+class Step(Enum):
+    """What a connection that nobody works on waits for."""
+
+    READ = auto()
+    WRITE = auto()
+    READY = auto()
+    OVER = auto()
+
+
+class Connection:
+    """One client. A thread at a time uses it; :meth:`hang_up` may come from any."""
+
+    def __init__(self, line: socket.socket, tls: ssl.SSLContext | None) -> None:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        line.setblocking(False)
+        self.is_secure = tls is not None
+        self._is_greeted = tls is None
+        self._line = line
+        if tls is not None:
+            self._line = tls.wrap_socket(line, server_side=True, do_handshake_on_connect=False)
+        self.held = b""
+        self._searched = 0
+        self._is_draining = False
+        self.is_idle = False
+        """Whether its thread waits for a next request."""
+        self._due = time.monotonic() + HEAD_PATIENCE
+
+    def fileno(self) -> int:
+        return self._line.fileno()
+
+    # While nobody works on it: nothing waits.
+
+    def advance(self) -> Step:
+        """Take what has come, without waiting."""
+        try:
+            if not self._is_greeted:
+                assert isinstance(self._line, ssl.SSLSocket)
+                self._line.do_handshake()
+                self._is_greeted = True
+            while True:
+                data = self._line.recv(_AT_ONCE)
+                if not data:
+                    return Step.OVER
+                if self._is_draining:
+                    continue
+                if not self.held:  # a head has a time from its first byte on
+                    self._due = time.monotonic() + HEAD_PATIENCE
+                self.held += data
+                if self.has_head:
+                    return Step.READY
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return Step.READ
+        except ssl.SSLWantWriteError:
+            return Step.WRITE
+        except OSError:  # gone, or no TLS
+            return Step.OVER
+
+    def is_late(self, now: float) -> bool:
+        return now > self._due
+
+    @property
+    def has_head(self) -> bool:
+        """Whether a whole head is here, or more than one may have."""
+        found = self.held.find(END, max(0, self._searched - len(END)))
+        self._searched = len(self.held)
+        return found >= 0 or len(self.held) > LARGEST_HEAD
+
+    def rest(self) -> None:
+        """From now on nothing waits."""
+        self._line.setblocking(False)
+        self._due = time.monotonic() + (HEAD_PATIENCE if self.held else KEEP_ALIVE)
+
+    def drain(self) -> None:
+        """Say no more, and read what the client still sends: were it left unread, the system would
+        take back the answer that the client has not read yet."""
+        self._line.shutdown(socket.SHUT_WR)
+        self._is_draining = True
+        self._line.setblocking(False)
+        self._due = time.monotonic() + HEAD_PATIENCE
+
+    # While a thread works on it: everything waits, and not for ever.
+
+    def work(self) -> None:
+        """From now on everything waits."""
+        if self.is_secure:
+            self._line.settimeout(PATIENCE)
+            return
+        # By the system's own clock, so that one call receives or sends a whole block.
+        self._line.settimeout(None)
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._line.setsockopt(socket.SOL_SOCKET, option, _time_value(PATIENCE))
+
+    def await_head(self, seconds: float) -> bool:
+        """Whether a head is here within some time; False too when the client is gone."""
+        until = time.monotonic() + seconds
+        try:
+            while not self.has_head:
+                left = until - time.monotonic()
+                data = self._receive_within(left) if left > 0 else b""
+                if not data:
+                    return False
+                self.held += data
+        except OSError:
+            return False
+        return True
+
+    def take_head(self) -> bytes | None:
+        """The head that is here, without what follows it; None of one that is too long."""
+        end = self.held.find(END)
+        if end < 0 or end > LARGEST_HEAD:
+            return None
+        head, self.held = self.held[: end + len(END)], self.held[end + len(END) :]
+        self._searched = 0
+        return head
+
+    def receive(self, most: int) -> bytes:
+        """Up to ``most`` bytes, fewer where the client pauses or ends; ClientGone at the end."""
+        if not self.held:
+            return self._receive(most)
+        taken, self.held = self.held[:most], self.held[most:]
+        return taken if len(taken) == most else taken + self._receive(most - len(taken))
+
+    def receive_some(self) -> bytes:
+        """What has come, at least a byte."""
+        if self.held:
+            taken, self.held = self.held, b""
+            return taken
+        return self._receive(_AT_ONCE, whole=False)
+
+    def send(self, *blocks: bytes) -> None:
+        """All of it; ClientGone when the client is, or takes nothing for too long."""
+        try:
+            if self.is_secure:
+                self._line.sendall(b"".join(blocks))
+                return
+            sent = self._line.sendmsg(blocks)
+            for block in blocks:
+                if sent < len(block):
+                    self._line.sendall(memoryview(block)[sent:])
+                sent = max(0, sent - len(block))
+        except (OSError, ValueError) as error:
+            raise ClientGone from error
+
+    def hang_up(self) -> None:
+        """End every wait, and the connection."""
+        with contextlib.suppress(OSError):
+            # Of the socket itself, whatever lies over it: a thread may be within that.
+            socket.socket.shutdown(self._line, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _receive_within(self, seconds: float) -> bytes:
+        """What comes within some time; nothing if nothing does."""
+        if not self.is_secure:
+            return self._line.recv(_AT_ONCE) if _wait_for_bytes(self._line, seconds) else b""
+        # There may be bytes, and no whole record of TLS: to wait for those would have no end.
+        self._line.settimeout(seconds)
+        try:
+            return self._line.recv(_AT_ONCE)
+        finally:
+            self._line.settimeout(PATIENCE)
+
+    def _receive(self, most: int, *, whole: bool = True) -> bytes:
+        flags = socket.MSG_WAITALL if whole and not self.is_secure else 0
+        try:
+            data = self._line.recv(most, flags)
+        except (TimeoutError, BlockingIOError) as error:
+            raise S3Error(
+                "RequestTimeout",
+                "Your socket connection to the server was not read from or written to within "
+                "the timeout period.",
+            ) from error
+        except (OSError, ValueError) as error:
+            raise ClientGone from error
+        if not data:
+            raise ClientGone
+        return data
+
+
+def _wait_for_bytes(line: socket.socket, seconds: float) -> list[tuple[int, int]]:
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    return poll.poll(seconds * 1000)
+
+
+def _time_value(seconds: float) -> bytes:
+    if sys.platform == "win32":
+        return struct.pack("L", int(seconds * 1000))
+    return struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
