@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    VARCHAR,
     BigInteger,
     Boolean,
     Column,
@@ -17,11 +18,10 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects import postgresql
 
 metadata = MetaData()
 
-Key = String().with_variant(postgresql.VARCHAR(collation="C"), "postgresql")
+Key = String().with_variant(VARCHAR(collation="C"), "postgresql")
 """Compared by bytes, as SQLite does and as object stores list: the merge join depends on it."""
 Number = BigInteger().with_variant(Integer, "sqlite")
 

@@ -11,7 +11,6 @@ from calque.loader.look.stage_preview import FIRST_ROWS, StagePreview, preview_s
 from calque.loader.progress_bar import shown_progress
 from calque.loader.report import Report
 from calque.loader.request.keywords import LoadKeywords, request_of, signature_of
-from calque.loader.request.parse import parse, parse_truncate
 from calque.loader.request.paths import Location, Stages
 from calque.spark.session import SparkOptions
 
@@ -116,6 +115,8 @@ def sql(
     progress: OnProgress | bool | None = None,
 ) -> Report:
     """Run a ``COPY INTO`` (Snowflake, Databend or Databricks spelling) or a ``TRUNCATE TABLE``."""
+    from calque.loader.request.parse import parse, parse_truncate  # SQL, which few loads speak
+
     settings = settings or load_settings()
     table = parse_truncate(text)
     request = None if table is not None else parse(text, settings.formats)

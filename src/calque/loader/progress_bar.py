@@ -6,9 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-
 from calque.loader.load_batches import LoadProgress, OnProgress
 from calque.loader.report import count_of
 from calque.values import size_text
@@ -32,13 +29,19 @@ def shown_progress(wanted: OnProgress | bool | None) -> Iterator[OnProgress | No
 @contextmanager
 def load_bar(*, show: bool = True) -> Iterator[OnProgress]:
     """A bar of bytes with files and rows beside it; silent where there is no terminal."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda done: None
+        return
+    # Here, since most loads run where nobody looks at a bar.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[done]}"),
         TransferSpeedColumn(),
         console=Console(stderr=True),
-        disable=not (show and sys.stderr.isatty()),
         transient=True,
     )
     with bar:

@@ -31,6 +31,8 @@ LOOPBACK = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 """A local session listens to nobody else."""
+PRELOADING = {"spark.python.daemon.module": "calque.spark.worker_daemon"}
+"""For a local session whose workers run the Python that runs us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +191,14 @@ def _build(options: SparkOptions) -> SparkContext:
 
 def _settings(options: SparkOptions) -> dict[str, str]:
     place = LOOPBACK if options.is_local else {}
+    runs_ours = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
+    workers = PRELOADING if options.is_local and runs_ours else {}
     master = options.master or "local[*]"
     return {
         "spark.app.name": "calque",
         **QUIET,
         **place,
+        **workers,
         **options.settings,
         "spark.master": master,
     }

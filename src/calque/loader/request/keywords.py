@@ -18,7 +18,6 @@ from calque.loader.request.option_values import column_match, metadata_kind, on_
 from calque.loader.request.options import build_format, fields_said
 from calque.loader.request.paths import Location, Stages, location_of, stage_and_files
 from calque.loader.request.request import LoadRequest, OnChanged, Validation
-from calque.loader.request.schema_text import schema_of_text
 
 
 class LoadKeywords(TypedDict, total=False):
@@ -129,7 +128,11 @@ def _metadata(columns: Mapping[str, str] | None) -> tuple[MetadataColumn, ...]:
 
 
 def _schema(schema: pa.Schema | str | None) -> pa.Schema | None:
-    return schema_of_text(schema) if isinstance(schema, str) else schema
+    if not isinstance(schema, str):
+        return schema
+    from calque.loader.request.schema_text import schema_of_text  # SQL, which few loads speak
+
+    return schema_of_text(schema)
 
 
 def _validation(validate: bool | int) -> Validation | None:

@@ -47,17 +47,12 @@ class MixedParser:
         }
         self._names = {name: field.name for name, field in quick.columns}
 
-    def parse(
-        self, block: Block, before: Extent, room: int, never_quick: Sequence[int] = ()
-    ) -> ParsedBatch | None:
-        """Rows and errors; None where the whole block must be read line by line.
-
-        Lines that hold one of the positions ``never_quick`` are never read quickly.
-        """
+    def parse(self, block: Block, before: Extent, room: int) -> ParsedBatch | None:
+        """Rows and errors; None where the whole block must be read line by line."""
         text = _BlockLines(block)
         if text.has_blank_lines:
             return None
-        apart = {text.start(at) for at in never_quick}
+        apart = {text.start(at) for at in self._quick.find_misleading_numbers(block)}
         apart.update(at for name in self._learned for at in self._suspects(name, text))
         for _ in range(ROUNDS):
             kept = text.without(apart)

@@ -17,6 +17,8 @@ from calque.loader.run.formats.cast.arrow_quirks import (
     is_beyond,
     misleading_numbers,
 )
+from calque.loader.run.formats.cast.decimals import decimals_of_doubles, has_long_numbers
+from calque.loader.run.formats.cast.result import one_chunk
 from calque.loader.run.formats.cast.row_caster import CastRows, RowCaster
 from calque.loader.run.formats.cast.rules import CastRules
 from calque.loader.run.formats.delimited.blocks import Block
@@ -42,13 +44,12 @@ class QuickParser:
         strict = all(_is_read_strictly(field.type) for field in self._fields)
         self._usable = spec.rescue is None and distinct and strict
         self._decimals = any(has_decimals(field.type) for field in self._fields)
-        self._schema = pa.schema(
-            [
-                (name, _quick_type(field.type))
-                for name, field in zip(self._names, self._fields, strict=True)
-                if field.name in self._wanted
-            ]
+        self._schema = pa.schema([(name, _quick_type(field.type)) for name, field in self.columns])
+        self._with_doubles = pa.schema(
+            [(field.name, _double_for(field.type)) for field in self._schema]
         )
+        nested = any(has_decimals(kind) for kind in self._with_doubles.types)
+        self._tries_doubles = self._decimals and not nested
 
     @property
     def columns(self) -> list[tuple[str, pa.Field]]:
@@ -70,19 +71,45 @@ class QuickParser:
 
     def parse(self, block: Block, before: Extent) -> ParsedBatch | None:
         """Rows, or None where lines of the block must be read one by one."""
+        table = self._read_block(block)
+        if table is None:
+            return None
         ends_open = not block.data.endswith(b"\n", 0, block.end)
         lines = block.data.count(b"\n", 0, block.end) + ends_open
-        try:
-            table = self.read(pa.py_buffer(block.data).slice(0, block.end))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # unsound, or a type it cannot read
-            return None
         cast = self.cast_rows(table, lines)
         if cast is None or cast.cell_errors:
             return None
         return ParsedBatch(cast.rows, before.records + 1, lines)
 
-    def read(self, data: pa.Buffer) -> pa.Table:
+    def _read_block(self, block: Block) -> pa.Table | None:
+        data = pa.py_buffer(block.data).slice(0, block.end)
+        try:
+            if self._tries_doubles and not has_long_numbers(block.data):
+                table = self._read_by_doubles(block.data, data)
+                if table is not None:
+                    return table
+                self._tries_doubles = False  # decimals may be text in all of the file
+            return None if self.find_misleading_numbers(block) else self.read(data)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # unsound, or a type it cannot read
+            return None
+
+    def _read_by_doubles(self, text: bytes, data: pa.Buffer) -> pa.Table | None:
+        """None where a decimal is not a number, or not one of its column."""
+        try:
+            table = self.read(data, self._with_doubles)
+        except pa.ArrowInvalid:
+            return None
+        for field in self._schema:
+            if pa.types.is_decimal(field.type):
+                column = decimals_of_doubles(one_chunk(table[field.name]), field.type, text)
+                if column is None:
+                    return None
+                table = table.set_column(table.column_names.index(field.name), field, column)
+        return table
+
+    def read(self, data: pa.Buffer, schema: pa.Schema | None = None) -> pa.Table:
         """Lines as columns; raises ArrowInvalid, which may tell the row and the column."""
+        schema = schema or self._schema
         if _NO_OBJECT.match(data):
             raise pa.ArrowInvalid("no object (pyarrow crashes on null, drops the mark) in row 0")
         extra = "infer" if self._insensitive else "ignore"
@@ -90,10 +117,10 @@ class QuickParser:
             pa.BufferReader(data),
             read_options=arrow_json.ReadOptions(use_threads=False, block_size=data.size + 1),
             parse_options=arrow_json.ParseOptions(
-                explicit_schema=self._schema, unexpected_field_behavior=extra
+                explicit_schema=schema, unexpected_field_behavior=extra
             ),
         )
-        row = _first_null(table.select(self._schema.names))
+        row = _first_null(table.select(schema.names))
         if row is not None and _NULL_LINE.search(data):
             raise pa.ArrowInvalid(f"null is no object (pyarrow makes a row of it) in row {row}")
         return table
@@ -123,7 +150,7 @@ class QuickParser:
             if field.name not in self._wanted:
                 columns.append(None)
                 continue
-            column = table.column(name).combine_chunks()
+            column = one_chunk(table.column(name))
             columns.append(self._without_nulls(column))
         return columns
 
@@ -147,6 +174,10 @@ def _first_null(table: pa.Table) -> int | None:
 def _quick_type(kind: pa.DataType) -> pa.DataType:
     """Times are read as text and cast strictly; other types pyarrow reads as strictly as we do."""
     return pa.string() if pa.types.is_temporal(kind) or pa.types.is_binary(kind) else kind
+
+
+def _double_for(kind: pa.DataType) -> pa.DataType:
+    return pa.float64() if pa.types.is_decimal(kind) else kind
 
 
 def _is_read_strictly(kind: pa.DataType) -> bool:

@@ -69,10 +69,9 @@ class JsonReader:
     ) -> ParsedBatch:
         parsed = None
         if quick.can_read(block):
-            misleading = quick.find_misleading_numbers(block)
-            if not misleading and not self._spec.learned:
+            if not self._spec.learned:
                 parsed = quick.parse(block, self.extent)
-            parsed = parsed or mixed.parse(block, self.extent, self._room, misleading)
+            parsed = parsed or mixed.parse(block, self.extent, self._room)
         if parsed is not None:
             self.extent.lines += parsed.records  # these parsers take one record a line only
         else:
