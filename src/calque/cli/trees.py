@@ -101,8 +101,9 @@ def run_and_show(
     quiet: bool = False,
     json: bool = False,
     metrics: MetricsWanted = NO_METRICS,
+    left_job: str | None = None,
 ) -> None:
-    """Run a request, show it, and leave with its exit code."""
+    """Run a request, or go on with what was left of it; show it, and leave with its exit code."""
     from calque.cli.copy_job import terminable
     from calque.transfer.api import PreparedRun
 
@@ -112,6 +113,7 @@ def run_and_show(
             request,
             on_event=_show_row if shows_rows else None,
             confirm=None if yes or not sys.stdin.isatty() else _ask,
+            left_job=left_job,
         )
         if shows_rows:
             for line in prepared.describe():

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
@@ -16,7 +17,7 @@ from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
-from calque.transfer.jobs.open_job import configured_ledger, open_job
+from calque.transfer.jobs.open_job import configured_ledger, find_left, open_job
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.overlap import refuse_overlaps, refuse_report_inside
@@ -50,14 +51,18 @@ class PreparedRun:
         on_event: Callable[[Row], None] | None = None,
         confirm: Confirm | None = None,
         ledger: Callable[[], Ledger] = configured_ledger,
+        left_job: str | None = None,
     ) -> None:
+        """``left_job``: the job that is gone on with, and no other."""
         options = request.options
         self._limit = ConcurrencyLimit(options.concurrent)
         self._metrics = Metrics()
         layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
         target = open_target(request.target, request.target_options, layers)
         backup = _open_backup(request, layers)
-        self.trees = pair_up(request, target, layers, backup)
+        resumable = options.journal and not options.dry_run and not options.restart
+        find = {"find_left": partial(find_left, ledger, request.kind)} if resumable else {}
+        self.trees = pair_up(request, target, layers, backup, **find)
         for each in self.trees:
             if options.compare == "checksum" and not options.download:
                 refuse_incomparable(each.source, each.target)
@@ -73,7 +78,7 @@ class PreparedRun:
         if cluster is not None:
             cluster.prepare(request, self.trees)
         # Last of all that may be refused: from here on there is a job.
-        self._opened = open_job(request, self.trees, report, ledger)
+        self._opened = open_job(request, self.trees, report, ledger, left_job)
         verification = self._verification(options)
         claim = None if verification is None else verification.note
         self._run = Run(

@@ -64,6 +64,7 @@ class Run:
             self.progress,
             self._stopping,
             moves=moves,
+            moved_before=moves and journal is not None and journal.resumed,
             journal=journal,
             known=known,
         )

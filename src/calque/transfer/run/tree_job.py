@@ -71,7 +71,7 @@ class TreeJob:
         self._unfinished = shared.journal.unfinished if shared.journal else None
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
-        self.plan = Plan(trees, shared.options, self._remembered)
+        self.plan = Plan(trees, shared.options, self._remembered, may_be_gone=shared.moved_before)
         collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
         if collisions is not None:
             self.plan = replace(self.plan, collides=collisions.find, is_given=collisions.is_given)

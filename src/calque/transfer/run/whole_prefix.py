@@ -56,8 +56,9 @@ class WholePrefix:
         journal = self._shared.journal
         if not self._is_fit():
             return False
-        if journal is not None and journal.resumed:
-            if journal.phase != PHASE:
+        if journal is not None and journal.unfinished is not None:
+            # Of a tree that has nothing left all is told: another one was under way.
+            if journal.phase != PHASE or not journal.unfinished.spans_of(self._number):
                 return False
             if self._shared.moves and not self._trees.source.exists():
                 self._tell(journal)  # it went, and its process died before it could say so
