@@ -22,7 +22,7 @@ from calque.transfer.plan.plan import Plan, Trees
 from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.renames import Renames
 from calque.transfer.plan.rules import checksums
-from calque.transfer.report.rows import failed_row, kept_row, predicted_row
+from calque.transfer.report.rows import failed_row, kept_row
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.backup import Backup
 from calque.transfer.run.carry import RENAMED, Carrier
@@ -281,7 +281,7 @@ class TreeJob:
     def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
         self._shared.progress.add_copy(decision.size)
         if self._options.dry_run:
-            self._add(predicted_row(decision))
+            self._add(self._carrier.predict(decision))
             return
         if self._shared.hand_over is not None and self._carrier.can_split(decision.size):
             self._shared.hand_over(decision)
