@@ -28,6 +28,7 @@ from calque.transfer.plan.rules import refuse_incomparable
 from calque.transfer.plan.shared_paths import refuse_shared_paths
 from calque.transfer.plan.side import Side
 from calque.transfer.report.report import Collector, Report, RowWriter
+from calque.transfer.report.shown_progress import OnTreeProgress, shown_progress
 from calque.transfer.request.keywords import TreeKeywords, options_from
 from calque.transfer.request.options import Kind, TreeOptions
 from calque.transfer.request.tree_request import Given, TreeRequest
@@ -155,6 +156,7 @@ def copy_tree(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
@@ -163,9 +165,13 @@ def copy_tree(
 
     What is there already and equal is not copied. Each object appears whole or not at all; one
     that fails does not keep the others back. The report tells what became of each.
+
+    ``on_event`` gets every row. ``progress`` is a function that is told how far the run is, several
+    times a second and on a thread of its own; True shows a line on the terminal, False shows
+    nothing; a notebook shows a line unasked.
     """
     request = _request("cp", source, target, source_options, target_options, keywords)
-    return PreparedRun(request, on_event=on_event).run()
+    return _run(request, on_event, progress)
 
 
 def sync_tree(
@@ -173,6 +179,7 @@ def sync_tree(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
@@ -183,7 +190,7 @@ def sync_tree(
     ``max_delete``.
     """
     request = _request("sync", source, target, source_options, target_options, keywords)
-    return PreparedRun(request, on_event=on_event).run()
+    return _run(request, on_event, progress)
 
 
 def move_tree(
@@ -191,13 +198,14 @@ def move_tree(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
 ) -> Report:
     """As :func:`copy_tree`; each source is deleted once its copy is there, if it is unchanged."""
     request = _request("mv", source, target, source_options, target_options, keywords)
-    return PreparedRun(request, on_event=on_event).run()
+    return _run(request, on_event, progress)
 
 
 def remove_tree(
@@ -253,6 +261,7 @@ async def copy_tree_async(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
@@ -262,7 +271,7 @@ async def copy_tree_async(
     ``on_event`` is called on threads of the run.
     """
     request = _request("cp", source, target, source_options, target_options, keywords)
-    return await _await_run(request, on_event)
+    return await _await_run(request, on_event, progress)
 
 
 async def sync_tree_async(
@@ -270,25 +279,41 @@ async def sync_tree_async(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
 ) -> Report:
     """:func:`sync_tree`, awaited; see :func:`copy_tree_async`."""
     request = _request("sync", source, target, source_options, target_options, keywords)
-    return await _await_run(request, on_event)
+    return await _await_run(request, on_event, progress)
 
 
-async def _await_run(request: TreeRequest, on_event: Callable[[Row], None] | None) -> Report:
+def _run(
+    request: TreeRequest,
+    on_event: Callable[[Row], None] | None,
+    progress: OnTreeProgress | bool | None,
+) -> Report:
+    prepared = PreparedRun(request, on_event=on_event)
+    with shown_progress(prepared.progress, progress):
+        return prepared.run()
+
+
+async def _await_run(
+    request: TreeRequest,
+    on_event: Callable[[Row], None] | None,
+    progress: OnTreeProgress | bool | None,
+) -> Report:
     prepared = await asyncio.to_thread(PreparedRun, request, on_event=on_event)
     running = asyncio.ensure_future(asyncio.to_thread(prepared.run))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        prepared.stop()
-        # What is in flight is seen through: nothing of it is left behind.
-        await asyncio.wait([running])
-        raise
+    with shown_progress(prepared.progress, progress):
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            prepared.stop()
+            # What is in flight is seen through: nothing of it is left behind.
+            await asyncio.wait([running])
+            raise
 
 
 def _request(
