@@ -13,7 +13,7 @@ from calque.ledger.configured import ledger_of
 from calque.ledger.job_progress import copies_of, spans_of
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import find_unfinished, remove_job
-from calque.transfer.jobs.journal import Journal, Unfinished, new_owner
+from calque.transfer.jobs.journal import WHOLE, Journal, Unfinished, new_owner
 from calque.transfer.model import JobId, Row, Totals
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
@@ -38,6 +38,7 @@ class OpenedJob:
     journal: Journal | None = None
     writer: ReportFile | None = None
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
+    report: Report | None = None
 
     def finish(self, *, over: bool) -> None:
         """End the file of rows; of a run that is not over it can be gone on with."""
@@ -53,12 +54,17 @@ class OpenedJob:
                 self.writer.close()
             if journal is None:
                 return
-            if journal.resumed or journal.settled.done:
+            if journal.resumed or journal.phase == WHOLE or self._has_acted:
                 journal.let_go()
             else:
                 journal.drop()
         except CalqueError:
             return
+
+    @property
+    def _has_acted(self) -> bool:
+        # More than the journal has settled: what was done behind an object that is not.
+        return self.report is not None and bool(self.report.totals.done)
 
     def close(self) -> None:
         if self.journal is not None:
@@ -183,16 +189,16 @@ def _open_report(
     left = journal.unfinished
     if left is None:
         file = None if request.report is None else ReportFile(request.report)
-        return OpenedJob(journal, file)
+        return OpenedJob(journal, file, report=report)
     report.job = JobId(journal.job.job_id)
     report.resumed = True
     if journal.job.report is None:
         report.totals = Totals.from_json(journal.job.totals)
-        return OpenedJob(journal)
+        return OpenedJob(journal, report=report)
     file = ReportFile(journal.job.report, resume=True)
     known = _count_rows(file, left, trees, report)
     journal.settled = Totals.from_json(report.totals.to_json())
-    return OpenedJob(journal, file, known)
+    return OpenedJob(journal, file, known, report)
 
 
 def _count_rows(

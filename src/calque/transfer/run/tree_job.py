@@ -14,6 +14,7 @@ from calque.errors import (
     InvalidInput,
     ResourceExhausted,
 )
+from calque.operator.interruptible import wait_until
 from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
@@ -30,7 +31,6 @@ from calque.transfer.run.clearing import Clearing
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.elsewhere import Elsewhere
 from calque.transfer.run.frontier import Frontier
-from calque.transfer.run.interrupts import wait_until
 from calque.transfer.run.lister import Lister
 from calque.transfer.run.moves import Moves, prove
 from calque.transfer.run.other_entries import OtherEntries
