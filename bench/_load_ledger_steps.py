@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import resource
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from bench._commands import peak_memory
 from calque.config import Settings
 from calque.ledger import TableKey, open_ledger
 from calque.ledger.claim import LoadStart, Wanted, claim
@@ -30,7 +31,7 @@ from calque.loader.plan.compare import Comparison
 from calque.loader.plan.stage import Stage
 from calque.loader.report import ResultRows
 from calque.loader.request.request import LoadRequest
-from calque.values import SourceIdentity
+from calque.values import MIB, SourceIdentity
 
 KEY = TableKey("delta", "file:///bench", "id")
 STAMP = datetime(2026, 1, 1, tzinfo=UTC)
@@ -173,7 +174,7 @@ def _lake(where: str, kind: str) -> Lake:
 
 
 def _megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_memory(os.getpid()) / MIB
 
 
 STEPS: dict[str, Callable[..., dict[str, float]]] = {

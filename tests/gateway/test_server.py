@@ -247,13 +247,14 @@ def test_tls(secure: tuple[World, str], bucket: str) -> None:
 
 
 LIMITED = """
-import resource, sys, tempfile, threading
+import sys, tempfile, threading
 from pathlib import Path
 
 import boto3
 from botocore.config import Config
 
 from tests.gateway.world import gateway_world
+from tests.peak_memory import peak_mebibytes
 
 MIB = 1 << 20
 size = int(sys.argv[1]) * MIB
@@ -265,10 +266,6 @@ class Zeros:
         count = self.left if most < 0 else min(most, self.left)
         self.left -= count
         return bytes(count)
-
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 with tempfile.TemporaryDirectory(dir=sys.argv[2]) as folder, gateway_world(Path(folder) / "d") as w:
@@ -297,10 +294,10 @@ with tempfile.TemporaryDirectory(dir=sys.argv[2]) as folder, gateway_world(Path(
         return found
     put(8 * MIB)
     assert get() == 8 * MIB
-    before = peak()
+    before = peak_mebibytes()
     put(size)
     assert get() == size
-    print(peak() - before)
+    print(peak_mebibytes() - before)
 """
 
 

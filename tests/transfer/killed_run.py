@@ -38,7 +38,7 @@ class Child:
     def __init__(
         self,
         state: Path,
-        source: str,
+        source: str | list[str],
         target: str,
         *,
         kind: str = "cp",
@@ -48,10 +48,11 @@ class Child:
         **options: object,
     ) -> None:
         self._environment = {**os.environ, **(environment or {}), "XDG_STATE_HOME": str(state)}
-        remote = [each if "://" in each else None for each in (source, target)]
+        sources = [source] if isinstance(source, str) else source
+        remote = ["://" in each for each in (sources[0], target)]
         self._told = {
             "kind": kind,
-            "sources": [source],
+            "sources": sources,
             "target": target,
             "options": options,
             "report": None if report is None else str(report),

@@ -35,16 +35,17 @@ def test_each_path_once_with_both_sides(ours: set[str], theirs: set[str]) -> Non
 
 
 PROGRAM = """
-import resource, sys
+import sys
 from calque.transfer.plan.join import join
 from calque.values import Metadata
+from tests.peak_memory import peak_mebibytes
 def side(count):
     for number in range(count):
         path = f"dir/{number:09}"
         yield path, Metadata.from_listing(path, number)
 count = int(sys.argv[1])
 assert sum(1 for pair in join(side(count), side(count)) if pair.source and pair.target) == count
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(peak_mebibytes())
 """
 
 

@@ -85,6 +85,40 @@ def test_links_that_lead_out(tmp_path: Path, text: str) -> None:
     assert links_of(tmp_path / "back")["d/evil"] == text
 
 
+def test_links_that_lead_out_by_another(tmp_path: Path) -> None:
+    """Not by their own words alone: one that goes up behind a name, which is a link itself; and one
+    that is made in a folder which another link leads to, nearer to the root than its name says."""
+    middle = Operator.from_uri(f"memory://chain-{tmp_path.name}")
+    middle.write("x/b", b".", content_type=LINK_TYPE)
+    middle.write("x/out", b"b/../..", content_type=LINK_TYPE)
+    back = tmp_path / "back"
+    report = calque.copy_tree(middle, back, links="keep")
+    assert [(row.path, row.error) for row in report.problems] == [("x/out", "PathEscape")]
+    assert links_of(back) == {"x/b": "."}
+    (back / "near").symlink_to(".")
+    make_link(Root(str(back)), "near/deep/in", b"..")
+    with pytest.raises(PathEscape):
+        make_link(Root(str(back)), "near/deep/out", b"../..")
+
+
+@pytest.mark.parametrize("links", ["keep", "follow"])
+def test_a_dry_run_tells_links_as_the_run_does(tree: Path, tmp_path: Path, links: str) -> None:
+    """Those that may not be made are failures in both, and forbid deletes in both."""
+    (tree / "out").symlink_to("/etc/passwd")
+    (tmp_path / "back").mkdir()
+    (tmp_path / "back" / "old").write_text("x")
+    told: list[Row] = []
+    made: list[Row] = []
+    for rows, dry_run in ((told, True), (made, False)):
+        sync_tree(
+            f"{tree}/", tmp_path / "back", delete=True, links=links, dry_run=dry_run,
+            on_event=rows.append,
+        )  # fmt: skip
+    seen = [sorted((row.path, row.outcome, row.error) for row in rows) for rows in (told, made)]
+    assert seen[0] == seen[1]
+    assert ("old", "kept" if links == "keep" else "deleted", None) in seen[1]
+
+
 def test_an_object_that_stands_for_a_link_is_no_file(tmp_path: Path) -> None:
     """Unasked it becomes neither a link nor a file with the link's text: it is told."""
     middle = Operator.from_uri(f"memory://told-{tmp_path.name}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,8 @@ from calque.spark.session import SparkOptions, context
 from calque.transfer.model import Row
 from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
+from tests.servers.shared import shared_azurite
+from tests.servers.spark_cluster import spark_cluster
 from tests.transfer.conftest import objects_of, s3_options
 from tests.transfer.killed_run import Child
 
@@ -133,3 +138,75 @@ def test_what_was_opened_can_be_filled_by_anybody(s3: Operator, tmp_path: Path) 
     small = Operator.from_uri("memory://")
     small.write("x", b"small")
     assert small.copier("x", "y", into=s3, stream=True).open_parts() is None
+
+
+_DRIVER = """
+import json, sys
+import calque
+told = json.loads(sys.argv[1])
+reports = [
+    calque.copy_tree(each["source"], each["target"], spark=told["master"], concurrent=4,
+        split_over=told["split_over"], source_options=each["from"], target_options=each["to"])
+    for each in told["copies"]
+]
+print(json.dumps([report.to_json() for report in reports]))
+"""
+_SETTINGS = """
+[spark.settings]
+"spark.executor.memory" = "512m"
+"spark.scheduler.minRegisteredResourcesRatio" = "1.0"
+"spark.scheduler.maxRegisteredResourcesWaitingTime" = "120s"
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_two_machines(tree_bucket: S3Server, s3: Operator, tmp_path: Path) -> None:
+    """On a cluster: inside S3, out of it into Azure and back; each part is brought by an executor,
+    by both of them, and no upload is left."""
+    azurite = shared_azurite()
+    azurite.make_container("calquetest", "split")
+    s3.write("from/huge", CONTENT)
+    s3.write("from/small", b"small")
+    environment = {**tree_bucket.environment, "AZURE_STORAGE_KEY": azurite.keys["calquetest"]}
+    plain = {"region": tree_bucket.region, "key_order": False, "part_size": 5 * MIB}
+    with FaultProxy(tree_bucket.endpoint) as proxy, spark_cluster([environment] * 2) as cluster:
+        bucket = {**plain, "threshold": 6 * MIB, "endpoint_url": proxy.endpoint}
+        container = {
+            "account": "calquetest",
+            "endpoint": azurite.endpoint("calquetest"),
+            "part_size": 5 * MIB,
+        }
+        places = [s3.location("from/"), s3.location("to/"), "az://split/there/", s3.location("b/")]
+        options = [bucket, bucket, container, bucket]
+        copies = [
+            {"source": places[one], "target": places[two], "from": options[one], "to": options[two]}
+            for one, two in ((0, 1), (0, 2), (2, 3))
+        ]
+        told = {"master": cluster.master, "split_over": 8 * MIB, "copies": copies}
+        (tmp_path / "calque.toml").write_text(_SETTINGS)
+        done = subprocess.run(
+            [sys.executable, "-c", _DRIVER, json.dumps(told)],
+            env={
+                **os.environ, **environment, "SPARK_LOCAL_IP": "127.0.0.3",
+                "CALQUE_CONFIG": str(tmp_path / "calque.toml"),
+            },
+            capture_output=True, text=True, timeout=800,
+        )  # fmt: skip
+        folders = [worker.log.parent for worker in cluster.workers]
+        logs = [
+            "".join(log.read_text(errors="replace") for log in folder.glob("app-*/*/stderr"))
+            for folder in folders
+        ]
+    assert done.returncode == 0, done.stderr[-3000:]
+    reports = json.loads(done.stdout.splitlines()[-1])
+    assert [report["exit_code"] for report in reports] == [0, 0, 0], reports
+    assert [report["totals"]["copied"]["objects"] for report in reports] == [2, 2, 2]
+    routes = [set(report["totals"]["routes"]) for report in reports]
+    assert routes == [{"server-side"}, {"through_the_client"}, {"through_the_client"}]
+    wanted = {"huge": CONTENT, "small": b"small"}
+    for place in ("to", "b"):
+        found = Operator.from_uri(s3.location(place), **s3_options(tree_bucket))
+        assert objects_of(found) == wanted
+    assert list(s3.leftovers("")) == []
+    assert all("Running task" in log for log in logs)

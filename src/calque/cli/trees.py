@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -101,8 +99,9 @@ def run_and_show(
     quiet: bool = False,
     json: bool = False,
     metrics: MetricsWanted = NO_METRICS,
+    left_job: str | None = None,
 ) -> None:
-    """Run a request, show it, and leave with its exit code."""
+    """Run a request, or go on with what was left of it; show it, and leave with its exit code."""
     from calque.cli.copy_job import terminable
     from calque.transfer.api import PreparedRun
 
@@ -112,6 +111,7 @@ def run_and_show(
             request,
             on_event=_show_row if shows_rows else None,
             confirm=None if yes or not sys.stdin.isatty() else _ask,
+            left_job=left_job,
         )
         if shows_rows:
             for line in prepared.describe():
@@ -210,40 +210,12 @@ def _ask(count: int, total: int, names: Sequence[str]) -> bool:
     return typer.confirm(f"delete {count} objects ({size(total)}): {shown}{more}?", err=True)
 
 
-@contextmanager
-def _shown(progress: TreeProgress, *, show: bool) -> Iterator[None]:
+def _shown(progress: TreeProgress, *, show: bool) -> AbstractContextManager[None]:
     """A line that is renewed on a terminal; elsewhere one every few seconds."""
+    from calque.transfer.report.shown_progress import described, terminal_line
+
     if not show:
-        yield
-        return
-    over = threading.Event()
-    terminal = sys.stderr.isatty()
-    begun = time.monotonic()
-
-    def tick() -> None:
-        while not over.wait(0.2 if terminal else _SAY_SECONDS):
-            line = _line(progress, time.monotonic() - begun)
-            if terminal:
-                sys.stderr.write(f"\r\x1b[K{line}")
-                sys.stderr.flush()
-            else:
-                say(line)
-
-    teller = threading.Thread(target=tick, name="calque-progress", daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
-        if terminal:
-            sys.stderr.write("\r\x1b[K")
-
-
-def _line(progress: TreeProgress, seconds: float) -> str:
-    done = f"{progress.ended} copied, {size(progress.bytes_moved)}"
-    if progress.listing:
-        return f"{progress.listed} listed so far, {done} of {progress.to_copy}"
-    share = progress.bytes_moved / progress.bytes_to_copy if progress.bytes_to_copy else 1.0
-    left = f", {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
-    return f"{progress.phase}: {done} of {size(progress.bytes_to_copy)} ({share:.0%}){left}"
+        return nullcontext()
+    if sys.stderr.isatty():
+        return terminal_line(progress)
+    return described(progress, say, _SAY_SECONDS)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque.loader.load_batches import LoadProgress, OnProgress
 from calque.loader.report import count_of
+from calque.notebook import is_notebook, notebook_line
 from calque.values import size_text
 
 
@@ -16,11 +17,11 @@ def shown_progress(wanted: OnProgress | bool | None) -> Iterator[OnProgress | No
     """Who is told: the caller's function, a bar where one is asked for, a line in notebooks."""
     if callable(wanted):
         yield wanted
-    elif wanted is False or (wanted is None and not _is_notebook()):
+    elif wanted is False or (wanted is None and not is_notebook()):
         yield None
-    elif _is_notebook():
-        with _notebook_line() as update:
-            yield update
+    elif is_notebook():
+        with notebook_line() as line:
+            yield lambda done: line(describe_progress(done))
     else:
         with load_bar() as update:
             yield update
@@ -72,29 +73,3 @@ def _counts(done: LoadProgress) -> str:
         return ""
     files = f"{done.files:,} of {count_of(done.files_total, 'file')}"
     return f"{files}, {count_of(done.rows, 'row')}"
-
-
-def _is_notebook() -> bool:
-    """Whether this runs in the kernel of a notebook, which shows what cells display."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
-
-
-@contextmanager
-def _notebook_line() -> Iterator[Callable[[LoadProgress], None]]:
-    """One output of the cell, replaced as the load goes on, and emptied in the end."""
-    from IPython.display import HTML, display  # is there: a notebook runs
-
-    line = display(HTML(""), display_id=True)
-    told = ""
-
-    def update(done: LoadProgress) -> None:
-        nonlocal told
-        if describe_progress(done) != told:
-            told = describe_progress(done)
-            line.update(HTML(f"<code>{told}</code>"))
-
-    try:
-        yield update
-    finally:
-        line.update(HTML(""))

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator import paths
+from calque.operator.interruptible import result_of
 from calque.operator.options import DeleteOptions, WriteOptions
 from calque.operator.service import Directories, Service
 
@@ -57,9 +58,9 @@ def remove_all(service: Service, path: str) -> int:
             flying.append(pool.submit(service.delete, found, DeleteOptions()))
             count += 1
             if len(flying) > _AT_ONCE:
-                flying.popleft().result()
+                result_of(flying.popleft())
         for each in flying:
-            each.result()
+            result_of(each)
     if isinstance(service, Directories):
         service.remove_empty(path)
     return count

@@ -276,6 +276,9 @@ class Linking(Protocol):
     ) -> Metadata:
         """Make one in one moment; PathEscape where it would lead out and may not."""
 
+    def check_link(self, path: str, text: bytes, *, unsafe: bool = False) -> None:
+        """Raise what :meth:`make_link` would, as far as it can be known before."""
+
 
 @runtime_checkable
 class Attributed(Protocol):

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
@@ -16,7 +17,7 @@ from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
-from calque.transfer.jobs.open_job import configured_ledger, open_job
+from calque.transfer.jobs.open_job import configured_ledger, find_left, open_job
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.overlap import refuse_overlaps, refuse_report_inside
@@ -27,6 +28,7 @@ from calque.transfer.plan.rules import refuse_incomparable
 from calque.transfer.plan.shared_paths import refuse_shared_paths
 from calque.transfer.plan.side import Side
 from calque.transfer.report.report import Collector, Report, RowWriter
+from calque.transfer.report.shown_progress import OnTreeProgress, shown_progress
 from calque.transfer.request.keywords import TreeKeywords, options_from
 from calque.transfer.request.options import Kind, TreeOptions
 from calque.transfer.request.tree_request import Given, TreeRequest
@@ -50,14 +52,18 @@ class PreparedRun:
         on_event: Callable[[Row], None] | None = None,
         confirm: Confirm | None = None,
         ledger: Callable[[], Ledger] = configured_ledger,
+        left_job: str | None = None,
     ) -> None:
+        """``left_job``: the job that is gone on with, and no other."""
         options = request.options
         self._limit = ConcurrencyLimit(options.concurrent)
         self._metrics = Metrics()
         layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
         target = open_target(request.target, request.target_options, layers)
         backup = _open_backup(request, layers)
-        self.trees = pair_up(request, target, layers, backup)
+        resumable = options.journal and not options.dry_run and not options.restart
+        find = {"find_left": partial(find_left, ledger, request.kind)} if resumable else {}
+        self.trees = pair_up(request, target, layers, backup, **find)
         for each in self.trees:
             if options.compare == "checksum" and not options.download:
                 refuse_incomparable(each.source, each.target)
@@ -73,7 +79,7 @@ class PreparedRun:
         if cluster is not None:
             cluster.prepare(request, self.trees)
         # Last of all that may be refused: from here on there is a job.
-        self._opened = open_job(request, self.trees, report, ledger)
+        self._opened = open_job(request, self.trees, report, ledger, left_job)
         verification = self._verification(options)
         claim = None if verification is None else verification.note
         self._run = Run(
@@ -150,6 +156,7 @@ def copy_tree(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
@@ -158,9 +165,13 @@ def copy_tree(
 
     What is there already and equal is not copied. Each object appears whole or not at all; one
     that fails does not keep the others back. The report tells what became of each.
+
+    ``on_event`` gets every row. ``progress`` is a function that is told how far the run is, several
+    times a second and on a thread of its own; True shows a line on the terminal, False shows
+    nothing; a notebook shows a line unasked.
     """
     request = _request("cp", source, target, source_options, target_options, keywords)
-    return PreparedRun(request, on_event=on_event).run()
+    return _run(request, on_event, progress)
 
 
 def sync_tree(
@@ -168,6 +179,7 @@ def sync_tree(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
@@ -178,7 +190,7 @@ def sync_tree(
     ``max_delete``.
     """
     request = _request("sync", source, target, source_options, target_options, keywords)
-    return PreparedRun(request, on_event=on_event).run()
+    return _run(request, on_event, progress)
 
 
 def move_tree(
@@ -186,13 +198,14 @@ def move_tree(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
 ) -> Report:
     """As :func:`copy_tree`; each source is deleted once its copy is there, if it is unchanged."""
     request = _request("mv", source, target, source_options, target_options, keywords)
-    return PreparedRun(request, on_event=on_event).run()
+    return _run(request, on_event, progress)
 
 
 def remove_tree(
@@ -248,6 +261,7 @@ async def copy_tree_async(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
@@ -257,7 +271,7 @@ async def copy_tree_async(
     ``on_event`` is called on threads of the run.
     """
     request = _request("cp", source, target, source_options, target_options, keywords)
-    return await _await_run(request, on_event)
+    return await _await_run(request, on_event, progress)
 
 
 async def sync_tree_async(
@@ -265,25 +279,41 @@ async def sync_tree_async(
     target: Given,
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
 ) -> Report:
     """:func:`sync_tree`, awaited; see :func:`copy_tree_async`."""
     request = _request("sync", source, target, source_options, target_options, keywords)
-    return await _await_run(request, on_event)
+    return await _await_run(request, on_event, progress)
 
 
-async def _await_run(request: TreeRequest, on_event: Callable[[Row], None] | None) -> Report:
+def _run(
+    request: TreeRequest,
+    on_event: Callable[[Row], None] | None,
+    progress: OnTreeProgress | bool | None,
+) -> Report:
+    prepared = PreparedRun(request, on_event=on_event)
+    with shown_progress(prepared.progress, progress):
+        return prepared.run()
+
+
+async def _await_run(
+    request: TreeRequest,
+    on_event: Callable[[Row], None] | None,
+    progress: OnTreeProgress | bool | None,
+) -> Report:
     prepared = await asyncio.to_thread(PreparedRun, request, on_event=on_event)
     running = asyncio.ensure_future(asyncio.to_thread(prepared.run))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        prepared.stop()
-        # What is in flight is seen through: nothing of it is left behind.
-        await asyncio.wait([running])
-        raise
+    with shown_progress(prepared.progress, progress):
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            prepared.stop()
+            # What is in flight is seen through: nothing of it is left behind.
+            await asyncio.wait([running])
+            raise
 
 
 def _request(

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, Unpack, get_args
 
 from calque.errors import CalqueError, InvalidInput, NotFound, Unsupported
 from calque.operator.http.digest import ALGORITHMS, start_hash
+from calque.operator.interruptible import result_of
 from calque.operator.layers import ConcurrencyLimit, default_layers
 from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service
@@ -185,9 +186,9 @@ def _in_parallel(work: Callable[[A], B], items: Iterable[A], concurrent: int) ->
         for item in items:
             waiting.append(pool.submit(work, item))
             if len(waiting) >= 4 * concurrent:
-                yield waiting.popleft().result()
+                yield result_of(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield result_of(waiting.popleft())
 
 
 @dataclass(frozen=True, slots=True)

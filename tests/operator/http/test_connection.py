@@ -188,6 +188,20 @@ def test_connections_are_bounded() -> None:
             pool.release(connection)
 
 
+def test_a_reply_whose_last_byte_was_read_keeps_its_connection() -> None:
+    """Whoever knows the size stops there, and does not ask whether there is more."""
+    with scripted(OK, OK) as (server, pool):
+        connection, reply = pool.exchange(GET, b"", bodiless=False, timeout=60, repeatable=True)
+        assert isinstance(reply, Reply)
+        pieces = reply.pieces(1)
+        assert next(pieces) == b"o"
+        assert not connection.reusable
+        assert next(pieces) == b"k"
+        pool.release(connection)
+        assert ask(pool) == (200, b"ok")
+        assert server.connections == 1
+
+
 def test_a_reply_that_was_not_read_costs_its_connection() -> None:
     """Bytes of one answer never become those of the next."""
     with scripted(OK, OK) as (server, pool):

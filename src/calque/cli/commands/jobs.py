@@ -119,7 +119,7 @@ def resume(
     request = TreeRequest.from_json(found.request)
     if concurrent is not None:
         request = replace(request, options=replace(request.options, concurrent=concurrent))
-    run_and_show(request, yes=yes, quiet=quiet, json=json, metrics=metrics)
+    run_and_show(request, yes=yes, quiet=quiet, json=json, metrics=metrics, left_job=found.job_id)
 
 
 @app.command()

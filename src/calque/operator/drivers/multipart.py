@@ -17,6 +17,7 @@ from calque.operator.drivers.parts_state import (
     select_fitting,
 )
 from calque.operator.drivers.verbs import CommitConflict, MultipartVerbs, Part
+from calque.operator.interruptible import result_of
 from calque.values import Backoff, ByteRange, Metadata, PartPlan
 
 _RESTARTS = 3
@@ -136,7 +137,7 @@ class MultipartDriver:
         if self._pending is None:
             self._pending = self._threads().submit(request)
         try:
-            self._pending.result()
+            result_of(self._pending)
         finally:
             if self._pending.done():
                 self._pending = None

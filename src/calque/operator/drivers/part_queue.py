@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from calque import tracing
 from calque.errors import Aborted
 from calque.operator.drivers.verbs import Part
-from calque.operator.http.patience import SLICE
+from calque.operator.interruptible import wait_for_first
 from calque.values import ByteRange
 
 T = TypeVar("T")
@@ -43,11 +43,7 @@ class PartQueue:
         self._fill()
         if not self._flying:
             return None
-        done: set[Future[Part]] = set()
-        while not done:
-            # Never without an end: a signal that the system gives to another thread wakes nobody
-            # here, and Ctrl-C would be heard only when a part has ended.
-            done, _ = wait(self._flying, SLICE, return_when=FIRST_COMPLETED)
+        done, _ = wait_for_first(self._flying)
         # A failure goes first: the sooner it is told, the fewer parts are copied in vain.
         first = next((each for each in done if each.exception() is not None), None)
         finished = first or next(iter(done))

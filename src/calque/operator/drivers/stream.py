@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from calque.errors import Aborted, IntegrityError, InvalidInput, Unsupported
+from calque.operator.interruptible import join, wait_until
 from calque.operator.layers.stop import Stopping
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_on
@@ -80,7 +81,7 @@ class _Pipe:
     def take(self) -> int | None:
         """The next step; None when the writing thread has ended and all are taken."""
         with self._changed:
-            self._changed.wait_for(lambda: self._over or bool(self._steps))
+            wait_until(self._changed, lambda: self._over or bool(self._steps))
             if not self._steps:
                 return None
             self._changed.notify_all()
@@ -133,7 +134,7 @@ class StreamDriver:
     def abort(self) -> None:
         self._pipe.stop()
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
 
     def pause(self) -> None:
         """End it: of what was passed on, nothing outlives this process."""

@@ -12,7 +12,7 @@ import re
 import select
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from calque.operator.http.patience import CalledOffError, Incoming, Patience
@@ -209,6 +209,10 @@ class Reply:
     def _free_connection(self) -> None:
         self._connection.reusable = not self._closing
 
+    def _end(self) -> None:
+        self._chunked, self._left = False, 0
+        self._free_connection()
+
     def read(self) -> bytes:
         """The whole body. WireError where the connection ends before it does."""
         pieces, size = [], 0
@@ -227,14 +231,20 @@ class Reply:
             yield from self._until_closed(size)
             return
         else:
-            yield from self._read_count(self._left, size)
-        self._chunked, self._left = False, 0
-        self._free_connection()
+            # Free with the last byte and not at the end of the iteration: whoever knows the size
+            # asks for no more after it.
+            yield from self._read_count(self._left, size, read_all=self._end)
+            return
+        self._end()
 
-    def _read_count(self, count: int, size: int) -> Iterator[bytes]:
+    def _read_count(
+        self, count: int, size: int, read_all: Callable[[], None] = lambda: None
+    ) -> Iterator[bytes]:
         while count:
             piece, broken = self._read(min(size, count))
             count -= len(piece)
+            if not count:
+                read_all()
             if piece:
                 yield piece
             if broken is not None:

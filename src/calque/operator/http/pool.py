@@ -83,13 +83,11 @@ class Pool:
             raise
 
     def _take_place(self, most: float, stopped: Callable[[], bool] | None) -> bool:
-        if stopped is None:
-            return self._free.acquire(timeout=most)
         end = time.monotonic() + most
         while (left := end - time.monotonic()) > 0:
             if self._free.acquire(timeout=min(left, SLICE)):
                 return True
-            if stopped():
+            if stopped is not None and stopped():
                 raise WireError("it was stopped", sent=False, answered=False, stopped=True)
         return False
 

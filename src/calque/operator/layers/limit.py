@@ -10,13 +10,11 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from calque.errors import Aborted, InvalidInput, TimedOut
+from calque.operator.http.patience import SLICE
 from calque.operator.layers.chain import Call
 from calque.operator.layers.clock import SYSTEM
 
 T = TypeVar("T")
-
-_SLICE = 0.2
-"""How long a wait that may be called off lasts before it is asked whether it was."""
 
 
 class ConcurrencyLimit:
@@ -97,11 +95,10 @@ class _Places:
             self.taken += 1
 
     def _wait(self, call: Call | None) -> None:
-        if call is None:
-            self._free.acquire()
-            return
-        bounded = call.stopped is not None or call.deadline is not None
-        while not self._free.acquire(timeout=_SLICE if bounded else None):
+        # In slices, also where nothing else is to be looked at: Ctrl-C is heard between them.
+        while not self._free.acquire(timeout=SLICE):
+            if call is None:
+                continue
             if call.stopped is not None and call.stopped():
                 raise Aborted(f"{call.verb} of {call.path!r} was stopped")
             if call.deadline is not None and SYSTEM.now() >= call.deadline:

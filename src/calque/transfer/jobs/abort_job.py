@@ -67,7 +67,8 @@ def _clear(job: Job, copies: Mapping[tuple[int, bytes], str]) -> tuple[int, tupl
 
 def _open_trees(job: Job) -> list[Trees]:
     request, layers = TreeRequest.from_json(job.request), default_layers()
-    return pair_up(request, open_target(request.target, request.target_options, layers), layers)
+    target = open_target(request.target, request.target_options, layers)
+    return pair_up(request, target, layers, find_left=lambda trees, gone: job.request.get("named"))
 
 
 def _abort_copy(trees: Trees, text: str) -> None:

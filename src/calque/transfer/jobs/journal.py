@@ -29,9 +29,12 @@ from calque.ledger.job_progress import (
 from calque.ledger.job_record import Job, Span, State
 from calque.ledger.jobs import begin_job, end_job, expire_jobs, remove_job, take_job
 from calque.ledger.lease import this_process
+from calque.operator.interruptible import join
 from calque.transfer.model import KeyRange, Row, Totals, sort_key
 
 _NOTE_SECONDS = 1.0
+WHOLE = "whole"
+"""The phase of a job while a tree goes as a whole, in one act that nobody may have seen end."""
 
 Left = Callable[[], Sequence[tuple[int, KeyRange]]]
 """What is left to be acted on: of which tree, which keys."""
@@ -194,7 +197,7 @@ class Journal:
     def _join(self) -> None:
         self._over.set()
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
 
 
 def span_of(tree: int, keys: KeyRange) -> Span:

@@ -10,14 +10,20 @@ from calque.config import load_settings
 from calque.errors import CalqueError, ConditionNotMatch
 from calque.ledger import Ledger
 from calque.ledger.configured import ledger_of
+from calque.ledger.job_progress import copies_of, spans_of
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import find_unfinished, remove_job
-from calque.transfer.jobs.journal import Journal, Unfinished, new_owner
+from calque.transfer.jobs.journal import WHOLE, Journal, Unfinished, new_owner
 from calque.transfer.model import JobId, Row, Totals
 from calque.transfer.plan.plan import Trees
+from calque.transfer.plan.side import Side
 from calque.transfer.report.report import Report
 from calque.transfer.report.report_file import ReportFile
+from calque.transfer.request.options import Kind
 from calque.transfer.request.tree_request import TreeRequest, differences
+
+_NAMED = "named"
+"""Which sources a job has found to be folders that keep their names."""
 
 
 def configured_ledger() -> Ledger:
@@ -32,6 +38,7 @@ class OpenedJob:
     journal: Journal | None = None
     writer: ReportFile | None = None
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
+    report: Report | None = None
 
     def finish(self, *, over: bool) -> None:
         """End the file of rows; of a run that is not over it can be gone on with."""
@@ -47,12 +54,17 @@ class OpenedJob:
                 self.writer.close()
             if journal is None:
                 return
-            if journal.resumed or journal.settled.done:
+            if journal.resumed or journal.phase == WHOLE or self._has_acted:
                 journal.let_go()
             else:
                 journal.drop()
         except CalqueError:
             return
+
+    @property
+    def _has_acted(self) -> bool:
+        # More than the journal has settled: what was done behind an object that is not.
+        return self.report is not None and bool(self.report.totals.done)
 
     def close(self) -> None:
         if self.journal is not None:
@@ -64,16 +76,18 @@ def open_job(
     trees: Sequence[Trees],
     report: Report,
     ledger: Callable[[], Ledger],
+    left_job: str | None = None,
 ) -> OpenedJob:
     """The job of a request: a new one, or the one that was left of the same request.
 
-    ConditionNotMatch names a job that is at the same trees, or was left with other options.
+    ConditionNotMatch names a job that is at the same trees, or was left with other options; or
+    ``left_job``, which is to be gone on with, where the trees of it are others by now.
     """
     if request.options.dry_run or not request.options.journal:
         return OpenedJob(None, None if request.report is None else ReportFile(request.report))
     opened = ledger()
     try:
-        journal = _journal(opened, request, trees, report)
+        journal = _journal(opened, request, trees, report, left_job)
     except BaseException:
         opened.close()
         raise
@@ -86,10 +100,21 @@ def open_job(
 
 
 def _journal(
-    ledger: Ledger, request: TreeRequest, trees: Sequence[Trees], report: Report
+    ledger: Ledger,
+    request: TreeRequest,
+    trees: Sequence[Trees],
+    report: Report,
+    left_job: str | None,
 ) -> Journal:
-    pair, told = pair_of(trees), request.to_json()
+    pair = pair_of(trees)
+    told = {**request.to_json(), _NAMED: [each.named for each in trees]}
     left = find_unfinished(ledger, pair)
+    if left_job is not None and (left is None or left.job_id != left_job):
+        raise ConditionNotMatch(
+            f"job {left_job} is over other trees than {', '.join(report.sources)} and "
+            f"{report.target} are now",
+            hint="Is it another server, by the environment or the configuration? Nothing was done.",
+        )
     if left is not None and request.options.restart:
         remove_job(ledger, left.job_id)
         left = None
@@ -111,15 +136,40 @@ def _journal(
     return Journal.begin(ledger, job, len(trees))
 
 
+def find_left(
+    ledger: Callable[[], Ledger], kind: Kind, trees: Sequence[Trees], gone: Sequence[int]
+) -> Sequence[bool] | None:
+    """See :data:`calque.transfer.plan.pairing.FindLeft`: what a killed process had moved is gone
+    from its source, and what it had copied whole may have been removed since."""
+    with ledger() as opened:
+        left = find_unfinished(opened, pair_of(trees))
+        if left is None:
+            return None
+        unfinished = {span.tree for span in spans_of(opened, left.job_id)}
+        unfinished |= {tree for tree, _ in copies_of(opened, left.job_id)}
+    if kind != "mv" and not unfinished.isdisjoint(gone):
+        return None
+    named: Sequence[bool] | None = left.request.get(_NAMED)
+    return named
+
+
 def pair_of(trees: Sequence[Trees]) -> str:
-    """Which trees, however they are spelled; what a pattern leaves of one is a tree of its own."""
-    names = [
-        side.service.identity(side.prefix).name + "\0".join(("", *(side.only or ())))
-        for each in trees
-        for side in (each.source, each.target)
-    ]
+    """Which trees, however they are spelled; what a pattern leaves of one is a tree of its own.
+
+    A name without a slash is the same, whether it is a folder or an object: of one that was moved
+    away nobody can see it any more.
+    """
+    names = [_name(side, named=each.named) for each in trees for side in (each.source, each.target)]
     names += [str(each.chosen.to_json()) for each in trees if each.chosen is not None]
     return hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()[:40]
+
+
+def _name(side: Side, *, named: bool) -> str:
+    only = side.only or ()
+    if len(only) == 1:
+        return side.service.identity(side.key(only[0])).name
+    name = side.service.identity(side.prefix).name
+    return (name.rstrip("/") if named else name) + "\0".join(("", *only))
 
 
 def _refuse_other(left: Job, told: Mapping[str, object]) -> None:
@@ -139,16 +189,16 @@ def _open_report(
     left = journal.unfinished
     if left is None:
         file = None if request.report is None else ReportFile(request.report)
-        return OpenedJob(journal, file)
+        return OpenedJob(journal, file, report=report)
     report.job = JobId(journal.job.job_id)
     report.resumed = True
     if journal.job.report is None:
         report.totals = Totals.from_json(journal.job.totals)
-        return OpenedJob(journal)
+        return OpenedJob(journal, report=report)
     file = ReportFile(journal.job.report, resume=True)
     known = _count_rows(file, left, trees, report)
     journal.settled = Totals.from_json(report.totals.to_json())
-    return OpenedJob(journal, file, known)
+    return OpenedJob(journal, file, known, report)
 
 
 def _count_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from calque.operator.layers.chain import Layer
@@ -18,11 +19,27 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
 from calque.transfer.request.tree_request import TreeRequest
 
+FindLeft = Callable[[Sequence[Trees], Sequence[int]], Sequence[bool] | None]
+"""Gets trees, and the numbers of those whose source is not there. Where they are what is left of an
+earlier process it tells which sources were folders that keep their names; else None."""
+
+
+def _find_none(trees: Sequence[Trees], gone: Sequence[int]) -> None:
+    """There was no earlier process."""
+
 
 def pair_up(
-    request: TreeRequest, target: Side, layers: tuple[Layer, ...], backup: Side | None = None
+    request: TreeRequest,
+    target: Side,
+    layers: tuple[Layer, ...],
+    backup: Side | None = None,
+    *,
+    find_left: FindLeft = _find_none,
 ) -> list[Trees]:
-    """The trees of a request, each source with its place at the target."""
+    """The trees of a request, each source with its place at the target.
+
+    NotFound for a source that is not there, unless an earlier process was done with it.
+    """
     if request.kind == "mv":
         for each in request.sources:
             refuse_link(each)
@@ -30,9 +47,22 @@ def pair_up(
         open_source(each, request.source_options, layers, globs=request.options.globs)
         for each in request.sources
     ]
-    origins = [settle_name(each) for each in origins]
     several = len(origins) > 1
-    return [_trees(origin, target, request, several, backup) for origin in origins]
+
+    def pair(settled: Sequence[Origin]) -> list[Trees]:
+        return [_trees(origin, target, request, several, backup) for origin in settled]
+
+    settled = [_settle(each) for each in origins]
+    gone = [number for number, each in enumerate(settled) if each is None]
+    if not gone:
+        return pair([each for each in settled if each is not None])
+    there = [each or as_object(origin) for each, origin in zip(settled, origins, strict=True)]
+    named = find_left(pair(there), gone)
+    if named is None:
+        raise missing(origins[gone[0]])
+    for number in gone:
+        there[number] = _take_for(origins[number], named=named[number])
+    return pair(there)
 
 
 def pair_again(
@@ -46,7 +76,7 @@ def pair_again(
     given = request.sources[number]
     origin = open_source(given, request.source_options, layers, globs=request.options.globs)
     if origin.single:
-        origin = as_folder(origin) if named else as_object(origin)
+        origin = _take_for(origin, named=named)
     return _trees(origin, target, request, len(request.sources) > 1, None)
 
 
@@ -70,12 +100,21 @@ def _trees(
 
 def settle_name(origin: Origin) -> Origin:
     """Whether a name without a slash is a folder or an object; the service is asked."""
+    settled = _settle(origin)
+    if settled is None:
+        raise missing(origin)
+    return settled
+
+
+def _settle(origin: Origin) -> Origin | None:
     if not origin.single:
         return origin
     folder = as_folder(origin)
     if not origin.side.is_local and folder.side.exists():
         return folder
     single = as_object(origin)
-    if next(iter(single.side.entries()), None) is None:
-        raise missing(origin)
-    return single
+    return None if next(iter(single.side.entries()), None) is None else single
+
+
+def _take_for(origin: Origin, *, named: bool) -> Origin:
+    return as_folder(origin) if named else as_object(origin)

@@ -78,6 +78,8 @@ class Plan:
     """Whether a path of the target is one that was given to a path that falls together."""
     twin: Callable[[str], Twin | None] = lambda path: None
     """What the target has of a new path's bytes, under a name that is to go."""
+    may_be_gone: bool = False
+    """Whether an earlier process may have moved all of the source away."""
 
     def pairs(self, span: KeyRange = EVERYTHING) -> Iterator[Pair]:
         """Both sides of a range, joined in the order of keys.
@@ -98,6 +100,8 @@ class Plan:
     def _refuse_missing(self) -> None:
         source = self.trees.source
         if source.only is None and not source.exists():
+            if self.may_be_gone and self.trees.target.exists():
+                return
             raise NotFound(
                 f"{source.location()} does not exist: there is no folder and no object below it",
                 hint="Nothing was written. An object service knows no empty folders.",

@@ -40,7 +40,7 @@ from calque.operator.service import (
 )
 from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.plan.side import Side, is_marker
-from calque.transfer.report.rows import copied_row, failed_row
+from calque.transfer.report.rows import copied_row, failed_row, predicted_row
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.attributes import (
     FilesAsObjects,
@@ -53,6 +53,7 @@ from calque.transfer.run.backup import Backup
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.durability import DurableBatch
 from calque.transfer.run.large_copies import CLIENT, SERVER, LargeCopies, Spread
+from calque.transfer.run.links import Links
 from calque.values import MIB, ByteRange, Metadata
 from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 
@@ -108,6 +109,10 @@ class Carrier:
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
         self._batch = DurableBatch(options.fsync)
         self._bandwidth = None if options.bandwidth is None else Bandwidth(options.bandwidth)
+        self._links = Links(target, options)
+        # Asked once: what a service supplies besides is found out by looking for all of it.
+        self._aside = target.service if isinstance(target.service, AsideWriting) else None
+        self._fetching = source.service if isinstance(source.service, Fetching) else None
         self._origin = source.service
         if carries_attributes(source, target):
             self._origin = cast(Service, FilesAsObjects(source.service, options))
@@ -303,9 +308,11 @@ class Carrier:
         """Give a file that was made by a copier what its source keeps besides the bytes."""
         if self._origin.capability.user_metadata and not source.user:
             source = self._origin.stat(source.path)  # a listing does not tell it
-        wanted = wanted_attributes(self._origin, source, modified_ns(source), self._options)
-        into.set_attributes(made.path, wanted)
+        into.set_attributes(made.path, self._wanted(self._origin, source))
         return self._target.service.stat(made.path)
+
+    def _wanted(self, origin: Service, source: Metadata) -> FileAttributes:
+        return wanted_attributes(origin, source, modified_ns(source), self._options)
 
     def _copy_small(
         self,
@@ -319,34 +326,39 @@ class Carrier:
             found, data = self._read_small(source)
             if self._bandwidth is not None:
                 self._bandwidth.take(len(data))
-            if found.content_type == LINK_TYPE and isinstance(into, Linking):
-                tell(pair, self._make_link(into, key, found, data), CLIENT)
+            if self._links.takes(found):
+                wanted = self._wanted(self._source.service, found)
+                made = self._links.make(key, found.path, data, wanted.mtime)
+                tell(pair, made, CLIENT)
                 return
             options = self._write_options(pair.path, found)
-            if isinstance(into, AsideWriting):
+            aside = self._aside
+            if aside is not None:
                 local = self._source.is_local
-                wanted = wanted_attributes(self._origin, found, modified_ns(found), self._options)
-                file = into.write_aside(
+                wanted = self._wanted(self._origin, found)
+                file = aside.write_aside(
                     key, data, options, modified=wanted.mtime, mode=wanted.mode, sparse=local
                 )
             else:
                 made = into.write(key, (data,) if data else (), options)
         self._moved(len(data))
-        if isinstance(into, AsideWriting):
+        if aside is not None:
             # Its row is written when the whole batch is on the disk.
             self._batch.add(file, len(data), self._ended(pair, wanted, tell))
         else:
             tell(pair, made, CLIENT)
 
-    def _make_link(self, into: Linking, key: str, found: Metadata, text: bytes) -> Metadata:
-        wanted = wanted_attributes(self._source.service, found, modified_ns(found), self._options)
-        if self._options.links == "follow":
-            raise Unsupported(
-                f"{found.path!r} stands for a link to {text[:200]!r}",
-                hint="With --links keep it is made one.",
-            )
-        unsafe = self._options.links == "unsafe"
-        return into.make_link(key, text, modified=wanted.mtime, unsafe=unsafe)
+    def predict(self, decision: Decision) -> Row:
+        """The row that a copy will have, as far as what was listed tells."""
+        source = decision.pair.source
+        assert source is not None
+        if self._links.takes(source):
+            try:
+                found, text = self._read_small(source)
+                self._links.check(self._target.key(decision.pair.target_path), found.path, text)
+            except CalqueError as error:
+                return failed_row(decision, error, 0.0)
+        return predicted_row(decision)
 
     def _ended(
         self,
@@ -373,9 +385,9 @@ class Carrier:
         if source.content_type == LINK_TYPE and isinstance(service, Linking):
             return describe_link(source), service.read_link(source.path)
         options = pinned_options(service, source, ByteRange())
-        if isinstance(service, Fetching):
+        if self._fetching is not None:
             carried = self._options.carry_tags and self._target.service.capability.user_metadata
-            found, data = service.fetch(source.path, options, tags=carried)
+            found, data = self._fetching.fetch(source.path, options, tags=carried)
             found = replace(found, path=source.path)
         else:
             # Headers are asked for only where the service has some.

@@ -58,6 +58,8 @@ class SpanTask:
     """Whether the source was found to be a folder that keeps its name."""
     left_out: tuple[str, ...] = ()
     """Paths of the range that the driver has acted on itself."""
+    moved_before: bool = False
+    """See :class:`Shared`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ class Cluster:
         spans: Sequence[KeyRange],
         can_be_cut: bool,
         left_out: Collection[str] = (),
+        moved_before: bool = False,
     ) -> tuple[list[SpanResult], list[KeyRange]]:
         """Work on some ranges at once; their results, and the ranges that had to wait."""
         cores = cores_of(self._context)
@@ -145,6 +148,7 @@ class Cluster:
                 self._concurrent,
                 self._named[tree],
                 tuple(path for path in left_out if span.holds(path)),
+                moved_before,
             )
             for span in now
         ]
@@ -250,6 +254,7 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
         TreeProgress(),
         threading.Event(),
         moves=request.kind == "mv",
+        moved_before=task.moved_before,
         hand_over=huge.append,
         delete_later=lambda path, source: moved.append((path, source)),
     )

@@ -40,7 +40,11 @@ class Elsewhere:
         """Copy all that is left; raises what stopped a listing, when the rest has its rows."""
         while self.left and not self._shared.stopping.is_set():
             results, left = cluster.run(
-                self._number, self.left, self._trees.can_be_cut, self._left_out
+                self._number,
+                self.left,
+                self._trees.can_be_cut,
+                self._left_out,
+                self._shared.moved_before,
             )
             rows = [self._settle(result) for result in results]
             failed = None

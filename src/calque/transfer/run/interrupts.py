@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
-_SLICE = 0.2
-"""Seconds between two looks. The system may give a signal to another thread, which wakes nobody:
-whoever waited without an end would not hear of it."""
-
-
-def wait_until(
-    changed: threading.Condition, ready: Callable[[], bool], seconds: float | None
-) -> bool:
-    """Wait on a condition that the caller holds, so that Ctrl-C is heard; whether it is ready."""
-    until = None if seconds is None else time.monotonic() + seconds
-    while not ready():
-        left = _SLICE if until is None else min(_SLICE, until - time.monotonic())
-        if left <= 0:
-            return False
-        changed.wait(left)
-    return True
+from calque.operator.http.patience import SLICE
 
 
 def see_through(work: Callable[[], None], stop: Callable[[], None]) -> None:
@@ -49,5 +33,5 @@ def see_through(work: Callable[[], None], stop: Callable[[], None]) -> None:
 
 
 def _wait_for(over: threading.Event) -> None:
-    while not over.wait(_SLICE):
+    while not over.wait(SLICE):
         pass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, NotFound
 from calque.operator.options import WriteOptions
 from calque.operator.service import Directories, Service
 from calque.transfer.model import Decision, KeyRange, Pair, Row
@@ -38,12 +38,26 @@ class OtherEntries:
         """A row for it, unless an earlier process has written one."""
         if (self._number, path) in self._shared.known:
             return
-        if isinstance(kind, CalqueError):
+        if isinstance(kind, NotFound) and self._was_moved(path):
+            why = "gone from the source and at the target, as a move that was killed leaves it"
+            self._add(Row(path=path, outcome="up to date", rule="new", why=why))
+        elif isinstance(kind, CalqueError):
             self._fail(path, kind)
         elif kind == "empty folder":
             self._keep_folder(path)
         else:
             self._add(Row(path=path, outcome="skipped", rule="kind", why=kind))
+
+    def _was_moved(self, path: str) -> bool:
+        """Whether a path that is named and missing was moved by a process that died right after."""
+        target = self._trees.target
+        if not self._shared.moved_before:
+            return False
+        try:
+            target.service.stat(target.key(path))
+        except CalqueError:
+            return False
+        return True
 
     def _keep_folder(self, path: str) -> None:
         into, options = self._trees.target.service, self._shared.options

@@ -64,6 +64,7 @@ class Run:
             self.progress,
             self._stopping,
             moves=moves,
+            moved_before=moves and journal is not None and journal.resumed,
             journal=journal,
             known=known,
         )
@@ -116,7 +117,11 @@ class Run:
         return self.report
 
     def _went_whole(self, number: int, trees: Trees) -> bool:
-        return WholePrefix(self._shared, trees, number).try_at_once(self._left)
+        went: list[bool] = []
+        whole = WholePrefix(self._shared, trees, number)
+        # Elsewhere: Ctrl-C here would leave it open whether all of it went.
+        see_through(lambda: went.append(whole.try_at_once(self._left)), self.stop)
+        return went == [True]
 
     def _move_links(self, number: int, trees: Trees) -> Shared:
         def run(shared: Shared, links: Trees) -> None:

@@ -30,6 +30,8 @@ class Shared:
     gave_up: threading.Event = field(default_factory=threading.Event)
     """Set where the run has stopped itself: at an error, as it was asked to, or on a full disk."""
     moves: bool = False
+    moved_before: bool = False
+    """Whether an earlier process of a move may have taken sources away, without a note of it."""
     delete_later: Callable[[str, Metadata], None] | None = None
     """Takes the sources of a move, where somebody else deletes them."""
     journal: Journal | None = None
@@ -79,6 +81,7 @@ class Cluster(Protocol):
         spans: Sequence[KeyRange],
         can_be_cut: bool,
         left_out: Collection[str] = (),
+        moved_before: bool = False,
     ) -> tuple[Sequence[RangeResult], list[KeyRange]]:
         """Work on some ranges but for some paths; what came of them, and those that had to wait."""
 

@@ -14,6 +14,7 @@ from calque.errors import (
     InvalidInput,
     ResourceExhausted,
 )
+from calque.operator.interruptible import wait_until
 from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
@@ -22,7 +23,7 @@ from calque.transfer.plan.plan import Plan, Trees
 from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.renames import Renames
 from calque.transfer.plan.rules import checksums
-from calque.transfer.report.rows import failed_row, kept_row, predicted_row
+from calque.transfer.report.rows import failed_row, kept_row
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.backup import Backup
 from calque.transfer.run.carry import RENAMED, Carrier
@@ -30,7 +31,6 @@ from calque.transfer.run.clearing import Clearing
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.elsewhere import Elsewhere
 from calque.transfer.run.frontier import Frontier
-from calque.transfer.run.interrupts import wait_until
 from calque.transfer.run.lister import Lister
 from calque.transfer.run.moves import Moves, prove
 from calque.transfer.run.other_entries import OtherEntries
@@ -71,7 +71,7 @@ class TreeJob:
         self._unfinished = shared.journal.unfinished if shared.journal else None
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
-        self.plan = Plan(trees, shared.options, self._remembered)
+        self.plan = Plan(trees, shared.options, self._remembered, may_be_gone=shared.moved_before)
         collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
         if collisions is not None:
             self.plan = replace(self.plan, collides=collisions.find, is_given=collisions.is_given)
@@ -281,7 +281,7 @@ class TreeJob:
     def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
         self._shared.progress.add_copy(decision.size)
         if self._options.dry_run:
-            self._add(predicted_row(decision))
+            self._add(self._carrier.predict(decision))
             return
         if self._shared.hand_over is not None and self._carrier.can_split(decision.size):
             self._shared.hand_over(decision)

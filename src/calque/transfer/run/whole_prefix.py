@@ -19,7 +19,7 @@ from calque.errors import (
     Unsupported,
 )
 from calque.operator.service import PrefixMoving
-from calque.transfer.jobs.journal import Journal
+from calque.transfer.jobs.journal import WHOLE, Journal
 from calque.transfer.model import KeyRange, Row, Totals
 from calque.transfer.plan.plan import Trees
 from calque.transfer.request.filters import NO_FILTERS
@@ -27,9 +27,6 @@ from calque.transfer.run.carry import RENAMED
 from calque.transfer.run.large_copies import SERVER
 from calque.transfer.run.shared import Shared
 from calque.values import Metadata
-
-PHASE = "whole"
-"""What the journal calls a job while a tree goes as a whole."""
 
 _ONE_BY_ONE = (
     AlreadyExists,
@@ -56,8 +53,9 @@ class WholePrefix:
         journal = self._shared.journal
         if not self._is_fit():
             return False
-        if journal is not None and journal.resumed:
-            if journal.phase != PHASE:
+        if journal is not None and journal.unfinished is not None:
+            # Of a tree that has nothing left all is told: another one was under way.
+            if journal.phase != WHOLE or not journal.unfinished.spans_of(self._number):
                 return False
             if self._shared.moves and not self._trees.source.exists():
                 self._tell(journal)  # it went, and its process died before it could say so
@@ -67,7 +65,7 @@ class WholePrefix:
             return False
         if journal is not None:
             # Before it goes: afterwards there is no source that could be listed.
-            journal.phase = PHASE
+            journal.phase = WHOLE
             journal.note(left, self._shared.collector.flush)
         faults.point("whole.before")
         if not self._go():

@@ -18,6 +18,7 @@ from calque.errors import (
 )
 from calque.operator.drivers.verbs import CommitConflict
 from calque.operator.http.exchange import Answer
+from calque.operator.interruptible import result_of
 from calque.operator.layers.chain import Call
 from calque.operator.options import WriteOptions
 from calque.operator.services.azblob import blocks, resource
@@ -135,11 +136,11 @@ class Upload:
                         )
                     # The oldest first: memory holds a piece for each request, and one more.
                     if len(pending) >= self.options.concurrent:
-                        pending.popleft().result()
+                        result_of(pending.popleft())
                     block = Block(staging.write, count)
                     pending.append(pool.submit(put_block, self.client, self.path, block, piece))
                 while pending:
-                    pending.popleft().result()
+                    result_of(pending.popleft())
             finally:
                 # After a failure: what waits is not sent, what is under way is waited for.
                 for future in pending:

@@ -40,14 +40,9 @@ def stat_link(root: Root, path: str) -> Metadata:
 def make_link(
     root: Root, path: str, text: bytes, *, modified: int | None = None, unsafe: bool = False
 ) -> Metadata:
-    """A link in one moment, in place of what was there; PathEscape where it would lead out.
-
-    Not by what lies there now but by its words: what they lead to later must be beneath too.
-    """
+    """A link in one moment, in place of what was there; PathEscape where it would lead out."""
+    check_link(root, path, text, unsafe=unsafe)
     key = root.key(path)
-    refuse_reserved(key)
-    if not unsafe:
-        _refuse_leaving(key, os.fsdecode(text))
     above, _, name = key.rpartition("/")
     with map_errors(root.absolute(key)):
         directory = root.open_directory(above, make=True, durable=False)
@@ -68,17 +63,29 @@ def make_link(
             os.close(directory)
 
 
-def _refuse_leaving(key: str, text: str) -> None:
-    depth = key.count("/")
-    leaves = text.startswith("/") or not text or "\0" in text
-    for part in text.split("/"):
-        if part == "..":
-            depth -= 1
-        elif part not in ("", "."):
-            depth += 1
-        leaves = leaves or depth < 0
-    if leaves:
+def check_link(root: Root, path: str, text: bytes, *, unsafe: bool = False) -> None:
+    """Raise what a link of that text could not be made for."""
+    key = root.key(path)
+    refuse_reserved(key)
+    if not unsafe and _leaves(root, key, os.fsdecode(text)):
         raise PathEscape(
-            f"the link {key!r} would lead out of the tree, to {text!r}",
+            f"the link {key!r} would lead out of the tree, to {os.fsdecode(text)!r}",
             hint="With --links unsafe it is made all the same.",
         )
+
+
+def _leaves(root: Root, key: str, text: str) -> bool:
+    """Whether it may lead out, not by what lies there now but by its words: what they lead to later
+    must be beneath too.
+
+    Upwards go only its first words, from the folder that it really lies in: behind a name, which
+    may be a link itself, ``..`` is the folder above wherever that one leads.
+    """
+    if text.startswith("/") or not text or "\0" in text:
+        return True
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    upwards = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    folder = os.path.realpath(root.absolute(key.rpartition("/")[0]))
+    above = os.path.relpath(folder, os.path.realpath(root.path)).split("/")
+    depth = 0 if above == ["."] else len(above)
+    return ".." in above or upwards > depth or ".." in parts[upwards:]

@@ -19,7 +19,7 @@ from calque.operator.services.fs.delete import delete
 from calque.operator.services.fs.directories import create_dir, remove_empty, remove_folder
 from calque.operator.services.fs.errors import map_errors
 from calque.operator.services.fs.leftovers import list_leftovers, remove_leftover
-from calque.operator.services.fs.links import make_link, read_link, stat_link
+from calque.operator.services.fs.links import check_link, make_link, read_link, stat_link
 from calque.operator.services.fs.list import Skip, Tell, list_files, walk_files
 from calque.operator.services.fs.parted_write import FsPartedWrite
 from calque.operator.services.fs.read import read
@@ -127,6 +127,9 @@ class FsService:
             Call("write", path),
             lambda _: make_link(self.config.root, path, text, modified=modified, unsafe=unsafe),
         )
+
+    def check_link(self, path: str, text: bytes, *, unsafe: bool = False) -> None:
+        check_link(self.config.root, path, text, unsafe=unsafe)
 
     def set_attributes(self, path: str, wanted: FileAttributes) -> None:
         """Set them on a file that is there, as far as they are known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
 
 from calque.errors import InvalidInput
@@ -31,27 +32,38 @@ class Endpoint:
     @property
     def partition(self) -> str | None:
         """The part of Amazon whose buckets share one space of names; None: another server."""
-        name = self.host.rpartition("@")[2].partition(":")[0].lower()
-        for domain in ("amazonaws.com.cn", "amazonaws.com"):
-            if name.endswith(f".{domain}"):
-                return f"{domain}/us-gov" if self.region.startswith("us-gov-") else domain
-        return None
+        return _partition(self.host, self.region)
 
     def server(self, bucket: str) -> str:
         """What all buckets there share, however it is spelled: one server can copy between them."""
-        if self.partition is not None:
-            return self.partition
-        user, at, host = self.host.rpartition("@")
-        # Virtual-host style: the bucket is the first label of the host.
-        host = host if self.prefix else host.removeprefix(f"{bucket}.")
-        path = self.prefix.removesuffix(f"/{bucket}")
-        return normalise_endpoint(f"{self.scheme}://{user}{at}{host}{path}")
+        return _server(self, bucket)
 
     def path(self, key: str | None) -> str:
         """The encoded path of a key; None means the bucket itself."""
         if key is None:
             return self.prefix or "/"
         return f"{self.prefix}/{encode_key(key)}"
+
+
+# Both are asked for with every copy of a tree, and say the same each time.
+@lru_cache(maxsize=64)
+def _partition(host: str, region: str) -> str | None:
+    name = host.rpartition("@")[2].partition(":")[0].lower()
+    for domain in ("amazonaws.com.cn", "amazonaws.com"):
+        if name.endswith(f".{domain}"):
+            return f"{domain}/us-gov" if region.startswith("us-gov-") else domain
+    return None
+
+
+@lru_cache(maxsize=64)
+def _server(endpoint: Endpoint, bucket: str) -> str:
+    if endpoint.partition is not None:
+        return endpoint.partition
+    user, at, host = endpoint.host.rpartition("@")
+    # Virtual-host style: the bucket is the first label of the host.
+    host = host if endpoint.prefix else host.removeprefix(f"{bucket}.")
+    path = endpoint.prefix.removesuffix(f"/{bucket}")
+    return normalise_endpoint(f"{endpoint.scheme}://{user}{at}{host}{path}")
 
 
 def encode_key(key: str) -> str:

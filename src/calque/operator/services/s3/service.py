@@ -41,6 +41,7 @@ class S3Service:
         self._link = link
         self._chain = chain
         self._client = Client(link, chain)
+        self._capability = _capability_of(config)
 
     @property
     def scheme(self) -> str:
@@ -48,33 +49,7 @@ class S3Service:
 
     @property
     def capability(self) -> Capability:
-        conditions = self._config.copy_if_not_exists
-        return Capability(
-            unfit_in_keys=self._config.unfit_in_keys,
-            list_in_key_order=self._config.key_order,
-            etags_are_md5=self._config.md5_etags,
-            checksums=frozenset(CHECKSUMS) | ({"md5"} if self._config.md5_etags else set()),
-            step_of_times=1.0,
-            write_at_once_up_to=self._config.write_part,
-            write_with_if_not_exists=self._config.write_conditions != "none",
-            write_with_if_match=self._config.write_conditions == "both",
-            delete_with_if_match=self._config.delete_if_match,
-            read_with_if_match=self._config.read_if_match,
-            read_tells_etag=True,
-            read_with_version=self._config.versions,
-            read_goes_on=True,
-            copy=True,
-            copy_with_if_not_exists=conditions == "header"
-            or (conditions == "multipart" and self._config.commit_conditions != "none"),
-            copy_with_if_match=conditions == "header",
-            copy_source_pinned=self._config.source_pins,
-            copy_listed_up_to=self._config.threshold if self._config.source_pins else 0,
-            copy_concurrent=True,
-            copy_resumable=True,
-            user_metadata=True,
-            tags=True,
-            versions=self._config.versions,
-        )
+        return self._capability
 
     @property
     def chain(self) -> Chain:
@@ -253,3 +228,34 @@ def _traits_of(found: Metadata, *, listed: bool) -> tuple[object, ...]:
     when = found.last_modified and found.last_modified.replace(microsecond=0)
     known = (found.size, found.etag, when)
     return known if listed else (*known, found.version, found.content_type, dict(found.user))
+
+
+def _capability_of(config: S3Config) -> Capability:
+    """What the server is said to be able to."""
+    conditions = config.copy_if_not_exists
+    return Capability(
+        unfit_in_keys=config.unfit_in_keys,
+        list_in_key_order=config.key_order,
+        etags_are_md5=config.md5_etags,
+        checksums=frozenset(CHECKSUMS) | ({"md5"} if config.md5_etags else set()),
+        step_of_times=1.0,
+        write_at_once_up_to=config.write_part,
+        write_with_if_not_exists=config.write_conditions != "none",
+        write_with_if_match=config.write_conditions == "both",
+        delete_with_if_match=config.delete_if_match,
+        read_with_if_match=config.read_if_match,
+        read_tells_etag=True,
+        read_with_version=config.versions,
+        read_goes_on=True,
+        copy=True,
+        copy_with_if_not_exists=conditions == "header"
+        or (conditions == "multipart" and config.commit_conditions != "none"),
+        copy_with_if_match=conditions == "header",
+        copy_source_pinned=config.source_pins,
+        copy_listed_up_to=config.threshold if config.source_pins else 0,
+        copy_concurrent=True,
+        copy_resumable=True,
+        user_metadata=True,
+        tags=True,
+        versions=config.versions,
+    )

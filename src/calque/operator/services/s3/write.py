@@ -9,12 +9,13 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from calque.errors import CalqueError, IntegrityError, InvalidInput, Unexpected, Unsupported
 from calque.operator.drivers.verbs import CommitConflict, Part
+from calque.operator.interruptible import result_of, wait_for_first
 from calque.operator.options import WriteOptions
 from calque.operator.service import WriteAgain
 from calque.operator.services.s3 import marker
@@ -236,10 +237,10 @@ class _Sending:
                     self._count(number, data)
                     # A part is cut only when a place is free, so memory stays bounded.
                     if len(flying) >= most:
-                        landed, flying = wait(flying, return_when=FIRST_COMPLETED)
+                        landed, flying = wait_for_first(flying)
                         done += [each.result() for each in landed]
                     flying.add(pool.submit(self._send, number, data))
-                done += [each.result() for each in flying]
+                done += [result_of(each) for each in flying]
             finally:
                 for each in flying:
                     each.cancel()

@@ -1,0 +1,89 @@
+"""A run over trees as it goes on: a line on a terminal or in a notebook, or whoever asks for it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from calque.notebook import is_notebook, notebook_line
+from calque.transfer.report.progress import TreeProgress
+from calque.values import size_text
+
+_LOOK_SECONDS = 0.2
+
+OnTreeProgress = Callable[[TreeProgress], None]
+"""Called several times a second while a run goes on, and once more when it is over."""
+
+
+@contextmanager
+def shown_progress(progress: TreeProgress, wanted: OnTreeProgress | bool | None) -> Iterator[None]:
+    """Tell the caller's function; else show a line where one is asked for, or in a notebook."""
+    with ExitStack() as held:
+        if callable(wanted):
+            held.enter_context(watched(progress, wanted))
+        elif wanted is not False and is_notebook():
+            line = held.enter_context(notebook_line())
+            held.enter_context(described(progress, line, _LOOK_SECONDS))
+        elif wanted and sys.stderr.isatty():
+            held.enter_context(terminal_line(progress))
+        yield
+
+
+@contextmanager
+def watched(progress: TreeProgress, tell: OnTreeProgress) -> Iterator[None]:
+    """Tell how far it is until it is over, and then."""
+    with _ticking(lambda: tell(progress), _LOOK_SECONDS):
+        yield
+    tell(progress)
+
+
+@contextmanager
+def terminal_line(progress: TreeProgress) -> Iterator[None]:
+    """A line of the terminal that is renewed, and gone in the end."""
+
+    def write(line: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+
+    with described(progress, write, _LOOK_SECONDS):
+        yield
+    sys.stderr.write("\r\x1b[K")
+
+
+@contextmanager
+def described(progress: TreeProgress, say: Callable[[str], None], every: float) -> Iterator[None]:
+    """Say every so many seconds how far it is."""
+    begun = time.monotonic()
+    with _ticking(lambda: say(describe_progress(progress, time.monotonic() - begun)), every):
+        yield
+
+
+def describe_progress(progress: TreeProgress, seconds: float) -> str:
+    """How far a run is after so many seconds, in a line."""
+    done = f"{progress.ended} copied, {size_text(progress.bytes_moved)}"
+    if progress.listing:
+        return f"{progress.listed} listed so far, {done} of {progress.to_copy}"
+    share = progress.bytes_moved / progress.bytes_to_copy if progress.bytes_to_copy else 1.0
+    left = f", {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
+    return f"{progress.phase}: {done} of {size_text(progress.bytes_to_copy)} ({share:.0%}){left}"
+
+
+@contextmanager
+def _ticking(look: Callable[[], None], every: float) -> Iterator[None]:
+    """Look from a thread of its own: the caller's is at work."""
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(every):
+            look()
+
+    teller = threading.Thread(target=tick, name="calque-progress", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
