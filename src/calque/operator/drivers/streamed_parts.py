@@ -21,7 +21,9 @@ from calque.operator.drivers.verbs import Part
 from calque.operator.drivers.whole_digest import WholeDigest
 from calque.operator.http.body import damaged
 from calque.operator.http.digest import Digest
+from calque.operator.layers.chain import Call
 from calque.operator.layers.limit import ConcurrencyLimit
+from calque.operator.layers.stop import stop_of
 from calque.operator.options import CopyOptions
 from calque.operator.read import pinned_options, read_all
 from calque.operator.service import PartedWrite, ReadingBack, Service
@@ -103,7 +105,9 @@ class StreamedParts:
         if limit is None:
             yield
             return
-        with limit.place():
+        # An abort must not wait for the places of others, which may be held for long.
+        turn = Call("write_part", self.source.path, stopped=stop_of(self.into.chain))
+        with limit.place(turn):
             yield
 
     def list_parts(self, upload: str) -> Mapping[int, Part]:
