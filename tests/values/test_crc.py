@@ -6,10 +6,10 @@ import base64
 from collections.abc import Callable
 
 import pytest
+from awscrt import checksums as crt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from awscrt import checksums as crt
 from calque.values.crc import JOINABLE, join_crcs
 
 _WIDTHS = {"crc32": 4, "crc32c": 4, "crc64nvme": 8}
@@ -31,7 +31,7 @@ def test_they_join_as_the_bytes_do(algorithm: str, pieces: list[bytes]) -> None:
 @pytest.mark.parametrize("algorithm", sorted(_WIDTHS))
 def test_large_sizes(algorithm: str) -> None:
     """Sizes of real parts, and one beyond 32 bits, as another library joins them."""
-    assert JOINABLE == _WIDTHS.keys()
+    assert _WIDTHS.keys() == JOINABLE
     join = getattr(crt, f"combine_{algorithm}")
     for size in (5 * 1024**2, 5 * 1024**3, 7):
         one, other = _value(algorithm, b"first"), _value(algorithm, b"second")

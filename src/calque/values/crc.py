@@ -1,9 +1,9 @@
 """CRCs of pieces joined into the one of the whole, without the bytes.
 
-A CRC is the remainder of a polynomial. Of two pieces in a row, the first one's remainder is moved up
-by as many places as the second has bits, which is a multiplication modulo the CRC's polynomial, and
-added to the second's. The three here are reflected (bit 0 is the highest power) and begin and end
-with all ones, which cancels out.
+A CRC is the remainder of a polynomial. Of two pieces in a row, the remainder of the first is moved
+up by as many places as the second has bits, which is a multiplication modulo the CRC's polynomial,
+and added to the second's. The three here are reflected (bit 0 is the highest power) and begin and
+end with all ones, which cancels out.
 """
 
 from __future__ import annotations

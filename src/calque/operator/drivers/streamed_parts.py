@@ -4,8 +4,8 @@ A part is read whole and written whole by one thread, so no more requests are in
 and what the target holds of an unfinished copy is not sent again. All parts together are held
 against every checksum that the source has, before the commit. A resumed copy has not seen the parts
 of the process before it: a target that can be read back is hashed then. Where the source tells a
-CRC, each part's own stands in the checkpoint, and all of them joined are that of the whole; of MD5
-and SHA nothing can be joined, and the target's checksum alone is compared, where both are of a kind.
+CRC, each part's own stands in the checkpoint, and all of them joined are that of the whole. MD5 and
+SHA cannot be joined: the target's checksum alone is compared then, where both are of a kind.
 """
 
 from __future__ import annotations

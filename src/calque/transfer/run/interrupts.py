@@ -1,8 +1,8 @@
 """Ctrl-C falls on the main thread: work goes on elsewhere until it has come to a good end.
 
-Python raises KeyboardInterrupt wherever the main thread happens to be: between taking a lock and the
-block that would give it back, so that whoever needs it next waits for ever, or while an earlier one
-is on its way up, so that two are seen as one. While this thread waits for others, signals are
+Python raises KeyboardInterrupt wherever the main thread happens to be: between taking a lock and
+the block that would give it back, so that whoever needs it next waits for ever, or while an earlier
+one is on its way up, so that two are seen as one. While this thread waits for others, signals are
 therefore only noted, and answered between two looks, when nothing is held.
 """
 
