@@ -247,6 +247,25 @@ def test_a_reply_of_another_range(name: str, told: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_range_that_is_refused(name: str) -> None:
+    """416 means that nothing is left, and is believed unless it tells a size that says otherwise:
+    by its header, or as Amazon does."""
+    amazon = b"<Error><Code>InvalidRange</Code><ActualObjectSize>100</ActualObjectSize></Error>"
+    for told, body in (((), b""), (("Content-Range: bytes */100",), b""), ((), amazon)):
+        length = f"Content-Length: {len(body)}"
+        reply = _answer(name, "416 Range", *told, length, body=body)
+        with answering(lambda head, reply=reply: reply) as endpoint:
+            op = nowhere(name).open(endpoint)
+            assert op.read("x", offset=100) == b""
+            assert op.read("x", offset=150, length=5) == b""
+            if told or (body and name == "s3"):
+                with pytest.raises(IntegrityError, match="knows no bytes from 10 of 100"):
+                    op.read("x", offset=10, length=20)
+            else:
+                assert op.read("x", offset=10, length=20) == b""
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_part_where_the_whole_was_asked_for(name: str) -> None:
     """206 without a range being asked for: the rest is asked for, or it is no whole."""
     asked: list[str] = []
