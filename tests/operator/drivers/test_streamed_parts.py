@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -10,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.errors import CheckpointInvalid, ConditionNotMatch, PermissionDenied
+from calque.errors import Aborted, CheckpointInvalid, ConditionNotMatch, PermissionDenied
 from calque.operator import Operator
 from calque.operator.layers import ConcurrencyLimit
+from calque.operator.layers.chain import Call
 from tests.operator.services.s3.server import make_bucket
 from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
@@ -148,3 +151,43 @@ def test_a_part_that_fails_keeps_nobody_waiting(
         source.copy("large", "copy", into=into, **wanted)
     assert not into.exists("copy")
     assert list(into.leftovers()) == []
+
+
+def test_an_abort_waits_for_no_place_that_others_hold(
+    source: Operator, into: Operator, proxy: FaultProxy
+) -> None:
+    """All places are held by somebody else, for as long as he likes: the copy ends all the same."""
+    limit = ConcurrencyLimit(2)
+    here, there = source.layer(limit), into.layer(limit)
+    wanted = {"stream": True, "stream_parts": True, "concurrent": 4}
+    copier = here.copier("large", "copy", into=there, **wanted)
+    assert copier.open_parts() is not None
+    checkpoint = here.copier("large", "other", into=there, **wanted).open_parts()
+    assert checkpoint is not None
+    resumed = here.resume(checkpoint, into=there, **wanted)
+    let_go, held = threading.Event(), threading.Barrier(3)
+
+    def hold() -> None:
+        with limit.place(Call("read", "another")):
+            held.wait(60)
+            let_go.wait(120)
+
+    with ThreadPoolExecutor(3) as pool:
+        holders = [pool.submit(hold) for _ in range(2)]
+        held.wait(60)
+        driven = pool.submit(resumed.run)
+        while not any("calque-part" in thread.name for thread in threading.enumerate()):
+            time.sleep(0.01)
+        # What clears up needs a place too, and gets one as soon as there is one.
+        stopped = threading.Thread(target=resumed.abort)
+        stopped.start()
+        parts = (thread for thread in threading.enumerate() if "calque-part" in thread.name)
+        for thread in parts:
+            thread.join(60)
+            assert not thread.is_alive(), "a part still waits for a place"
+        let_go.set()
+        assert isinstance(driven.exception(timeout=60), Aborted)
+        for each in holders:
+            each.result(timeout=60)
+        stopped.join(60)
+    assert not into.exists("other")

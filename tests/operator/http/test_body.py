@@ -12,6 +12,7 @@ import pytest
 from calque.errors import CalqueError, ConditionNotMatch, IntegrityError, NotFound
 from calque.operator import Operator
 from calque.values import MIB
+from calque.values.crc import JOINABLE
 from tests.operator.behaviour.case import content
 from tests.operator.http.checksums import TRUE, flip_a_bit
 from tests.operator.http.clouds import NAMES, Cloud, answering, nowhere, running
@@ -68,6 +69,36 @@ def test_damaged_parts_are_not_copied(cloud: Cloud, between: FaultProxy, concurr
         assert list(target.leftovers()) == []
         source.copy("parted", "made", **wanted, verify="size")
         assert target.read("made") != data
+
+
+def test_damage_before_a_pause_is_found_after_it(cloud: Cloud, between: FaultProxy) -> None:
+    """The process that goes on has not seen the first part: its CRC stands in the checkpoint, and
+    all of them joined are not the source's. Nothing is read again to find out."""
+    data = content(12 * MIB)
+    cloud.open().write("paused", data)
+    source = cloud.open(between.endpoint)
+    found = source.stat("paused").checksum
+    if found is None or found.algorithm not in JOINABLE:
+        pytest.skip(f"{cloud.name} tells no CRC of it")
+    with running("s3") as other, other.open(write_part=5 * MIB) as target:
+        wanted = {"into": target, "stream": True, "stream_parts": True, "concurrent": 1}
+
+        def copy_with_a_pause(path: str) -> None:
+            copier = source.copier("paused", path, **wanted)
+            next(copier)
+            kept = copier.pause().to_json()
+            between.reset()
+            source.resume(kept, **wanted).run()
+            ranges = [each.headers.get("range") for each in between.seen("GET", "paused")]
+            assert sum(map(bool, ranges)) <= 2, "the first part is not read again"
+
+        copy_with_a_pause("whole")
+        assert target.read("whole") == data
+        between.add(Fault(method="GET", contains="paused", edit=_damaged_part, times=2))
+        with pytest.raises(IntegrityError, match="paused"):
+            copy_with_a_pause("made")
+        assert not target.exists("made")
+        assert list(target.leftovers()) == []
 
 
 def _damaged_part(reply: Reply) -> Reply:
@@ -213,6 +244,25 @@ def test_a_reply_of_another_range(name: str, told: tuple[str, str]) -> None:
         op = nowhere(name).open(endpoint)
         with pytest.raises(IntegrityError, match="x"):
             op.read("x", offset=10, length=20)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_range_that_is_refused(name: str) -> None:
+    """416 means that nothing is left, and is believed unless it tells a size that says otherwise:
+    by its header, or as Amazon does."""
+    amazon = b"<Error><Code>InvalidRange</Code><ActualObjectSize>100</ActualObjectSize></Error>"
+    for told, body in (((), b""), (("Content-Range: bytes */100",), b""), ((), amazon)):
+        length = f"Content-Length: {len(body)}"
+        reply = _answer(name, "416 Range", *told, length, body=body)
+        with answering(lambda head, reply=reply: reply) as endpoint:
+            op = nowhere(name).open(endpoint)
+            assert op.read("x", offset=100) == b""
+            assert op.read("x", offset=150, length=5) == b""
+            if told or (body and name == "s3"):
+                with pytest.raises(IntegrityError, match="knows no bytes from 10 of 100"):
+                    op.read("x", offset=10, length=20)
+            else:
+                assert op.read("x", offset=10, length=20) == b""
 
 
 @pytest.mark.parametrize("name", NAMES)

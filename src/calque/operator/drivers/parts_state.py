@@ -16,7 +16,10 @@ def plan_to_json(plan: PartPlan) -> dict[str, int]:
 
 def parts_to_json(parts: Iterable[Part]) -> list[list[Any]]:
     ordered = sorted(parts, key=lambda part: part.number)
-    return [[part.number, part.etag, part.size, part.checksum] for part in ordered]
+    return [
+        [part.number, part.etag, part.size, part.checksum, *([part.crc] if part.crc else [])]
+        for part in ordered
+    ]
 
 
 def plan_of(state: Mapping[str, Any], *, size: int) -> PartPlan:
@@ -34,8 +37,8 @@ def parts_of(state: Mapping[str, Any]) -> dict[int, Part]:
     """The parts that a checkpoint knows."""
     try:
         known = [
-            Part(int(number), str(etag), int(size), checksum)
-            for number, etag, size, checksum in state.get("parts", ())
+            Part(int(number), str(etag), int(size), checksum, *crc)
+            for number, etag, size, checksum, *crc in state.get("parts", ())
         ]
     except (TypeError, ValueError) as error:
         raise CheckpointInvalid("the checkpoint's parts cannot be read") from error

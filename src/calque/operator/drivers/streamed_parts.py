@@ -3,8 +3,9 @@
 A part is read whole and written whole by one thread, so no more requests are in flight than parts,
 and what the target holds of an unfinished copy is not sent again. All parts together are held
 against every checksum that the source has, before the commit. A resumed copy has not seen the parts
-of the process before it: a target that can be read back is hashed then; of others the checksum
-alone is compared, where both are of a kind.
+of the process before it: a target that can be read back is hashed then. Where the source tells a
+CRC, each part's own stands in the checkpoint, and all of them joined are that of the whole. MD5 and
+SHA cannot be joined: the target's checksum alone is compared then, where both are of a kind.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from calque.errors import ConditionNotMatch, IntegrityError, NotFound
+from calque.errors import CheckpointInvalid, ConditionNotMatch, IntegrityError, NotFound
 from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.parts_state import parts_of, plan_of
 from calque.operator.drivers.verbs import Part
 from calque.operator.drivers.whole_digest import WholeDigest
 from calque.operator.http.body import damaged
-from calque.operator.http.digest import Digest
+from calque.operator.http.digest import Digest, crc_of
+from calque.operator.layers.chain import Call
 from calque.operator.layers.limit import ConcurrencyLimit
+from calque.operator.layers.stop import stop_of
 from calque.operator.options import CopyOptions
 from calque.operator.read import pinned_options, read_all
 from calque.operator.service import PartedWrite, ReadingBack, Service
 from calque.values import ByteRange, Checksum, Metadata, PartPlan
+from calque.values.crc import JOINABLE, join_crcs
 
 NAME = "streamed parts"
 
@@ -64,13 +68,15 @@ class StreamedParts:
         self._whole.clear()
         if self.verify:
             promised = self.source.checksum
-            self._whole.append(WholeDigest((promised,) if promised else ()))
+            # One that can be joined needs no order, and is hashed part by part.
+            in_order = (promised,) if promised and self._joinable is None else ()
+            self._whole.append(WholeDigest(in_order))
         return self.target.initiate()
 
     def copy_part(self, upload: str, number: int, span: ByteRange) -> Part:
         if not self._whole:
             with self._one_place():
-                return self.target.put_part(upload, number, span, self._read(span))
+                return self._put(upload, number, span, self._read(span))
         whole = self._whole[0]
         try:
             # One place for both: the body of a read is on the wire until its last byte.
@@ -79,10 +85,21 @@ class StreamedParts:
                     held.enter_context(self._one_place())
                 data = self._read(span, whole)
                 whole.add(number, data)
-                return self.target.put_part(upload, number, span, data)
+                return self._put(upload, number, span, data)
         except BaseException:
             whole.give_up()
             raise
+
+    def _put(self, upload: str, number: int, span: ByteRange, data: bytes) -> Part:
+        part = self.target.put_part(upload, number, span, data)
+        promised = self._joinable
+        return part if promised is None else replace(part, crc=crc_of(promised.algorithm, data))
+
+    @property
+    def _joinable(self) -> Checksum | None:
+        """The checksum of the source, where those of its parts can be joined to it."""
+        promised = self.source.checksum if self.verify else None
+        return promised if promised is not None and promised.algorithm in JOINABLE else None
 
     def _read(self, span: ByteRange, whole: WholeDigest | None = None) -> bytes:
         options = pinned_options(self.origin, self.source, span)
@@ -103,25 +120,50 @@ class StreamedParts:
         if limit is None:
             yield
             return
-        with limit.place():
+        # An abort must not wait for the places of others, which may be held for long.
+        turn = Call("write_part", self.source.path, stopped=stop_of(self.into.chain))
+        with limit.place(turn):
             yield
 
     def list_parts(self, upload: str) -> Mapping[int, Part]:
-        return self.target.list_parts(upload, self.plan, self.known)
+        held = self.target.list_parts(upload, self.plan, self.known)
+        crcs = {number: part for number, part in self.known.items() if part.crc is not None}
+        if self._joinable is None or not crcs:
+            return held
+        # What has landed after the checkpoint was made nobody has a CRC of: it is brought again,
+        # which is little, and the whole can be told from its parts.
+        return {
+            number: replace(part, crc=crcs[number].crc)
+            for number, part in held.items()
+            if number in crcs and (part.etag, part.size) == _tag_of(crcs[number])
+        }
 
     def complete(self, upload: str, parts: Sequence[Part]) -> Metadata:
         self._refuse_changed()
-        self._refuse_other_bytes()
+        self._refuse_other_bytes(parts)
         return self.target.complete(upload, parts)
 
-    def _refuse_other_bytes(self) -> None:
+    def _refuse_other_bytes(self, parts: Sequence[Part]) -> None:
         """Ranges bring no checksum of the whole: the whole is held against it here."""
         if self._whole and self._whole[0].is_complete:
             broken = self._whole[0].find_broken()
         else:
             broken = self._read_back()
+        broken = broken or self._join(parts)
         if broken is not None:
             raise damaged(self.origin.location(self.source.path), *broken)
+
+    def _join(self, parts: Sequence[Part]) -> tuple[Checksum, Checksum] | None:
+        """Of parts that several processes have read: what they were read as, together."""
+        promised = self._joinable
+        known = [(part.crc, part.size) for part in parts if part.crc is not None]
+        if promised is None or len(known) != len(parts):
+            return None
+        try:
+            found = join_crcs(promised.algorithm, known)
+        except ValueError as error:
+            raise CheckpointInvalid("the checkpoint's checksums cannot be read") from error
+        return None if found == promised else (promised, found)
 
     def _read_back(self) -> tuple[Checksum, Checksum] | None:
         """Of parts that this process has not seen: what the target holds, where it can be read."""
@@ -154,6 +196,10 @@ class StreamedParts:
 
     def abort(self, upload: str) -> None:
         self.target.abort(upload)
+
+
+def _tag_of(part: Part) -> tuple[str, int]:
+    return part.etag, part.size
 
 
 class StreamedPartsDriver(MultipartDriver):

@@ -17,6 +17,8 @@ class Part:
     etag: str
     size: int
     checksum: str | None = None
+    crc: str | None = None
+    """Of the bytes as this client has read them, in the kind of CRC that their source tells."""
 
 
 class CommitConflict(Exception):

@@ -22,6 +22,7 @@ from calque.values import Backoff, Checksum
 _RESUMED_AT_MOST = 5
 """New requests in a row that bring nothing."""
 _BACKOFF = Backoff(first=0.1)
+_UNSATISFIED = re.compile(r"bytes \*/(\d{1,19})")
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 
 
@@ -40,14 +41,26 @@ class OpenReply:
         return self.status == 206 or "content-range" in self.headers
 
 
+@dataclass(frozen=True, slots=True)
+class NothingLeft:
+    """The answer to a range that begins behind the last byte (416), and the size that it tells."""
+
+    size: int | None = None
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> NothingLeft:
+        found = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
+        return cls(int(found[1]) if found else None)
+
+
 class Body(Protocol):
     """One object, as far as its bytes are asked for."""
 
     @property
     def location(self) -> str: ...
 
-    def open(self, span: str | None, pin: str | None) -> OpenReply | None:
-        """Send a GET with this ``Range`` and this condition; None: nothing is there to read (416).
+    def open(self, span: str | None, pin: str | None) -> OpenReply | NothingLeft:
+        """Send a GET with this ``Range`` and this condition.
 
         The condition is one that ``pin_of`` has given or the caller has brought.
         """
@@ -84,8 +97,8 @@ class _Reading:
     def pieces(self) -> Iterator[bytes]:
         while self._end is None or self._position < self._end:
             reply = self._body.open(self._range_header(), self._pin)
-            if reply is None:
-                self._refuse_early_end()
+            if isinstance(reply, NothingLeft):
+                self._refuse_early_end(reply)
                 break
             with closing(reply):
                 self._refuse_other(reply.headers)
@@ -194,7 +207,8 @@ class _Reading:
         if self._pin in (None, "*"):
             self._pin = self._body.pin_of(headers) or self._pin
 
-    def _refuse_early_end(self) -> None:
+    def _refuse_early_end(self, reply: NothingLeft) -> None:
+        self._learn_size(reply.size)
         if self._size is not None and self._position < self._size:
             raise self._wrong(f"knows no bytes from {self._position} of {self._size}")
 

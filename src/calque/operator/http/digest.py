@@ -101,3 +101,10 @@ def start_hash(algorithm: str) -> Running:
     if algorithm in HASHES:
         return hashlib.new(algorithm, usedforsecurity=False)
     return _CRCS[algorithm]()
+
+
+def crc_of(algorithm: str, data: bytes) -> str:
+    """The checksum of bytes that are all there."""
+    running = start_hash(algorithm)
+    running.update(data)
+    return base64.b64encode(running.digest()).decode()

@@ -46,12 +46,15 @@ class ConcurrencyLimit:
             self._places.give_back()
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """One place for several requests of this thread in turn: no more than one is in flight."""
+    def place(self, call: Call) -> Iterator[None]:
+        """One place for several requests of this thread in turn: no more than one is in flight.
+
+        ``call`` says how long it is waited for.
+        """
         if self._places.held_here:
             yield
             return
-        self._places.take()
+        self._places.take(call)
         try:
             yield
         finally:
@@ -86,7 +89,7 @@ class _Places:
     def held_here(self) -> bool:
         return getattr(self._here, "held", False)
 
-    def take(self, call: Call | None = None) -> None:
+    def take(self, call: Call) -> None:
         """Wait for a place, no longer than the call itself may wait."""
         if not self._free.acquire(blocking=False):
             self._wait(call)
@@ -94,11 +97,9 @@ class _Places:
         with self._counting:
             self.taken += 1
 
-    def _wait(self, call: Call | None) -> None:
+    def _wait(self, call: Call) -> None:
         # In slices, also where nothing else is to be looked at: Ctrl-C is heard between them.
         while not self._free.acquire(timeout=SLICE):
-            if call is None:
-                continue
             if call.stopped is not None and call.stopped():
                 raise Aborted(f"{call.verb} of {call.path!r} was stopped")
             if call.deadline is not None and SYSTEM.now() >= call.deadline:

@@ -54,12 +54,18 @@ class Stopping:
         return proceed(replace(call, stopped=lambda: self.signal.is_stopped(grace)))
 
 
+def stop_of(chain: Chain) -> Callable[[], bool]:
+    """Asks whether a signal around these requests was told."""
+    signals = [layer.signal for layer in chain.layers if isinstance(layer, Stopping)]
+    return lambda: any(signal.is_stopped() for signal in signals)
+
+
 def sleep_unless_stopped(chain: Chain, seconds: float, what: str) -> None:
     """Wait between two requests; Aborted as soon as a signal around them was told."""
-    signals = [layer.signal for layer in chain.layers if isinstance(layer, Stopping)]
+    stopped = stop_of(chain)
     end = time.monotonic() + seconds
     while True:
-        if any(signal.is_stopped() for signal in signals):
+        if stopped():
             raise Aborted(f"{what} was stopped")
         left = end - time.monotonic()
         if left <= 0:

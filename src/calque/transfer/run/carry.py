@@ -26,6 +26,7 @@ from calque.operator.checkpoint import Checkpoint
 from calque.operator.copy import start_copy
 from calque.operator.drivers.stream import write_options
 from calque.operator.layers import Bandwidth, ConcurrencyLimit
+from calque.operator.layers.chain import Call
 from calque.operator.move import rename_at_once
 from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_all
@@ -322,7 +323,7 @@ class Carrier:
     ) -> None:
         key, into = self._target.key(pair.target_path), self._target.service
         # One place among those of the tree, for reading and writing in turn.
-        with self._limit.place():
+        with self._limit.place(Call("copy", key)):
             found, data = self._read_small(source)
             if self._bandwidth is not None:
                 self._bandwidth.take(len(data))

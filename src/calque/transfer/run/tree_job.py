@@ -14,7 +14,6 @@ from calque.errors import (
     InvalidInput,
     ResourceExhausted,
 )
-from calque.operator.interruptible import wait_until
 from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
@@ -31,6 +30,7 @@ from calque.transfer.run.clearing import Clearing
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.elsewhere import Elsewhere
 from calque.transfer.run.frontier import Frontier
+from calque.transfer.run.interrupts import Look, note_signals, wait_until
 from calque.transfer.run.lister import Lister
 from calque.transfer.run.moves import Moves, prove
 from calque.transfer.run.other_entries import OtherEntries
@@ -138,10 +138,11 @@ class TreeJob:
         """
         self._start(self._list, 1)
         self._start(self._work, self._options.concurrent)
-        try:
-            self._join()
-        except KeyboardInterrupt:
-            self._see_out()
+        with note_signals() as look:
+            try:
+                self._join(look)
+            except KeyboardInterrupt:
+                self._see_out(look)
         self._carrier.flush()
         self._moves.remove_emptied()
         if self._errors:
@@ -196,20 +197,19 @@ class TreeJob:
             run = tracing.carry(self._guard(target))
             threading.Thread(target=run, name="calque-tree", daemon=True).start()
 
-    def _join(self, seconds: float | None = None) -> bool:
+    def _join(self, look: Look, seconds: float | None = None) -> bool:
         """Wait for listers, which may start others, and then for workers; False: not all ended."""
         # By a count, and not by join: one that was interrupted takes its thread for ended.
-        with self._ended:
-            return wait_until(self._ended, lambda: not self._living, seconds)
+        return wait_until(self._ended, lambda: not self._living, look, seconds)
 
-    def _see_out(self) -> None:
+    def _see_out(self, look: Look) -> None:
         """Stopped by hand: what is in flight may end. Large copies that do not are given up, and
         who asks a second time waits for nothing else."""
         try:
             self.stop()
-            if not self._join(_GRACE_SECONDS):
+            if not self._join(look, _GRACE_SECONDS):
                 self._carrier.abort()
-                self._join()
+                self._join(look)
         except KeyboardInterrupt:
             self._carrier.abort()
             raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calque.errors import ConditionNotMatch
 from calque.operator.http import body
-from calque.operator.http.body import OpenReply
+from calque.operator.http.body import NothingLeft, OpenReply
 from calque.operator.layers.chain import Call
 from calque.operator.options import ReadOptions
 from calque.operator.services.azblob.client import Client
@@ -44,16 +44,16 @@ class _Blob:
     def location(self) -> str:
         return self.client.location(self.path)
 
-    def open(self, span: str | None, pin: str | None) -> OpenReply | None:
+    def open(self, span: str | None, pin: str | None) -> OpenReply | NothingLeft:
         headers = {} if pin is None else {"If-Match": quote_etag(pin)}
         if span is not None:
             headers["x-ms-range"] = span
 
-        def request(call: Call) -> OpenReply | None:
+        def request(call: Call) -> OpenReply | NothingLeft:
             blob = self.client.key(self.path)
             answer, pieces = self.client.link.open(call, blob, headers)
             if span is not None and (answer.status == 416 or code_of(answer) == "InvalidRange"):
-                return None
+                return NothingLeft.of(answer.headers)
             if answer.status not in (200, 206):
                 raise error_of(answer, self.location, "read")
             return OpenReply(answer.status, answer.headers, pieces, pieces.close)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from calque.errors import ConditionNotMatch
 from calque.operator.http import body
-from calque.operator.http.body import OpenReply
+from calque.operator.http.body import NothingLeft, OpenReply
 from calque.operator.layers.chain import Call
 from calque.operator.options import ReadOptions
 from calque.operator.services.gcs.client import Client, object_path
@@ -49,7 +49,7 @@ class _Object:
     def location(self) -> str:
         return self.client.location(self.path)
 
-    def open(self, span: str | None, pin: str | None) -> OpenReply | None:
+    def open(self, span: str | None, pin: str | None) -> OpenReply | NothingLeft:
         client, link = self.client, self.client.link
         query = {
             "alt": "media",
@@ -62,11 +62,11 @@ class _Object:
         # Taking gzip keeps the service from unpacking what is stored packed.
         headers = {"Accept-Encoding": "gzip", **({"Range": span} if span else {})}
 
-        def request(call: Call) -> OpenReply | None:
+        def request(call: Call) -> OpenReply | NothingLeft:
             answer, pieces = link.open(call, url, headers)
             # Nothing from here on: the range begins at the end, or the object is empty.
             if answer.status == 416 and span is not None:
-                return None
+                return NothingLeft.of(answer.headers)
             if answer.status not in (200, 206):
                 raise error_of(answer, self.location, "read")
             return OpenReply(answer.status, answer.headers, pieces, pieces.close)

@@ -21,6 +21,7 @@ from calque.errors import (
     Unexpected,
     Unsupported,
 )
+from calque.operator.http.body import NothingLeft
 from calque.operator.http.redact import first_line
 from calque.operator.services.s3.replies import leaves
 
@@ -152,21 +153,29 @@ _BARE_400 = {
 
 
 class Refusal(Exception):
-    """S3 refused a request: its status, code and words."""
+    """S3 refused a request: its status, code and words, the region that it names, and, of a range
+    that cannot be served, how large the object is."""
 
-    def __init__(self, status: int, code: str, words: str, region: str | None) -> None:
+    def __init__(
+        self, status: int, code: str, words: str, region: str | None, size: int | None = None
+    ) -> None:
         told = f"{code or 'refused'} ({status})"
         super().__init__(f"{told}: {words}" if words else told)
         self.status = status
         self.code = code
         self.region = region
+        self.size = size
 
 
 def refusal_of(status: int, headers: Mapping[str, str], document: bytes) -> Refusal:
     """Read an error document; HEAD has none, and some proxies send none of S3's."""
     fields = leaves(document) if b"<Code>" in document else {}
     region = headers.get("x-amz-bucket-region") or fields.get("Region")
-    return Refusal(status, fields.get("Code", ""), first_line(fields.get("Message", "")), region)
+    size = NothingLeft.of(headers).size
+    if (told := fields.get("ActualObjectSize", "")).isdecimal() and len(told) < 20:
+        size = int(told)
+    words = first_line(fields.get("Message", ""))
+    return Refusal(status, fields.get("Code", ""), words, region, size)
 
 
 def error_of(

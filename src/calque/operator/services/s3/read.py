@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from calque.errors import CalqueError, ConditionNotMatch
 from calque.operator.http import body
-from calque.operator.http.body import OpenReply
+from calque.operator.http.body import NothingLeft, OpenReply
 from calque.operator.options import ReadOptions
 from calque.operator.services.s3.client import Client, Request, refusal_behind
 from calque.operator.services.s3.replies import (
@@ -85,7 +85,7 @@ class _Object:
         if pin is not None and not self.is_pinned_by(pin, answer.headers):
             raise ConditionNotMatch(f"{self.location} was replaced by another object")
 
-    def open(self, span: str | None, pin: str | None) -> OpenReply | None:
+    def open(self, span: str | None, pin: str | None) -> OpenReply | NothingLeft:
         # Checksums are of whole objects, so they are asked for only with one.
         headers = {**_pins(pin), **(_ASK if span is None else {"range": span})}
         request = Request("GET", self.key, self._query, headers, accepts=(200, 206))
@@ -94,7 +94,7 @@ class _Object:
         except CalqueError as error:
             refusal = refusal_behind(error)
             if span is not None and refusal is not None and refusal.status == 416:
-                return None
+                return NothingLeft(refusal.size)
             raise
         self.replies.append(stream.headers)
         try:
