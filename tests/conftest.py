@@ -57,8 +57,12 @@ def azurite() -> Azurite:
         pytest.skip(f"Azurite cannot be had: {error}")
 
 
-def pytest_collection_finish() -> None:
-    """All that was imported stays; no garbage collection need look through it again."""
+@pytest.fixture(scope="module", autouse=True)
+def _small_heap() -> None:
+    """What lives when a file begins was imported or is shared: no collection looks at it again.
+
+    Else each would take a tenth of a second, late in a run, and some tests ask for dozens.
+    """
     gc.collect()
     gc.freeze()
 
