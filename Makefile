@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.calque-setup
+COMPILED := $(VENV)/.calque-tests
 # Tests side by side, twice as many as a small machine has cores: a third of their time they wait, for
 # disks, for JVMs and for peers that say nothing. Workers share their servers.
 JOBS ?= 4
@@ -31,11 +32,18 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## Show the main job on real files, within two minutes
 	@$(BIN)/calque demo
 
-quick: lint type layers ## Lint, types, layers and the fast tests, within two minutes
+quick: setup ## Lint, types, layers and the fast tests, within two minutes
+	@$(MAKE) --no-print-directory -j2 lint type layers
 	$(BIN)/python -m pytest $(QUICK) -m quick -n $(JOBS) --dist worksteal
 
-test: lint type layers ## Lint, types, layers, then every test but the soaks
+test: setup ## Lint, types, layers, then every test but the soaks
+	@$(MAKE) --no-print-directory -j2 type lint layers $(COMPILED)
 	$(BIN)/python -m pytest -m "not soak" -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+# Else every worker of the first run would compile every test.
+$(COMPILED): $(STAMP)
+	-@$(BIN)/python -m pytest --collect-only > /dev/null
+	@touch $@
 
 ##@ Work on it
 .PHONY: lint fmt type layers

@@ -9,8 +9,10 @@ import threading
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
 from calque.errors import Unavailable
+from tests.schedule import Schedule, start_order
 from tests.servers.azurite import Azurite
 from tests.servers.postgres import PostgresServer
 from tests.servers.seaweedfs import S3Server
@@ -55,8 +57,12 @@ def azurite() -> Azurite:
         pytest.skip(f"Azurite cannot be had: {error}")
 
 
-def pytest_collection_finish() -> None:
-    """All that was imported stays; no garbage collection need look through it again."""
+@pytest.fixture(scope="module", autouse=True)
+def _small_heap() -> None:
+    """What lives when a file begins was imported or is shared: no collection looks at it again.
+
+    Else each would take a tenth of a second, late in a run, and some tests ask for dozens.
+    """
     gc.collect()
     gc.freeze()
 
@@ -97,32 +103,15 @@ def is_quick(item: pytest.Item) -> bool:
     )
 
 
-LONGEST = (
-    "loader/test_cluster.py",
-    "loader/run/transform/test_select.py",
-    "loader/run/transform/test_run_transformation.py",
-    "loader/test_crash.py",
-    "cli/test_demo.py",
-    "spark/test_session.py",
-    "loader/run/engines/test_spark_failures.py",
-    "loader/run/engines/test_limits.py",
-    "loader/test_bucket.py",
-    "loader/test_two_ledgers.py",
-    "store_client/test_frozen_nodes.py",
-    "operator/services/s3/test_killed_process.py",
-)
-"""Files of tests that take the longest, in that order. They start first: one that came last would
-keep a worker busy while the others have nothing left to do."""
-
-
-def start_order(item: pytest.Item) -> int:
-    path = item.nodeid.partition("::")[0].removeprefix("tests/")
-    return LONGEST.index(path) if path in LONGEST else len(LONGEST)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is quick, and put first what takes longest."""
     for item in items:
         if is_quick(item):
             item.add_marker(pytest.mark.quick)
-    items.sort(key=start_order)
+    items.sort(key=lambda item: start_order(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedule | None:
+    """Whole files, as with ``--dist loadfile``, and those that share a JVM together."""
+    return Schedule(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.schedule import LONGEST
+
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 SOURCE = ROOT / "src"
@@ -203,3 +205,8 @@ def test_what_is_installed_is_calque_and_nothing_else(tmp_path: Path) -> None:
     assert inside == {name.removeprefix("src/") for name in kept.stdout.split()}
     assert "calque/py.typed" in inside
     assert not [name for name in inside if "testing" in name or "test_" in name]
+
+
+def test_files_that_start_first_are_there() -> None:
+    """A file that was moved is moved in the schedule of the tests too."""
+    assert [name for name in LONGEST if not (TESTS / name).is_file()] == []

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -126,26 +126,42 @@ def polars_ids(frame: pl.LazyFrame, chosen: pl.Expr) -> list[int]:
 
 
 @pytest.fixture(params=VALUES)
-def values(request: pytest.FixtureRequest) -> tuple[pa.DataType, list[list[Any]]]:
-    """A type, and the values of files that strain its bounds."""
-    return VALUES[request.param]
+def values(request: pytest.FixtureRequest) -> str:
+    """A type, by its name; the values of its files strain its bounds."""
+    name: str = request.param
+    return name
 
 
-def test_deltalakes_dataset(delta: Place, values: tuple[pa.DataType, list[list[Any]]]) -> None:
+MakeLake = Callable[[str, str], Lake]
+
+
+@pytest.fixture(scope="module")
+def lake_of(tmp_path_factory: pytest.TempPathFactory) -> MakeLake:
+    """A table of a kind with the values of a type; its readers share it, and alter nothing."""
+
+    @cache
+    def make(kind: str, name: str) -> Lake:
+        folder = tmp_path_factory.mktemp(f"{kind}-{name}")
+        return Lake(Place(folder, kind, str(folder / "ledger.db")), *VALUES[name])
+
+    return make
+
+
+def test_deltalakes_dataset(lake_of: MakeLake, values: str) -> None:
     """A filtered dataset has the rows of a full scan, whatever type is filtered by."""
-    kind, files = values
-    lake = Lake(delta, kind, files)
-    dataset = delta.delta_table().to_pyarrow_dataset()
+    kind, files = VALUES[values]
+    lake = lake_of("delta", values)
+    dataset = lake.place.delta_table().to_pyarrow_dataset()
     for operator, value in filters(files, nan=False):
         chosen = arrow_filter(operator, value, kind)
         assert ids(dataset.to_table(filter=chosen)) == ids(lake.rows.filter(chosen)), str(chosen)
 
 
-def test_deltalakes_filters(delta: Place, values: tuple[pa.DataType, list[list[Any]]]) -> None:
+def test_deltalakes_filters(lake_of: MakeLake, values: str) -> None:
     """``filters=`` of deltalake find the rows of a full scan."""
-    kind, files = values
-    lake = Lake(delta, kind, files)
-    table = delta.delta_table()
+    kind, files = VALUES[values]
+    lake = lake_of("delta", values)
+    table = lake.place.delta_table()
     for operator, value in filters(files, nan=False):
         if operator in ("null", "valid"):
             continue
@@ -154,23 +170,23 @@ def test_deltalakes_filters(delta: Place, values: tuple[pa.DataType, list[list[A
         assert ids(found) == ids(wanted), (operator, value)
 
 
-def test_polars_on_delta(delta: Place, values: tuple[pa.DataType, list[list[Any]]]) -> None:
+def test_polars_on_delta(lake_of: MakeLake, values: str) -> None:
     """polars, for which NaN is above all numbers, finds the rows of a full scan."""
-    kind, files = values
-    lake = Lake(delta, kind, files)
+    kind, files = VALUES[values]
+    lake = lake_of("delta", values)
     whole = pl.LazyFrame(pl.from_arrow(lake.rows))
-    scanned = pl.scan_delta(str(delta.folder / "lake" / "t"))
+    scanned = pl.scan_delta(str(lake.place.folder / "lake" / "t"))
     for operator, value in filters(files):
         chosen = polars_filter(operator, value, kind)
         assert polars_ids(scanned, chosen) == polars_ids(whole, chosen), (operator, value)
 
 
-def test_duckdb_on_delta(delta: Place, values: tuple[pa.DataType, list[list[Any]]]) -> None:
+def test_duckdb_on_delta(lake_of: MakeLake, values: str) -> None:
     """DuckDB over deltalake's dataset finds the rows of a full scan."""
-    kind, files = values
-    lake = Lake(delta, kind, files)
+    _, files = VALUES[values]
+    lake = lake_of("delta", values)
     with duckdb.connect() as connection:
-        connection.register("scanned", delta.delta_table().to_pyarrow_dataset())
+        connection.register("scanned", lake.place.delta_table().to_pyarrow_dataset())
         connection.register("whole", lake.rows)
         check_sql(connection, files)
 
@@ -235,17 +251,11 @@ def iceberg_filter(operator: str, value: Any) -> BooleanExpression:
     return made[operator]()
 
 
-@pytest.fixture
-def iceberg(tmp_path: Path) -> Place:
-    """An Iceberg table with the embedded ledger."""
-    return Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
-
-
-def test_pyiceberg(iceberg: Place, values: tuple[pa.DataType, list[list[Any]]]) -> None:
+def test_pyiceberg(lake_of: MakeLake, values: str) -> None:
     """pyiceberg's scans find the rows of a full scan."""
-    kind, files = values
-    lake = Lake(iceberg, kind, files)
-    table = iceberg.iceberg_table()
+    kind, files = VALUES[values]
+    lake = lake_of("iceberg", values)
+    table = lake.place.iceberg_table()
     assert ids(table.scan(row_filter=AlwaysTrue()).to_arrow()) == ids(lake.rows)
     for operator, value in filters(files, nan=False):
         if kind == pa.float32() and value in (INF, -INF):
@@ -255,22 +265,22 @@ def test_pyiceberg(iceberg: Place, values: tuple[pa.DataType, list[list[Any]]]) 
         assert ids(found) == ids(wanted), (operator, value)
 
 
-def test_polars_on_iceberg(iceberg: Place, values: tuple[pa.DataType, list[list[Any]]]) -> None:
+def test_polars_on_iceberg(lake_of: MakeLake, values: str) -> None:
     """polars, for which NaN is above all numbers, finds the rows of a full scan."""
-    kind, files = values
-    lake = Lake(iceberg, kind, files)
+    kind, files = VALUES[values]
+    lake = lake_of("iceberg", values)
     whole = pl.LazyFrame(pl.from_arrow(lake.rows))
-    scanned = pl.scan_iceberg(iceberg.iceberg_table())
+    scanned = pl.scan_iceberg(lake.place.iceberg_table())
     for operator, value in filters(files):
         chosen = polars_filter(operator, value, kind)
         assert polars_ids(scanned, chosen) == polars_ids(whole, chosen), (operator, value)
 
 
-def test_duckdb_on_iceberg(iceberg: Place, values: tuple[pa.DataType, list[list[Any]]]) -> None:
+def test_duckdb_on_iceberg(lake_of: MakeLake, values: str) -> None:
     """DuckDB over the data files that a scan plans finds the rows of a full scan."""
-    kind, files = values
-    lake = Lake(iceberg, kind, files)
-    paths = [task.file.file_path for task in iceberg.iceberg_table().scan().plan_files()]
+    _, files = VALUES[values]
+    lake = lake_of("iceberg", values)
+    paths = [task.file.file_path for task in lake.place.iceberg_table().scan().plan_files()]
     with duckdb.connect() as connection:
         connection.register("scanned", ds.dataset([one.removeprefix("file://") for one in paths]))
         connection.register("whole", lake.rows)

@@ -7,6 +7,7 @@ databases themselves is said once, here:
 - ``postgres``: an engine for a server: when a silent one is given up, how long locks last;
 - ``errors``: which of our errors a result code or an SQLSTATE is, and which work is tried again;
 - ``schema_steps``: which steps a schema went through, and the missing ones, one process at a time;
+  a new database gets what they leave at once;
 - ``alembic_steps``, ``migrations/env.py``: how Alembic is told to take those steps.
 
 Invariants:
@@ -14,5 +15,6 @@ Invariants:
 - a writing transaction says so when it begins (``WRITES``): on SQLite it holds the write lock from
   its first statement, and so never fails half-way for having begun as a reader;
 - a silent server is noticed after the same time, whoever waits for it;
-- all missing steps of a schema are one transaction, and only one process takes them.
+- all missing steps of a schema are one transaction, and only one process takes them;
+- a database that was made at once is the same as one that went through the steps.
 """

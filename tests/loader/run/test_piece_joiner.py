@@ -71,7 +71,7 @@ def test_cut_inside_quotes(world: World, cutting: Engine) -> None:
     assert told.content_hash == content_hash([data])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 2))])
 def test_only_torn_pieces_are_read_again(world: World, seed: int) -> None:
     """Text with line ends and quotes in most fields: as if read whole, in pieces to the end."""
     chosen = random.Random(seed)

@@ -41,13 +41,14 @@ class Case:
         """A size that is copied in several parts, where the service has parts."""
         return max(self.threshold or 0, 3 * self.part) + 17
 
+    @property
+    def parted(self) -> int:
+        """The smallest size that is copied in parts, where the service has parts."""
+        return self.large if self.threshold is None else self.threshold + 1
+
 
 def content(size: int) -> bytes:
     """Bytes in which no two parts are alike."""
     block = os.urandom(min(size, 64 * 1024))
-    repeated = bytearray()
-    number = 0
-    while len(repeated) < size:
-        repeated += number.to_bytes(8, "big") + block
-        number += 1
-    return bytes(repeated[:size])
+    count = size // (8 + len(block)) + 1
+    return b"".join(number.to_bytes(8, "big") + block for number in range(count))[:size]

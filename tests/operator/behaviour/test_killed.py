@@ -78,7 +78,7 @@ def test_killed_at_every_request(
     """Resumed or copied anew the target is right; until then it is the old one or the whole new
     one; after a sweep nothing is left."""
     need("copy", "copy_resumable")
-    data = content(case.threshold + 1 if case.threshold else case.large)
+    data = content(case.parted)
     op.write("from", data)
     number, finished = 0, False
     while not finished:
@@ -111,7 +111,7 @@ def test_killed_after_a_commit_that_must_be_new(
     """With if_not_exists the target that stands in the way of a resume may be the copy's own: it
     reports completed, at whatever request it died."""
     need("copy", "copy_resumable", "copy_with_if_not_exists")
-    data = content(case.threshold + 1 if case.threshold else case.large)
+    data = content(case.parted)
     op.write("from", data)
     number, finished = 0, False
     while not finished:

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from calque.errors import CheckpointInvalid
 from calque.operator import Operator
+from tests.forks import FORKS
 from tests.operator.behaviour.case import content
 from tests.operator.services.s3.conftest import PART, Open
 from tests.servers.proxy import Exchange, Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
 
-COPY = """
-import os, sys
-from pathlib import Path
-from calque.operator import Operator
-root, notes = sys.argv[1], Path(sys.argv[2])
-op = Operator.from_uri(root, threshold=1, part_size=5 * 2**20)
-with op.copier("from", "to", concurrent=2) as copier:
-    for _ in copier:
-        fresh = notes.with_suffix(".new")
-        fresh.write_text(copier.checkpoint().to_json())
-        os.replace(fresh, notes)
-"""
+LOST = 255
+"""What the fork server tells when it lost a code."""
+
+
+def copy(root: str, notes: Path, environment: dict[str, str]) -> None:
+    """In a process of its own: a copy that notes its checkpoint after every step."""
+    os.environ.update(environment)
+    op = Operator.from_uri(root, threshold=1, part_size=PART)
+    with op.copier("from", "to", concurrent=2) as copier:
+        for _ in copier:
+            fresh = notes.with_suffix(".new")
+            fresh.write_text(copier.checkpoint().to_json())
+            os.replace(fresh, notes)
 
 
 class Assassin:
     """Kills the copying process when its n-th request comes by, before or after the server acts."""
 
     def __init__(self) -> None:
-        self.child: subprocess.Popen[bytes] | None = None
+        self.child: BaseProcess | None = None
         self.ready = threading.Event()
         self.struck = False
 
@@ -44,7 +45,7 @@ class Assassin:
         self.ready.wait(60)
         assert self.child is not None
         self.struck = True
-        os.kill(self.child.pid, signal.SIGKILL)
+        self.child.kill()
 
 
 def run_and_kill(
@@ -54,14 +55,12 @@ def run_and_kill(
     assassin = Assassin()
     proxy.reset()
     proxy.add(Fault(after=number, hook=assassin.strike, drop=True, acted=acted))
-    environment = {**os.environ, **server.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}
-    assassin.child = subprocess.Popen(
-        [sys.executable, "-c", COPY, root, str(notes)], env=environment, stderr=subprocess.PIPE
-    )
+    environment = {**server.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}
+    assassin.child = FORKS.Process(target=copy, args=(root, notes, environment), daemon=True)
+    assassin.child.start()
     assassin.ready.set()
-    _, told = assassin.child.communicate(timeout=150)
-    if not assassin.struck:
-        assert assassin.child.returncode == 0, told.decode()
+    assassin.child.join(150)
+    assert assassin.child.exitcode in ((-signal.SIGKILL, LOST) if assassin.struck else (0, LOST))
     return assassin.struck
 
 
