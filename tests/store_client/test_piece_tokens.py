@@ -371,8 +371,49 @@ def test_pieces_of_slow_nodes_use_up_no_room(bounded: Served) -> None:
             request = committing(project, begun, 1_000)
             del request.pieces[2:]
             project.session.metainfo.commit_segment(request)
-            node.write(b"", [bytes(10_000)], None, token=begun.pieces[2].token)
+            node.write(b"", [bytes(1_000)], None, token=begun.pieces[2].token)
     assert put_until_refused(bounded) >= 3
+
+
+def test_a_segment_is_not_smaller_than_its_pieces(bounded: Served) -> None:
+    """A quota is charged for what a segment says: so it cannot say less than was put for it."""
+    node = bounded.node(bounded.other)
+    begun = bounded.begin(bounded.other)
+    for piece in begun.pieces:
+        node.write(b"", [bytes(10_000)], None, token=piece.token)
+    with bounded.open(bounded.other) as project:
+        with pytest.raises(InvalidInput, match="a piece has 10000 bytes"):
+            project.session.metainfo.commit_segment(committing(project, begun, 100))
+        project.session.metainfo.commit_segment(committing(project, begun, 20_000))
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_pieces_that_a_segment_leaves_out_are_no_room_for_more(
+    bounded: Served, before: bool
+) -> None:
+    """Beyond the size of the others they count as open, put before the commit or after it."""
+    node = bounded.node(bounded.other)
+
+    def put_large_one(project: Project) -> None:
+        begun = bounded.begin(bounded.other)
+        large = begun.pieces[2].token
+        if before:
+            node.write(b"", [bytes(10_000)], None, token=large)
+        for piece in begun.pieces[:2]:
+            node.write(b"", [bytes(50)], None, token=piece.token)
+        request = committing(project, begun, 100)
+        del request.pieces[2:]
+        project.session.metainfo.commit_segment(request)
+        if not before:
+            node.write(b"", [bytes(1_000)] * 10, None, token=large)
+        for each in project.list_pending(BUCKET):
+            project.resume_multipart(BUCKET, each.key, each.upload_id).abort()
+
+    with bounded.open(bounded.other) as project:
+        put_large_one(project)
+        with pytest.raises(ResourceExhausted):
+            list(map(put_large_one, [project] * 60))
+    assert bounded.piece_count() < 40
 
 
 @contextmanager
