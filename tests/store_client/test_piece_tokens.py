@@ -387,25 +387,35 @@ def test_a_segment_is_not_smaller_than_its_pieces(bounded: Served) -> None:
         project.session.metainfo.commit_segment(committing(project, begun, 20_000))
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_pieces_that_a_segment_leaves_out_are_no_room_for_more(
-    bounded: Served, before: bool
-) -> None:
-    """Beyond the size of the others they count as open, put before the commit or after it."""
+def commit_small(served: Served, project: Project, begun: pb.SegmentBeginResponse) -> None:
+    """Commit a segment of 100 bytes that names its first two pieces of three."""
+    node = served.node(served.other)
+    for piece in begun.pieces[:2]:
+        node.write(b"", [bytes(50)], None, token=piece.token)
+    request = committing(project, begun, 100)
+    del request.pieces[2:]
+    project.session.metainfo.commit_segment(request)
+
+
+def test_a_piece_that_a_segment_left_out_is_no_larger(bounded: Served) -> None:
+    """Put after the commit it may have as many bytes as the others, and no more."""
+    node = bounded.node(bounded.other)
+    with bounded.open(bounded.other) as project:
+        begun = bounded.begin(bounded.other)
+        commit_small(bounded, project, begun)
+        with pytest.raises(ResourceExhausted, match="fewer bytes"):
+            node.write(b"", [bytes(1_000)] * 10, None, token=begun.pieces[2].token)
+    assert bounded.piece_count() == 2
+
+
+def test_pieces_that_segments_left_out_stay_open(bounded: Served) -> None:
+    """Put before the commit, what they have beyond the others counts until it is swept."""
     node = bounded.node(bounded.other)
 
     def put_large_one(project: Project) -> None:
         begun = bounded.begin(bounded.other)
-        large = begun.pieces[2].token
-        if before:
-            node.write(b"", [bytes(10_000)], None, token=large)
-        for piece in begun.pieces[:2]:
-            node.write(b"", [bytes(50)], None, token=piece.token)
-        request = committing(project, begun, 100)
-        del request.pieces[2:]
-        project.session.metainfo.commit_segment(request)
-        if not before:
-            node.write(b"", [bytes(1_000)] * 10, None, token=large)
+        node.write(b"", [bytes(10_000)], None, token=begun.pieces[2].token)
+        commit_small(bounded, project, begun)
         for each in project.list_pending(BUCKET):
             project.resume_multipart(BUCKET, each.key, each.upload_id).abort()
 
@@ -414,6 +424,34 @@ def test_pieces_that_a_segment_leaves_out_are_no_room_for_more(
         with pytest.raises(ResourceExhausted):
             list(map(put_large_one, [project] * 60))
     assert bounded.piece_count() < 40
+
+
+def test_a_piece_on_its_way_does_not_grow_after_the_commit(bounded: Served) -> None:
+    """Begun before its segment was committed, it ends with an error, and nothing of it is kept."""
+    committed = threading.Event()
+    node = bounded.node(bounded.other)
+    with bounded.open(bounded.other) as project, ThreadPoolExecutor(1) as threads:
+        begun = bounded.begin(bounded.other)
+        sent = threading.Event()
+
+        def chunks() -> Iterator[bytes]:
+            yield bytes(50)
+            sent.set()
+            committed.wait()
+            yield bytes(9_000)
+
+        put = threads.submit(node.write, b"", chunks(), None, token=begun.pieces[0].token)
+        try:
+            sent.wait()
+            node.write(b"", [bytes(50)], None, token=begun.pieces[1].token)
+            request = committing(project, begun, 100)
+            del request.pieces[2:]
+            project.session.metainfo.commit_segment(request)
+        finally:
+            committed.set()
+        with pytest.raises(ResourceExhausted, match="fewer bytes"):
+            put.result()
+    assert bounded.piece_count() == 1
 
 
 @contextmanager

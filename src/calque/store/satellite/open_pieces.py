@@ -26,8 +26,8 @@ ROOM = 16 * MIB
 PIECE_COST = 4096
 """Bytes that a piece counts for besides its own: the smallest still takes a block of the disk."""
 
-MAX_STRAGGLERS = 65_536
-"""Pieces of slow nodes that are remembered; the oldest are forgotten."""
+MAX_COMMITTED = 65_536
+"""Pieces of committed segments that are remembered; the oldest are forgotten."""
 
 KEPT_US = 48 * 3600 * 1_000_000
 """After this long a piece is committed, or garbage that gc takes away."""
@@ -74,8 +74,8 @@ class OpenPieces:
         self._clock = clock
         self._lock = threading.Lock()
         self._projects: dict[bytes, _Project] = {}
-        self._stragglers: dict[bytes, int] = {}
-        """By their id: bytes that they may still have without being counted."""
+        self._committed: dict[bytes, int] = {}
+        """Pieces of segments that are committed, by their id: bytes that may still be put."""
 
     @contextmanager
     def put_piece(self, token: PieceToken) -> Iterator[Callable[[int], None]]:
@@ -122,25 +122,22 @@ class OpenPieces:
         """A segment names these pieces of those it was offered: they go with its upload.
 
         The others are of nodes that were too slow, and may well be put later. That is no fault of
-        the client's, and a slow node must not use up its room: as far as they have no more bytes
-        than the ``most`` that a piece of this segment has.
+        the client's, and a slow node must not use up its room. From now on no piece of the segment
+        grows beyond the ``most`` bytes that it gives each.
         """
-        now = self._clock()
+        now, limit = self._clock(), most + PIECE_COST
         named = set(pieces)
         with self._lock:
             project = self._projects.setdefault(project_id, _Project())
-            for piece in offered:
-                if piece not in named:
-                    spent = project.drop(project.pieces, piece)
-                    free = most + PIECE_COST - spent
-                    if free < 0:
-                        project.add(project.pieces, piece, -free, now)
-                    self._stragglers[piece] = max(free, 0)
-            while len(self._stragglers) > MAX_STRAGGLERS:
-                del self._stragglers[next(iter(self._stragglers))]
-            size = sum(project.drop(project.pieces, piece) for piece in named)
-            if size:
-                project.add(project.uploads, stream_id, size, now)
+            for piece in {*offered, *named}:
+                spent = project.drop(project.pieces, piece)
+                if spent > limit:  # that much lies on a node, or is on its way there
+                    project.add(project.pieces, piece, spent - limit, now)
+                if spent and piece in named:
+                    project.add(project.uploads, stream_id, min(spent, limit), now)
+                self._committed[piece] = max(limit - spent, 0)
+            while len(self._committed) > MAX_COMMITTED:
+                del self._committed[next(iter(self._committed))]
             if not project.total:
                 del self._projects[project_id]
 
@@ -158,9 +155,11 @@ class OpenPieces:
             return
         now = self._clock()
         with self._lock:
-            free = self._stragglers.get(token.piece_id, 0)
-            if size <= free:
-                self._stragglers[token.piece_id] = free - size
+            left = self._committed.get(token.piece_id)
+            if left is not None:
+                if size > left:
+                    raise ResourceExhausted("the segment was committed with fewer bytes than this")
+                self._committed[token.piece_id] = left - size
                 return
             project = self._projects.setdefault(token.project_id, _Project())
             if project.total + size > token.most_open:
