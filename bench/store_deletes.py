@@ -129,7 +129,7 @@ def measure(store: Store, what: str, count: int, *, expired: bool) -> list[Row]:
     tag = os.urandom(3).hex()
     bare, own = [], []
     for turn in range(TURNS):
-        fill(store, f"{tag}-bare-{turn}", count, expired=False)
+        fill(store, f"{tag}-bare-{turn}", count, expired=expired)  # the same rows
         bare.append(delete_bare(store, f"{tag}-bare-{turn}"))
         fill(store, f"{tag}-ours-{turn}", count, expired=expired)
         own.append(seconds(ours(f"{tag}-ours-{turn}")))

@@ -38,7 +38,7 @@ CALLS = 200
 WARM_UP = 50
 PAGE = 500
 WANTED = 1.5
-_AT_ONCE = 50_000
+_AT_ONCE = 200_000
 
 Times = dict[str, list[float]]
 
@@ -51,13 +51,16 @@ def key_of(number: int) -> str:
 def fill(store: Store, first: int, last: int) -> None:
     """Committed objects ``first`` to ``last`` with a segment each, straight into the tables."""
     for start in range(first, last, _AT_ONCE):
-        numbers = range(start, min(start + _AT_ONCE, last))
+        # Sorted, as a tree takes them best; every batch lies all over the bucket.
+        numbers = sorted(range(start, min(start + _AT_ONCE, last)), key=key_of)
         streams = [new_stream_id(now_us()) for _ in numbers]
         _insert(store, objects.name, _objects(store, numbers, streams))
         _insert(store, segments.name, _segments(store, streams))
 
 
-def _objects(store: Store, numbers: range, streams: list[bytes]) -> Iterator[tuple[object, ...]]:
+def _objects(
+    store: Store, numbers: list[int], streams: list[bytes]
+) -> Iterator[tuple[object, ...]]:
     now, encryption = now_us(), Encryption(2, 4096).encode()
     for number, stream in zip(numbers, streams, strict=True):
         yield (
@@ -78,6 +81,9 @@ def _segments(store: Store, streams: list[bytes]) -> Iterator[tuple[object, ...]
 def _insert(store: Store, table: str, rows: Iterator[tuple[object, ...]]) -> None:
     if store.url.startswith("sqlite:///"):
         with sqlite3.connect(store.url.removeprefix("sqlite:///")) as file:
+            # Only the filling is in a hurry: what is measured opens the file in its own way.
+            file.execute("PRAGMA cache_size=-524288")
+            file.execute("PRAGMA synchronous=OFF")
             wide = objects if table == objects.name else segments
             marks = ", ".join("?" * len(wide.columns))
             file.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)

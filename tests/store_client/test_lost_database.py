@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -59,6 +60,25 @@ def test_an_empty_file_is_no_database(tmp_path: Path, content: bytes | str) -> N
         engine.dispose()
     with pytest.raises(FailedPrecondition, match="empty"):
         open_project(folder)
+
+
+@pytest.mark.parametrize("other", ["another store's", "knows no node"])
+def test_a_database_of_another_store_is_refused(tmp_path: Path, other: str) -> None:
+    """Its nodes are not registered there: the next collection would take all their pieces."""
+    folder, foreign = made(tmp_path / "s"), tmp_path / "foreign.db"
+    if other == "another store's":
+        foreign = made(tmp_path / "t") / "meta.db"
+    else:
+        database = Database.open(f"sqlite:///{foreign}")
+        migrate(database)
+        database.close()
+    for file in folder.glob("meta.db*"):
+        file.unlink()
+    shutil.copy(foreign, folder / "meta.db")
+    for _ in range(2):
+        with pytest.raises(FailedPrecondition, match=other):
+            open_project(folder)
+    assert cli("store", "fsck", str(folder)).returncode != 0
 
 
 def test_a_file_named_by_its_url(tmp_path: Path) -> None:

@@ -371,8 +371,87 @@ def test_pieces_of_slow_nodes_use_up_no_room(bounded: Served) -> None:
             request = committing(project, begun, 1_000)
             del request.pieces[2:]
             project.session.metainfo.commit_segment(request)
-            node.write(b"", [bytes(10_000)], None, token=begun.pieces[2].token)
+            node.write(b"", [bytes(1_000)], None, token=begun.pieces[2].token)
     assert put_until_refused(bounded) >= 3
+
+
+def test_a_segment_is_not_smaller_than_its_pieces(bounded: Served) -> None:
+    """A quota is charged for what a segment says: so it cannot say less than was put for it."""
+    node = bounded.node(bounded.other)
+    begun = bounded.begin(bounded.other)
+    for piece in begun.pieces:
+        node.write(b"", [bytes(10_000)], None, token=piece.token)
+    with bounded.open(bounded.other) as project:
+        with pytest.raises(InvalidInput, match="a piece has 10000 bytes"):
+            project.session.metainfo.commit_segment(committing(project, begun, 100))
+        project.session.metainfo.commit_segment(committing(project, begun, 20_000))
+
+
+def commit_small(served: Served, project: Project, begun: pb.SegmentBeginResponse) -> None:
+    """Commit a segment of 100 bytes that names its first two pieces of three."""
+    node = served.node(served.other)
+    for piece in begun.pieces[:2]:
+        node.write(b"", [bytes(50)], None, token=piece.token)
+    request = committing(project, begun, 100)
+    del request.pieces[2:]
+    project.session.metainfo.commit_segment(request)
+
+
+def test_a_piece_that_a_segment_left_out_is_no_larger(bounded: Served) -> None:
+    """Put after the commit it may have as many bytes as the others, and no more."""
+    node = bounded.node(bounded.other)
+    with bounded.open(bounded.other) as project:
+        begun = bounded.begin(bounded.other)
+        commit_small(bounded, project, begun)
+        with pytest.raises(ResourceExhausted, match="fewer bytes"):
+            node.write(b"", [bytes(1_000)] * 10, None, token=begun.pieces[2].token)
+    assert bounded.piece_count() == 2
+
+
+def test_pieces_that_segments_left_out_stay_open(bounded: Served) -> None:
+    """Put before the commit, what they have beyond the others counts until it is swept."""
+    node = bounded.node(bounded.other)
+
+    def put_large_one(project: Project) -> None:
+        begun = bounded.begin(bounded.other)
+        node.write(b"", [bytes(10_000)], None, token=begun.pieces[2].token)
+        commit_small(bounded, project, begun)
+        for each in project.list_pending(BUCKET):
+            project.resume_multipart(BUCKET, each.key, each.upload_id).abort()
+
+    with bounded.open(bounded.other) as project:
+        put_large_one(project)
+        with pytest.raises(ResourceExhausted):
+            list(map(put_large_one, [project] * 60))
+    assert bounded.piece_count() < 40
+
+
+def test_a_piece_on_its_way_does_not_grow_after_the_commit(bounded: Served) -> None:
+    """Begun before its segment was committed, it ends with an error, and nothing of it is kept."""
+    committed = threading.Event()
+    node = bounded.node(bounded.other)
+    with bounded.open(bounded.other) as project, ThreadPoolExecutor(1) as threads:
+        begun = bounded.begin(bounded.other)
+        sent = threading.Event()
+
+        def chunks() -> Iterator[bytes]:
+            yield bytes(50)
+            sent.set()
+            committed.wait()
+            yield bytes(9_000)
+
+        put = threads.submit(node.write, b"", chunks(), None, token=begun.pieces[0].token)
+        try:
+            sent.wait()
+            node.write(b"", [bytes(50)], None, token=begun.pieces[1].token)
+            request = committing(project, begun, 100)
+            del request.pieces[2:]
+            project.session.metainfo.commit_segment(request)
+        finally:
+            committed.set()
+        with pytest.raises(ResourceExhausted, match="fewer bytes"):
+            put.result()
+    assert bounded.piece_count() == 1
 
 
 @contextmanager

@@ -27,6 +27,7 @@ KINDS: dict[Code, type[CalqueError]] = {
     sqlite3.SQLITE_CONSTRAINT_UNIQUE: AlreadyExists,
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: AlreadyExists,
     sqlite3.SQLITE_FULL: ResourceExhausted,
+    sqlite3.SQLITE_IOERR_SHMSIZE: ResourceExhausted,  # no room for the index of its log
     sqlite3.SQLITE_NOMEM: ResourceExhausted,
     sqlite3.SQLITE_TOOBIG: ResourceExhausted,
     sqlite3.SQLITE_CORRUPT: IntegrityError,
@@ -69,7 +70,7 @@ CONFLICTS: frozenset[Code] = frozenset(
 """Another transaction came in between: the same work may pass if it is tried again."""
 
 WRONG_FILE: frozenset[Code] = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB})
-DISK_FULL: frozenset[Code] = frozenset({sqlite3.SQLITE_FULL, "53100"})
+DISK_FULL: frozenset[Code] = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, "53100"})
 
 _OUR_MISTAKES = ("ProgrammingError", "DataError", "NotSupportedError")
 _NO_ANSWER = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, exc.DisconnectionError)

@@ -30,6 +30,7 @@ from calque.store.embedded.description import (
     write_json,
 )
 from calque.store.embedded.identify_nodes import identify_nodes
+from calque.store.metabase.engine.database import missing_database
 from calque.store.metabase.model.records import DeletedPieces, now_us
 from calque.store.metabase.model.records import Redundancy as StoredRedundancy
 from calque.store.metainfo import ApiKey
@@ -117,6 +118,7 @@ class EmbeddedStore:
         description.require_known_names()
         store = cls(place, description, _settings(description.redundancy), clock=clock)
         try:
+            store.require_own_database()
             store.register_nodes()
             if not description.identified:
                 with lock_folder(place):
@@ -149,6 +151,18 @@ class EmbeddedStore:
             if cls.exists(place):
                 raise AlreadyExists(f"there is a store in {place} already")
             return _make_store(cls, place, options or StoreOptions(), clock)
+
+    def require_own_database(self) -> None:
+        """FailedPrecondition when the database knows none of the nodes: it is another store's.
+
+        Registered there, they would look as if no piece on them belonged to anybody, and be swept.
+        """
+        known = {each.node_id for each in self.endpoint.admin.nodes()}
+        ours = {each.id for each in self.description.nodes}
+        if self.description.identified and ours and not ours & known:
+            raise missing_database(
+                "what is there is another store's" if known else "what is there knows no node"
+            )
 
     def register_nodes(self) -> None:
         """Tell the satellite where the nodes are now: the folder may have been moved."""

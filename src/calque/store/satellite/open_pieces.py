@@ -4,6 +4,9 @@ A quota is charged when an object is committed. Without this count a client coul
 segment and commit none, and fill the disks until the pieces are swept as orphans. So the open
 pieces of a project may take as much as its quota again, and a little: then any object can be
 replaced by one as large, also when the quota is used up. Each process counts what passed its relay.
+
+Nor may a segment say that it is smaller than what was put for it: its quota would be charged for a
+byte, and the disks hold the rest for as long as the object lives.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from calque.errors import ResourceExhausted
+from calque.errors import InvalidInput, ResourceExhausted
 from calque.store.metainfo.pb.tokens_pb2 import PieceToken
 from calque.values import MIB
 
@@ -23,8 +26,8 @@ ROOM = 16 * MIB
 PIECE_COST = 4096
 """Bytes that a piece counts for besides its own: the smallest still takes a block of the disk."""
 
-MAX_STRAGGLERS = 65_536
-"""Pieces of slow nodes that are remembered; the oldest are forgotten."""
+MAX_COMMITTED = 65_536
+"""Pieces of committed segments that are remembered; the oldest are forgotten."""
 
 KEPT_US = 48 * 3600 * 1_000_000
 """After this long a piece is committed, or garbage that gc takes away."""
@@ -34,6 +37,8 @@ KEPT_US = 48 * 3600 * 1_000_000
 class _Count:
     size: int
     at: int
+    whole: int = 0
+    """Bytes of a piece that was put to its end."""
 
 
 @dataclass(slots=True)
@@ -69,7 +74,8 @@ class OpenPieces:
         self._clock = clock
         self._lock = threading.Lock()
         self._projects: dict[bytes, _Project] = {}
-        self._stragglers: dict[bytes, None] = {}
+        self._committed: dict[bytes, int] = {}
+        """Pieces of segments that are committed, by their id: bytes that may still be put."""
 
     @contextmanager
     def put_piece(self, token: PieceToken) -> Iterator[Callable[[int], None]]:
@@ -91,29 +97,49 @@ class OpenPieces:
         except BaseException:
             self._subtract(token, counted)
             raise
+        self._note_whole(token, counted - PIECE_COST)
+
+    def require_size(self, project_id: bytes, pieces: Iterable[bytes], most: int) -> None:
+        """InvalidInput when one of these pieces has more bytes than a piece of its segment may."""
+        with self._lock:
+            project = self._projects.get(project_id)
+            found = [] if project is None else [project.pieces.get(piece) for piece in pieces]
+            largest = max((each.whole for each in found if each is not None), default=0)
+        if largest > most:
+            raise InvalidInput(
+                f"a piece has {largest} bytes, and of a segment of this size at most {most}",
+                hint="Commit the segment with the size that its pieces were made from.",
+            )
 
     def commit_segment(
-        self, project_id: bytes, stream_id: bytes, pieces: Iterable[bytes], offered: Iterable[bytes]
+        self,
+        project_id: bytes,
+        stream_id: bytes,
+        pieces: Iterable[bytes],
+        offered: Iterable[bytes],
+        most: int,
     ) -> None:
         """A segment names these pieces of those it was offered: they go with its upload.
 
         The others are of nodes that were too slow, and may well be put later. That is no fault of
-        the client's, and a slow node must not use up its room.
+        the client's, and a slow node must not use up its room. From now on no piece of the segment
+        grows beyond the ``most`` bytes that it gives each.
         """
-        now = self._clock()
+        now, limit = self._clock(), most + PIECE_COST
         named = set(pieces)
         with self._lock:
-            slow = [piece for piece in offered if piece not in named]
-            self._stragglers.update(dict.fromkeys(slow))
-            while len(self._stragglers) > MAX_STRAGGLERS:
-                del self._stragglers[next(iter(self._stragglers))]
-            project = self._projects.get(project_id)
-            if project is not None:
-                for piece in slow:
-                    project.drop(project.pieces, piece)
-                size = sum(project.drop(project.pieces, piece) for piece in named)
-                if size:
-                    project.add(project.uploads, stream_id, size, now)
+            project = self._projects.setdefault(project_id, _Project())
+            for piece in {*offered, *named}:
+                spent = project.drop(project.pieces, piece)
+                if spent > limit:  # that much lies on a node, or is on its way there
+                    project.add(project.pieces, piece, spent - limit, now)
+                if spent and piece in named:
+                    project.add(project.uploads, stream_id, min(spent, limit), now)
+                self._committed[piece] = max(limit - spent, 0)
+            while len(self._committed) > MAX_COMMITTED:
+                del self._committed[next(iter(self._committed))]
+            if not project.total:
+                del self._projects[project_id]
 
     def close_upload(self, project_id: bytes, stream_id: bytes) -> None:
         """Committed, so the quota counts it, or aborted, so its pieces are deleted."""
@@ -125,10 +151,16 @@ class OpenPieces:
                     del self._projects[project_id]
 
     def _add(self, token: PieceToken, size: int) -> None:
-        if not token.most_open or token.piece_id in self._stragglers:
+        if not token.most_open:
             return
         now = self._clock()
         with self._lock:
+            left = self._committed.get(token.piece_id)
+            if left is not None:
+                if size > left:
+                    raise ResourceExhausted("the segment was committed with fewer bytes than this")
+                self._committed[token.piece_id] = left - size
+                return
             project = self._projects.setdefault(token.project_id, _Project())
             if project.total + size > token.most_open:
                 project.drop_old(now - KEPT_US)
@@ -140,6 +172,13 @@ class OpenPieces:
                     "counted after two days.",
                 )
             project.add(project.pieces, token.piece_id, size, now)
+
+    def _note_whole(self, token: PieceToken, size: int) -> None:
+        with self._lock:
+            project = self._projects.get(token.project_id)
+            count = None if project is None else project.pieces.get(token.piece_id)
+            if count is not None:
+                count.whole = size
 
     def _subtract(self, token: PieceToken, size: int) -> None:
         """Not the whole count of the piece: a token can be used twice, and one put may succeed."""

@@ -58,6 +58,39 @@ def test_deletes_work_on_a_full_disk(tmp_path: Path, own_mounts: tuple[str, ...]
     assert out.split(maxsplit=2) == ["True", "BucketDeleted", "[]\n"]
 
 
+OPENED_ANEW = """
+import os, subprocess, sys
+from pathlib import Path
+folder = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], check=True)
+from calque.errors import ResourceExhausted
+from calque.store.open_project import open_project
+with open_project(folder / "store") as project:
+    project.create_bucket("bucket")
+    try:
+        for count in range(1000):
+            project.upload("bucket", f"key {count}", os.urandom(100_000))
+    except ResourceExhausted:
+        pass
+try:
+    with open(folder / "other", "ab", 0) as other:
+        while True:
+            other.write(b"x")
+except OSError:
+    pass
+with open_project(folder / "store", create=False) as project:
+    told = project.delete_object("bucket", "key 0")
+with open_project(folder / "store", create=False) as project:
+    print(told, project.delete_bucket("bucket", with_objects=True) == count - 1)
+"""
+
+
+def test_a_store_is_opened_on_a_full_disk(tmp_path: Path, own_mounts: tuple[str, ...]) -> None:
+    """By another process than the one that filled it: else nobody could delete anything."""
+    out = finish(start(OPENED_ANEW, tmp_path, prefix=own_mounts))
+    assert out.split() == ["True", "True"]
+
+
 @pytest.fixture
 def database_of(tmp_path: Path) -> Callable[[int], Path]:
     """A file in place of a database, of the size asked for."""

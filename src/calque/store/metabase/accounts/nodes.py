@@ -121,9 +121,12 @@ class Nodes:
         def work(transaction: Transaction) -> NodeRecord:
             known = transaction.row(NODE_BY_ID, {"node_id": node_id})
             if known:
-                changes = {"of_node": node_id, "new_address": address, "new_placement": placement}
-                transaction.run(MOVE_NODE, changes)
-                return NodeRecord(*known)._replace(address=address, placement=placement)
+                record = NodeRecord(*known)
+                # A store registers its nodes whenever it is opened, also on a full disk.
+                if (record.address, record.placement) != (address, placement):
+                    changes = {"new_address": address, "new_placement": placement}
+                    transaction.run(MOVE_NODE, {"of_node": node_id, **changes})
+                return record._replace(address=address, placement=placement)
             (alias,) = transaction.rows(NEXT_ALIAS, {})[0]
             record = NodeRecord(alias, node_id, address, placement)
             transaction.run(INSERT_NODE, record._asdict())

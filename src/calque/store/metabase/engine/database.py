@@ -87,6 +87,7 @@ class Database:
             raise missing_database(f"{file} is not there")
         if file is not None:
             make_file(file)
+            Reserve(file).make_room_to_open()
         database = cls(open_engines(url), clock=clock)
         if not create:
             database._require_tables()

@@ -21,6 +21,10 @@ EVERY = 256
 """Writes after which the reserve is looked at again: a database grows slowly."""
 
 
+FOR_OPENING = 64 * 1024
+"""What the first connection takes: the index of the log is made anew."""
+
+
 class Reserve:
     """The room beside one database file. Processes may share it; threads too."""
 
@@ -44,6 +48,12 @@ class Reserve:
             wanted = min(_size(self._database) + _size(self._log), LOG_SIZE) + FOR_DELETES
             if _size(self._file) < wanted <= shutil.disk_usage(self._database.parent).free:
                 _allocate(self._file, wanted)
+
+    def make_room_to_open(self) -> None:
+        """On a full disk, give up a little: whoever cannot open the database cannot delete."""
+        with contextlib.suppress(OSError):
+            if shutil.disk_usage(self._database.parent).free < FOR_OPENING:
+                os.truncate(self._file, max(_size(self._file) - FOR_DELETES, 0))
 
     def give_up(self) -> None:
         """Free the room."""

@@ -94,6 +94,9 @@ def commit(
     _check_encrypted_size(request.encrypted_size, token.most_encrypted)
     scheme = Redundancy.decode(token.redundancy)
     _check_pieces(request.pieces, token.node_ids, token.spare_ids, scheme)
+    root, largest = token.root_piece_id, max_piece_size(request.encrypted_size, scheme)
+    named = [piece_id(root, each.node_id, each.number) for each in request.pieces]
+    satellite.open_pieces.require_size(upload.project_id, named, largest)
     staying = satellite.leave_out_leaving(
         [(piece.number, piece.node_id) for piece in request.pieces], scheme
     )
@@ -107,17 +110,13 @@ def commit(
         encrypted_etag=request.encrypted_etag or None,
         placement=upload.placement,
         begun_at=token.begun_at,
-        root_piece_id=token.root_piece_id,
+        root_piece_id=root,
         redundancy=scheme,
         alias_pieces=satellite.nodes.pack(staying),
     )
     satellite.free(commit_segment(satellite.database, asked))
-    root = token.root_piece_id
     satellite.open_pieces.commit_segment(
-        upload.project_id,
-        upload.stream_id,
-        (piece_id(root, each.node_id, each.number) for each in request.pieces),
-        _offered_pieces(root, token),
+        upload.project_id, upload.stream_id, named, _offered_pieces(root, token), largest
     )
     return pb.SegmentCommitResponse()
 
