@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
+from pathlib import Path
 
 import pytest
 
+from calque.gateway import server
 from calque.gateway.http import connection
-from calque.gateway.server import serve_gateway
+from calque.gateway.server import LINGER, serve_gateway
+from calque.store.metainfo.tls import ServerCertificate
 from tests.gateway.test_server import connect, head_of, read_answer
 from tests.gateway.world import World
+from tests.store_client.test_tls import write_pair
 
 
 def test_heads_have_an_end(world: World, bucket: str) -> None:
@@ -108,3 +113,101 @@ def test_what_is_no_request(world: World, bucket: str, sent: bytes) -> None:
         answer = line.recv(65536)
     assert answer == b"" or answer.split()[1][:1] == b"4", answer
     assert world.client().list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+PIPELINED = b"GET /second HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"content-length: 5\r\ntransfer-encoding: chunked\r\n",
+        b"transfer-encoding: chunked\r\ncontent-length: 5\r\n",
+        b"content-length: 5\r\ncontent-length: 6\r\n",
+        b"content-length: 5, 6\r\n",
+        b"content-length: +5\r\n",
+        b"content-length: 0x5\r\n",
+        b"transfer-encoding: gzip, chunked\r\n",
+        b"transfer-encoding: chunked, identity\r\n",
+        b"transfer-encoding: xchunked\r\n",
+        b"transfer-encoding : chunked\r\n",
+    ],
+)
+def test_where_a_body_ends_is_never_guessed(world: World, head: bytes) -> None:
+    """A proxy before us might see another end: such a request is refused, and the line closed."""
+    with connect(world) as line:
+        line.sendall(b"PUT /b/k HTTP/1.1\r\nhost: x\r\n" + head + b"\r\n0\r\n\r\n" + PIPELINED)
+        said = read_to_end(line)
+    assert said.count(b"HTTP/1.1") <= 1
+    assert said == b"" or said.split()[1] == b"400"
+
+
+def read_to_end(line: socket.socket) -> bytes:
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while block := line.recv(65536):
+            said += block
+    return said
+
+
+def test_a_body_that_nobody_read_is_no_request(world: World) -> None:
+    """A refused request ends its connection: what follows might be a request of somebody else."""
+    body = PIPELINED * 3
+    for framing in (b"content-length: %d\r\n" % len(body), b"transfer-encoding: chunked\r\n"):
+        with connect(world) as line:
+            line.sendall(b"PUT /b/k HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n" + body)
+            line.shutdown(socket.SHUT_WR)
+            said = read_to_end(line)
+        assert said.count(b"HTTP/1.1 ") == 1
+        assert b"HTTP/1.1 403" in said
+        assert b"Connection: close" in said
+
+
+def test_requests_that_follow_each_other(world: World, bucket: str) -> None:
+    """Sent in one go, or after a pause in which nobody works for the client: each is answered."""
+    world.project.upload(bucket, "k", b"content")
+    get = head_of(world, "GET", f"/{bucket}/k", {})
+    head = head_of(world, "HEAD", f"/{bucket}/k", {})
+    with connect(world) as line:
+        line.sendall(get + head + get)
+        said = b""
+        while said.count(b"HTTP/1.1 200 OK") < 3 or not said.endswith(b"content"):
+            said += line.recv(65536)
+        assert said.count(b"content") - said.count(b"content-") == 2  # none behind the HEAD
+        time.sleep(2 * LINGER)  # its thread has gone, the connection has not
+        line.sendall(get)
+        assert read_answer(line).read() == b"content"
+    old = get.replace(b"HTTP/1.1", b"HTTP/1.0")
+    with connect(world) as line:
+        line.sendall(old)
+        assert read_to_end(line).endswith(b"content")  # and the connection ends
+
+
+def test_many_follow_each_other_on_many_connections(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more clients than threads everybody gets a turn: none is kept for one that is silent."""
+    monkeypatch.setattr(server, "THREADS", 4)
+    world.project.upload(bucket, "k", b"x")
+    with serve_gateway(world.gateway) as url:
+        other = World(world.store, world.gateway, world.key, url)
+        lines = [connect(other) for _ in range(12)]
+        for _ in range(3):
+            for line in lines:
+                line.sendall(head_of(other, "GET", f"/{bucket}/k", {}))
+            for line in lines:
+                assert read_answer(line).read() == b"x"
+        for line in lines:
+            line.close()
+
+
+def test_what_is_no_tls(world: World, bucket: str, tmp_path: Path) -> None:
+    """Plain bytes, and a greeting that stops halfway, hold up nobody else."""
+    certificate, key = write_pair(tmp_path, "server")
+    with serve_gateway(world.gateway, tls=ServerCertificate(certificate, key)) as url:
+        other = World(world.store, world.gateway, world.key, url)
+        with connect(other) as plain, connect(other) as half:
+            plain.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            half.sendall(b"\x16\x03\x01\x02\x00\x01")
+            other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"x")
+            assert b"HTTP" not in read_to_end(plain)

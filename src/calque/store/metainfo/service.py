@@ -56,6 +56,7 @@ CALLS: dict[str, Call] = {
         Call("DeleteObject", pb.ObjectDeleteRequest, pb.ObjectDeleteResponse, repeatable=False),
         Call("DeleteObjects", pb.ObjectsDeleteRequest, pb.ObjectsDeleteResponse, repeatable=False),
         Call("PutInlineObject", pb.ObjectPutInlineRequest, pb.ObjectPutInlineResponse),
+        Call("PutObject", pb.ObjectPutRequest, pb.ObjectPutResponse, repeatable=False),
         Call(
             "UpdateObjectMetadata", pb.ObjectUpdateMetadataRequest, pb.ObjectUpdateMetadataResponse
         ),
@@ -79,6 +80,9 @@ CALLS: dict[str, Call] = {
 
 class Metainfo(ABC):
     """A satellite, in this process or behind a network."""
+
+    may_lose_answers = True
+    """Whether a call can be carried out of which the caller then hears nothing."""
 
     @abstractmethod
     def call(self, name: str, request: Message) -> Message:
@@ -139,6 +143,10 @@ class Metainfo(ABC):
     def put_inline_object(self, request: pb.ObjectPutInlineRequest) -> pb.ObjectPutInlineResponse:
         """Store an object of at most one inline segment in one transaction."""
         return cast(pb.ObjectPutInlineResponse, self.call("PutInlineObject", request))
+
+    def put_object(self, request: pb.ObjectPutRequest) -> pb.ObjectPutResponse:
+        """Make a segment that was begun without an upload an object, in one transaction."""
+        return cast(pb.ObjectPutResponse, self.call("PutObject", request))
 
     def update_object_metadata(
         self, request: pb.ObjectUpdateMetadataRequest

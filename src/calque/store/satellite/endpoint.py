@@ -25,6 +25,7 @@ from calque.store.satellite.calls import (
     part_copies,
     prefixes,
     segments,
+    whole_segments,
 )
 from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
 from calque.store.satellite.metrics import Metrics
@@ -50,6 +51,7 @@ HANDLERS: Mapping[str, Callable[..., Message]] = {
     "DeleteObject": objects.delete,
     "DeleteObjects": objects.delete_many,
     "PutInlineObject": inline_objects.put,
+    "PutObject": whole_segments.put,
     "UpdateObjectMetadata": objects.update,
     "BeginSegment": segments.begin,
     "CommitSegment": segments.commit,
@@ -74,6 +76,8 @@ class Endpoint(Metainfo):
     Every call is authorised, counted against the project's rate and timed. Errors are
     those of :mod:`calque.errors`; a mistake of ours is ``Unexpected``, never a traceback.
     """
+
+    may_lose_answers = False
 
     def __init__(
         self,

@@ -514,6 +514,30 @@ class ObjectPutInlineResponse(_message.Message):
     object: Object
     def __init__(self, object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
+class ObjectPutRequest(_message.Message):
+    __slots__ = ("header", "segment", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key", "if_not_exists", "if_match_stream_id")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_METADATA_ENCRYPTED_KEY_FIELD_NUMBER: _ClassVar[int]
+    IF_NOT_EXISTS_FIELD_NUMBER: _ClassVar[int]
+    IF_MATCH_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    header: RequestHeader
+    segment: SegmentCommitRequest
+    encrypted_metadata_nonce: bytes
+    encrypted_metadata: bytes
+    encrypted_metadata_encrypted_key: bytes
+    if_not_exists: bool
+    if_match_stream_id: bytes
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., segment: _Optional[_Union[SegmentCommitRequest, _Mapping]] = ..., encrypted_metadata_nonce: _Optional[bytes] = ..., encrypted_metadata: _Optional[bytes] = ..., encrypted_metadata_encrypted_key: _Optional[bytes] = ..., if_not_exists: _Optional[bool] = ..., if_match_stream_id: _Optional[bytes] = ...) -> None: ...
+
+class ObjectPutResponse(_message.Message):
+    __slots__ = ("object",)
+    OBJECT_FIELD_NUMBER: _ClassVar[int]
+    object: Object
+    def __init__(self, object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
+
 class ObjectUpdateMetadataRequest(_message.Message):
     __slots__ = ("header", "bucket", "encrypted_object_key", "stream_id", "encrypted_metadata_nonce", "encrypted_metadata", "encrypted_metadata_encrypted_key")
     HEADER_FIELD_NUMBER: _ClassVar[int]
@@ -539,14 +563,22 @@ class ObjectUpdateMetadataResponse(_message.Message):
     def __init__(self, object: _Optional[_Union[Object, _Mapping]] = ...) -> None: ...
 
 class SegmentBeginRequest(_message.Message):
-    __slots__ = ("header", "upload_id", "position")
+    __slots__ = ("header", "upload_id", "position", "bucket", "encrypted_object_key", "expires_at", "encryption_parameters")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_ID_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTION_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     header: RequestHeader
     upload_id: bytes
     position: SegmentPosition
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., position: _Optional[_Union[SegmentPosition, _Mapping]] = ...) -> None: ...
+    bucket: str
+    encrypted_object_key: bytes
+    expires_at: _timestamp_pb2.Timestamp
+    encryption_parameters: EncryptionParameters
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., upload_id: _Optional[bytes] = ..., position: _Optional[_Union[SegmentPosition, _Mapping]] = ..., bucket: _Optional[str] = ..., encrypted_object_key: _Optional[bytes] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., encryption_parameters: _Optional[_Union[EncryptionParameters, _Mapping]] = ...) -> None: ...
 
 class PieceLimit(_message.Message):
     __slots__ = ("number", "node", "token")

@@ -56,7 +56,7 @@ class PieceToken(_message.Message):
     def __init__(self, action: _Optional[_Union[PieceToken.Action, str]] = ..., caller: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., piece_id: _Optional[bytes] = ..., size: _Optional[int] = ..., valid_until: _Optional[int] = ..., expires_at: _Optional[int] = ..., project_id: _Optional[bytes] = ..., most_open: _Optional[int] = ...) -> None: ...
 
 class SegmentToken(_message.Message):
-    __slots__ = ("upload", "position", "root_piece_id", "redundancy", "node_ids", "begun_at", "most_encrypted", "spare_ids")
+    __slots__ = ("upload", "position", "root_piece_id", "redundancy", "node_ids", "begun_at", "most_encrypted", "spare_ids", "is_whole")
     UPLOAD_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     ROOT_PIECE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,7 @@ class SegmentToken(_message.Message):
     BEGUN_AT_FIELD_NUMBER: _ClassVar[int]
     MOST_ENCRYPTED_FIELD_NUMBER: _ClassVar[int]
     SPARE_IDS_FIELD_NUMBER: _ClassVar[int]
+    IS_WHOLE_FIELD_NUMBER: _ClassVar[int]
     upload: UploadToken
     position: int
     root_piece_id: bytes
@@ -73,7 +74,8 @@ class SegmentToken(_message.Message):
     begun_at: int
     most_encrypted: int
     spare_ids: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, upload: _Optional[_Union[UploadToken, _Mapping]] = ..., position: _Optional[int] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[int] = ..., node_ids: _Optional[_Iterable[bytes]] = ..., begun_at: _Optional[int] = ..., most_encrypted: _Optional[int] = ..., spare_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    is_whole: bool
+    def __init__(self, upload: _Optional[_Union[UploadToken, _Mapping]] = ..., position: _Optional[int] = ..., root_piece_id: _Optional[bytes] = ..., redundancy: _Optional[int] = ..., node_ids: _Optional[_Iterable[bytes]] = ..., begun_at: _Optional[int] = ..., most_encrypted: _Optional[int] = ..., spare_ids: _Optional[_Iterable[bytes]] = ..., is_whole: _Optional[bool] = ...) -> None: ...
 
 class OperationToken(_message.Message):
     __slots__ = ("kind", "operation_id", "project_id", "caller", "bucket", "key", "stream_id", "new_bucket", "new_key", "override_metadata", "expires_at")

@@ -10,7 +10,7 @@ from calque.store.metabase.model.conditions import Conditions
 from calque.store.metabase.model.records import STREAM_ID_SIZE, Position
 from calque.store.metabase.objects.begin_object import BeginObject
 from calque.store.metabase.objects.commit_segment import CommitSegment
-from calque.store.metabase.objects.put_inline_object import PutInlineObject, put_inline_object
+from calque.store.metabase.objects.put_object import PutObject, put_object
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.satellite.caller import Caller
@@ -41,7 +41,7 @@ def put(
         ),
     )
     stream_id = _stream_id(caller, request)
-    asked = PutInlineObject(
+    asked = PutObject(
         begin,
         stream_id,
         _segment(satellite, request, stream_id),
@@ -51,7 +51,7 @@ def put(
         ),
         may_overwrite=caller.may(Action.DELETE, *where),
     )
-    committed = put_inline_object(satellite.database, asked)
+    committed = put_object(satellite.database, asked)
     satellite.free(committed.freed)
     return pb.ObjectPutInlineResponse(object=messages.object_(committed.object))
 

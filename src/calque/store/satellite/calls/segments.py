@@ -11,10 +11,17 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
+from calque.store.metabase.accounts.get_bucket import get_bucket
 from calque.store.metabase.accounts.nodes import NodeRecord
 from calque.store.metabase.accounts.projects import get_project
-from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, Position, Redundancy
+from calque.store.metabase.model.records import (
+    ROOT_PIECE_ID_SIZE,
+    Position,
+    Redundancy,
+    new_stream_id,
+)
 from calque.store.metabase.objects import list_segments as listing
+from calque.store.metabase.objects.begin_object import BeginObject
 from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.pb import metainfo_pb2 as pb
@@ -40,7 +47,11 @@ def begin(
     satellite: Satellite, caller: Caller, request: pb.SegmentBeginRequest
 ) -> pb.SegmentBeginResponse:
     """BeginSegment: nothing is written; the answer binds nodes and root piece id."""
-    upload = satellite.open_upload(caller, request.upload_id)
+    is_whole = not request.upload_id
+    if is_whole:
+        upload = _upload_of_whole(satellite, caller, request)
+    else:
+        upload = satellite.open_upload(caller, request.upload_id)
     caller.require(Action.WRITE, upload.bucket, upload.key)
     position = messages.to_position(request.position)
     scheme = satellite.settings.redundancy
@@ -59,6 +70,7 @@ def begin(
         begun_at=satellite.database.clock(),
         most_encrypted=most,
         spare_ids=[node.node_id for node in spare],
+        is_whole=is_whole,
     )
 
     def limit_of(number: int, node: NodeRecord) -> pb.PieceLimit:
@@ -78,10 +90,46 @@ def begin(
     )
 
 
+def _upload_of_whole(
+    satellite: Satellite, caller: Caller, request: pb.SegmentBeginRequest
+) -> tokens.UploadToken:
+    """What a pending upload would say, of an object that has none."""
+    caller.require(Action.WRITE, request.bucket, request.encrypted_object_key)
+    expires_at = None
+    if request.HasField("expires_at"):
+        expires_at = messages.microseconds(request.expires_at, "expires_at")
+    asked = BeginObject(
+        caller.location(request.bucket, request.encrypted_object_key),
+        messages.to_encryption(request.encryption_parameters),
+        expires_at,
+    )
+    return tokens.UploadToken(
+        project_id=caller.project_id,
+        bucket=request.bucket,
+        key=request.encrypted_object_key,
+        stream_id=new_stream_id(satellite.database.clock()),
+        placement=get_bucket(satellite.database, caller.project_id, request.bucket).placement,
+        encryption=asked.encryption.encode(),
+        expires_at=expires_at or 0,
+    )
+
+
 def commit(
     satellite: Satellite, caller: Caller, request: pb.SegmentCommitRequest
 ) -> pb.SegmentCommitResponse:
     """CommitSegment: only pieces that were offered, and enough of them."""
+    token, asked = check_segment(satellite, caller, request)
+    if token.is_whole:
+        raise InvalidInput("the segment was begun without an upload")
+    satellite.free(commit_segment(satellite.database, asked))
+    close_pieces(satellite, token, request)
+    return pb.SegmentCommitResponse()
+
+
+def check_segment(
+    satellite: Satellite, caller: Caller, request: pb.SegmentCommitRequest
+) -> tuple[tokens.SegmentToken, CommitSegment]:
+    """A segment on nodes as it is to be recorded, and what was said when it was begun."""
     token = satellite.signer.open(tokens.SegmentToken, request.segment_id, "segment id")
     upload = token.upload
     if upload.project_id != caller.project_id:
@@ -94,9 +142,11 @@ def commit(
     _check_encrypted_size(request.encrypted_size, token.most_encrypted)
     scheme = Redundancy.decode(token.redundancy)
     _check_pieces(request.pieces, token.node_ids, token.spare_ids, scheme)
-    root, largest = token.root_piece_id, max_piece_size(request.encrypted_size, scheme)
-    named = [piece_id(root, each.node_id, each.number) for each in request.pieces]
-    satellite.open_pieces.require_size(upload.project_id, named, largest)
+    satellite.open_pieces.require_size(
+        upload.project_id,
+        _named_pieces(token, request),
+        max_piece_size(request.encrypted_size, scheme),
+    )
     staying = satellite.leave_out_leaving(
         [(piece.number, piece.node_id) for piece in request.pieces], scheme
     )
@@ -110,15 +160,24 @@ def commit(
         encrypted_etag=request.encrypted_etag or None,
         placement=upload.placement,
         begun_at=token.begun_at,
-        root_piece_id=root,
+        root_piece_id=token.root_piece_id,
         redundancy=scheme,
         alias_pieces=satellite.nodes.pack(staying),
     )
-    satellite.free(commit_segment(satellite.database, asked))
+    return token, asked
+
+
+def close_pieces(
+    satellite: Satellite, token: tokens.SegmentToken, request: pb.SegmentCommitRequest
+) -> None:
+    """The pieces of a segment are committed: they count for their upload from now on."""
     satellite.open_pieces.commit_segment(
-        upload.project_id, upload.stream_id, named, _offered_pieces(root, token), largest
+        token.upload.project_id,
+        token.upload.stream_id,
+        _named_pieces(token, request),
+        _offered_pieces(token.root_piece_id, token),
+        max_piece_size(request.encrypted_size, Redundancy.decode(token.redundancy)),
     )
-    return pb.SegmentCommitResponse()
 
 
 def make_inline(
@@ -212,6 +271,11 @@ def _check_encrypted_size(encrypted_size: int, most: int) -> None:
 def _check_size(plain_size: int, limit: int) -> None:
     if not 0 <= plain_size <= limit:
         raise InvalidInput(f"a segment of {plain_size} bytes, the limit is {limit}")
+
+
+def _named_pieces(token: tokens.SegmentToken, request: pb.SegmentCommitRequest) -> Iterator[bytes]:
+    for each in request.pieces:
+        yield piece_id(token.root_piece_id, each.node_id, each.number)
 
 
 def _offered_pieces(root: bytes, token: tokens.SegmentToken) -> Iterator[bytes]:

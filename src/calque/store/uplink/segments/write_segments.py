@@ -33,7 +33,7 @@ from calque.store.uplink.encryption.segment_keys import Position, new_segment_ke
 from calque.store.uplink.segments.segments_in_flight import SegmentsInFlight
 from calque.store.uplink.session import Session, redundancy_of
 
-_REFUSED = (InvalidInput, NotFound, PermissionDenied, FailedPrecondition, ResourceExhausted)
+REFUSED = (InvalidInput, NotFound, PermissionDenied, FailedPrecondition, ResourceExhausted)
 """What the satellite answers when it has not taken a segment."""
 
 Note = Callable[[bool], str]
@@ -166,15 +166,7 @@ def _store_pieces(
     encrypted: Iterator[bytes],
 ) -> None:
     """Pieces onto nodes, then the segment's row; ``blocks`` knows its size once all have come."""
-    held = upload_pieces(
-        [_target(session, each) for each in begun.pieces],
-        Coder(redundancy_of(begun.redundancy)),
-        begun.root_piece_id,
-        encrypted,
-        expires=upload.expires,
-        patience=session.settings.upload_patience,
-        spares=list(_spare_targets(session, begun.spares)),
-    )
+    held = put_on_nodes(session, begun, encrypted, upload.expires)
     try:
         note = segment.seal_note(upload, is_last=blocks.ends_source)
     except BaseException:
@@ -183,10 +175,28 @@ def _store_pieces(
     try:
         faults.point("upload.pieces")
         _commit_segment(session, upload, segment, begun, blocks.plain_size, note, held)
-    except _REFUSED:
+    except REFUSED:
         # Only then: after a lost answer the satellite may well hold the segment.
         discard_pieces(held, begun.root_piece_id)
         raise
+
+
+def put_on_nodes(
+    session: Session,
+    begun: pb.SegmentBeginResponse,
+    encrypted: Iterable[bytes],
+    expires: datetime | None,
+) -> list[Target]:
+    """The pieces of a segment that was begun; those that are stored, which are enough."""
+    return upload_pieces(
+        [_target(session, each) for each in begun.pieces],
+        Coder(redundancy_of(begun.redundancy)),
+        begun.root_piece_id,
+        encrypted,
+        expires=expires,
+        patience=session.settings.upload_patience,
+        spares=list(_spare_targets(session, begun.spares)),
+    )
 
 
 def _target(session: Session, limit: pb.PieceLimit) -> Target:
@@ -209,17 +219,27 @@ def _commit_segment(
     note: bytes,
     held: list[Target],
 ) -> None:
-    session.metainfo.commit_segment(
-        pb.SegmentCommitRequest(
-            header=session.header,
-            segment_id=begun.segment_id,
-            encrypted_key_nonce=segment.wrapped.nonce,
-            encrypted_key=segment.wrapped.ciphertext,
-            encrypted_size=upload.parameters.encrypted_size(plain_size),
-            plain_size=plain_size,
-            encrypted_etag=note,
-            pieces=[pb.Piece(number=each.number, node_id=each.node.id) for each in held],
-        )
+    request = describe_segment(begun, segment.wrapped, upload.parameters, plain_size, held)
+    request.header.CopyFrom(session.header)
+    request.encrypted_etag = note
+    session.metainfo.commit_segment(request)
+
+
+def describe_segment(
+    begun: pb.SegmentBeginResponse,
+    wrapped: Sealed,
+    parameters: EncryptionParameters,
+    plain_size: int,
+    held: list[Target],
+) -> pb.SegmentCommitRequest:
+    """A segment whose pieces lie on nodes, as the satellite is told of it."""
+    return pb.SegmentCommitRequest(
+        segment_id=begun.segment_id,
+        encrypted_key_nonce=wrapped.nonce,
+        encrypted_key=wrapped.ciphertext,
+        encrypted_size=parameters.encrypted_size(plain_size),
+        plain_size=plain_size,
+        pieces=[pb.Piece(number=each.number, node_id=each.node.id) for each in held],
     )
 
 

@@ -17,6 +17,7 @@ from calque.store.uplink.objects import ObjectInfo, object_info
 from calque.store.uplink.segments.write_segments import Upload, write_segments
 from calque.store.uplink.session import Session
 from calque.store.uplink.verbs.put_inline import Commit, put_inline
+from calque.store.uplink.verbs.put_whole import may_put_whole, put_whole
 from calque.values.metadata import EMPTY
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,8 @@ def upload_object(
     try:
         if source.fill(session.limits.inline_size + 1) <= session.limits.inline_size:
             return put_inline(session, located, source, expires, commit)
+        if may_put_whole(session, source):
+            return put_whole(session, located, source, expires, commit)
         return _upload_segments(session, located, source, expires, commit)
     finally:
         source.close()

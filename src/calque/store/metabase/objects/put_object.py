@@ -1,4 +1,4 @@
-"""Store an object of at most one inline segment: begin, segment and commit in one transaction."""
+"""Store an object of at most one segment: begin, segment and commit in one transaction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from calque.store.metabase.streams.promotion import remove
 
 
 @dataclass(frozen=True)
-class PutInlineObject:
+class PutObject:
     """An upload whose stream the caller chose, so that a repeat is known for one."""
 
     begin: BeginObject
@@ -52,16 +52,16 @@ class PutInlineObject:
         verify.stream_id(self.stream_id)
         if self.segment is None:
             return
-        if self.segment.inline_data is None or self.segment.stream_id != self.stream_id:
-            raise InvalidInput("the segment is not inline, or of another stream")
+        if self.segment.stream_id != self.stream_id:
+            raise InvalidInput("the segment is of another stream")
 
 
-def put_inline_object(database: Database, request: PutInlineObject) -> Committed:
+def put_object(database: Database, request: PutObject) -> Committed:
     """Store it and remove what was at the key; a repeat returns the object while it is there."""
     return database.write(lambda transaction: _put(transaction, request))
 
 
-def _put(transaction: Transaction, request: PutInlineObject) -> Committed:
+def _put(transaction: Transaction, request: PutObject) -> Committed:
     location = request.begin.location
     bucket, same, at_key, version = transaction.batch(
         [
@@ -89,7 +89,7 @@ def _put(transaction: Transaction, request: PutInlineObject) -> Committed:
     return Committed(made, freed)
 
 
-def _record(request: PutInlineObject, version: int, now: int) -> ObjectRecord:
+def _record(request: PutObject, version: int, now: int) -> ObjectRecord:
     segment = request.segment
     plain_size = segment.plain_size if segment else 0
     return pending_record(request.begin, version, now)._replace(
@@ -113,7 +113,7 @@ def _clear(
 
 
 def _store(
-    transaction: Transaction, request: PutInlineObject, made: ObjectRecord, usage: quota.Usage
+    transaction: Transaction, request: PutObject, made: ObjectRecord, usage: quota.Usage
 ) -> None:
     work: list[Step] = [(INSERT_OBJECT, made._asdict())]
     if request.segment is not None:

@@ -11,13 +11,13 @@ from calque.store.metabase.model.conditions import Conditions
 from calque.store.metabase.model.records import ObjectLocation, ObjectRecord, Position
 from calque.store.metabase.objects.begin_object import BeginObject
 from calque.store.metabase.objects.commit_segment import CommitSegment
-from calque.store.metabase.objects.put_inline_object import PutInlineObject, put_inline_object
+from calque.store.metabase.objects.put_object import PutObject, put_object
 from tests.store.world import ENCRYPTION, HOUR_US, THREE_REMOTE, World
 
 
 def _request(
     location: ObjectLocation, body: bytes = b"small", expires_at: int | None = None, **more: object
-) -> PutInlineObject:
+) -> PutObject:
     stream_id = os.urandom(16)
     segment = None
     if body:
@@ -31,11 +31,11 @@ def _request(
             inline_data=body + b"." * 16,
         )
     begin = BeginObject(location, ENCRYPTION, expires_at, World.wrapped_metadata())
-    return PutInlineObject(begin, stream_id, segment, **more)  # type: ignore[arg-type]
+    return PutObject(begin, stream_id, segment, **more)  # type: ignore[arg-type]
 
 
 def _put(world: World, key: str, body: bytes = b"small", **more: object) -> ObjectRecord:
-    done = put_inline_object(world.database, _request(world.at(key), body, **more))  # type: ignore[arg-type]
+    done = put_object(world.database, _request(world.at(key), body, **more))  # type: ignore[arg-type]
     world.free(done.freed)
     return done.object
 
@@ -69,12 +69,12 @@ def test_what_was_there_is_replaced(world: World) -> None:
 def test_a_repeat_gives_the_same_object(world: World) -> None:
     """Also under a condition that its own first success would break; not at another key."""
     request = _request(world.at("k"), conditions=Conditions(if_not_exists=True))
-    first = put_inline_object(world.database, request)
-    again = put_inline_object(world.database, request)
+    first = put_object(world.database, request)
+    again = put_object(world.database, request)
     assert (again.object, again.is_new) == (first.object, False)
     begin = BeginObject(world.at("other"), ENCRYPTION)
     with world.unchanged(InvalidInput, match="request id"):
-        put_inline_object(world.database, PutInlineObject(begin, request.stream_id, None))
+        put_object(world.database, PutObject(begin, request.stream_id, None))
 
 
 def test_what_is_refused(world: World) -> None:
@@ -93,4 +93,4 @@ def test_what_is_refused(world: World) -> None:
     ]
     for error, request in cases:
         with world.unchanged(error):
-            put_inline_object(world.database, request)
+            put_object(world.database, request)
