@@ -13,6 +13,7 @@ import ctypes
 import os
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -75,10 +76,15 @@ def _first_row(base: Path) -> Row:
 
 
 def _small_files(base: Path, count: int) -> list[Row]:
-    stage, out = base / "small", base / "small-table"
+    stage, out = base / "small", base / "small-table-0"
     rows = make_files(stage, count)
-    taken = _load(stage, out)
-    bare = _bare(stage, base / "bare.parquet")
+    os.sync()
+    loads, bares = [], []
+    for number in range(ROUNDS):
+        loads.append(_load(stage, base / f"small-table-{number}"))
+        bares.append(_bare(stage, base / "bare.parquet"))
+    taken = sorted(loads, key=lambda one: one.whole)[len(loads) // 2]
+    bare = statistics.median(bares)
     actions = pa.table(DeltaTable(out).get_add_actions())
     found = sum(actions["num_records"].to_pylist())
     assert found == rows, f"{found} rows in the table, {rows} in the files"
@@ -91,8 +97,8 @@ def _small_files(base: Path, count: int) -> list[Row]:
             f"{taken.whole:.0f} s, {taken.cpu:.0f} s of CPU",
             f"pyarrow alone, one process {bare:.0f} s",
             bare / taken.whole,
-            f"within {allowed:.0f} s",
-            taken.whole <= allowed,
+            f"at least 0.8, within {allowed:.0f} s",
+            taken.whole <= min(allowed, bare / 0.8),
         ),
         Row(
             f"data files of {count:,} files of 1 KB",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,6 +25,9 @@ class ReadSpec:
     keep_errors: int = 1000
     learned: set[str] = field(default_factory=set, compare=False)
     """Columns in which a quick parser has failed before: readers of one task tell each other."""
+    kept: dict[object, Any] = field(default_factory=dict, compare=False)
+    """What the reader of a task's next file need not make again. A thousand small files of one
+    task are alike, and what is made for each would cost as much as parsing it."""
 
     @classmethod
     def of(cls, plan: WritePlan) -> ReadSpec:

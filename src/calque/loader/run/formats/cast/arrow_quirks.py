@@ -31,6 +31,11 @@ def is_beyond(column: pa.ChunkedArray) -> bool:
     return False
 
 
+def may_be_beyond(kind: pa.DataType) -> bool:
+    """Whether :func:`is_beyond` can be true of a column of this type."""
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_nested(kind))
+
+
 def has_decimals(kind: pa.DataType) -> bool:
     """Whether a type is a decimal, or holds one."""
     if pa.types.is_nested(kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calque.errors import InvalidInput
@@ -29,6 +30,7 @@ class CastRules:
             _check_zone(self.time_zone)
 
     @classmethod
+    @lru_cache(64)
     def of(cls, format: FormatOptions) -> CastRules:
         """The rules that a format's options state; what a format does not know has its default."""
         names = cls.__slots__

@@ -24,7 +24,10 @@ _BROKEN = {
 
 
 class ExactParser:
-    """Reads blocks record by record; slower by far, and right about every byte."""
+    """Reads blocks record by record; slower by far, and right about every byte.
+
+    Blocks of files that are alike, of one ``file`` at a time.
+    """
 
     def __init__(
         self, format: CsvFormat, dialect: Dialect, mapped: ColumnMap, caster: RowCaster, file: str
@@ -33,14 +36,14 @@ class ExactParser:
         self._dialect = dialect
         self._mapped = mapped
         self._caster = caster
-        self._file = file
+        self.file = file
         self._nulls = frozenset(format.null_if)
 
     def parse(self, block: Block, before: Extent, room: int) -> tuple[ParsedBatch, int]:
         """Rows and the number of lines; at most ``room`` errors are described."""
         if block.broken is not None:
             return self._refuse_endless(block, before, room)
-        locator = Locator(block, self._dialect, before, self._file)
+        locator = Locator(block, self._dialect, before, self.file)
         rows: list[list[str | None]] = []
         origin: list[int] = []
         errors: dict[int, RowError | None] = {}
@@ -131,7 +134,7 @@ class ExactParser:
     def _refuse_endless(self, block: Block, before: Extent, room: int) -> tuple[ParsedBatch, int]:
         """A record that is refused unread: the one that has no end."""
         error = RowError(
-            file=self._file,
+            file=self.file,
             line=before.lines + 1,
             record=before.records + 1,
             column=None,

@@ -13,7 +13,7 @@ import pyarrow.csv as arrow_csv
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.outcome import RowError
 from calque.loader.run.formats.byte_buffer import is_valid_utf8
-from calque.loader.run.formats.cast.arrow_quirks import is_beyond
+from calque.loader.run.formats.cast.arrow_quirks import is_beyond, may_be_beyond
 from calque.loader.run.formats.cast.result import one_chunk
 from calque.loader.run.formats.cast.row_caster import RowCaster
 from calque.loader.run.formats.column_map import ColumnMap
@@ -31,7 +31,8 @@ _DELIMITER = b"\x1f"
 
 
 class QuickParser:
-    """Parses blocks of one file; ``learned`` are columns that must be read as text."""
+    """Parses blocks of files that are alike, of one ``file`` at a time; ``learned`` are columns
+    that must be read as text."""
 
     def __init__(
         self,
@@ -47,9 +48,10 @@ class QuickParser:
         self._dialect = dialect
         self._mapped = mapped
         self._caster = caster
-        self._file = file
+        self.file = file
         self._names = [f"f{index}" for index in range(mapped.width)]
         self._types = self._quick_types()
+        self._may_be_beyond = [name for name, kind in self._types.items() if may_be_beyond(kind)]
         self._nulls = [*format.null_if, *([""] if format.empty_field_as_null else [])]
         self._counts_rows = self._blank_lines_fail()
         self._without_integers = False
@@ -76,7 +78,7 @@ class QuickParser:
                 ParsedBatch(cast.rows, first, records, tuple(rejected)),
                 self._count_lines(block, records),
             )
-        locator = Locator(block, self._dialect, before, self._file)
+        locator = Locator(block, self._dialect, before, self.file)
         if locator.count != records:
             return None
         errors = self._errors(locator, invalid, bad, room)
@@ -163,7 +165,7 @@ class QuickParser:
                 if not self._retreat(str(error)):
                     return None
                 continue
-            beyond = [name for name in self._types if is_beyond(table[name])]
+            beyond = [name for name in self._may_be_beyond if is_beyond(table[name])]
             if not beyond:
                 return table
             for name in beyond:

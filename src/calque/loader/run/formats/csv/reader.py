@@ -51,22 +51,40 @@ class CsvReader:
         buffer, dialect, names = self.prologue()
         if dialect is None or (self._format.parse_header and names is None):
             return
+        quick, exact = self._parsers(names, dialect)
+        self.extent.start = self.extent.end = buffer.base
+        stop = None if self._source.end == self._source.size else self._source.end
+        for block in cut_blocks(buffer, dialect, stop):
+            yield self._parse(block, quick, exact)
+
+    def _parsers(
+        self, names: list[str] | None, dialect: Dialect
+    ) -> tuple[QuickParser, ExactParser]:
+        """Those of the task's last file, if this one has the same columns."""
+        key = (dialect, None if names is None else tuple(names))
+        found: tuple[QuickParser, ExactParser] | None = self._spec.kept.get(key)
+        if found is None:
+            found = self._spec.kept[key] = self._make_parsers(names, dialect)
+        quick, exact = found
+        quick.file = exact.file = self._source.location
+        return quick, exact
+
+    def _make_parsers(
+        self, names: list[str] | None, dialect: Dialect
+    ) -> tuple[QuickParser, ExactParser]:
         mapped, extra = self._map(names, dialect)
         rules, rescue = CastRules.of(self._format), self._spec.rescue
         caster = RowCaster(self._spec.schema, rules, rescue, extra)
-        exact = ExactParser(self._format, dialect, mapped, caster, self._source.location)
+        file = self._source.location
         # Of a record that is too wide the quick parser knows nothing but that; the exact one
         # rescues its last fields.
         lenient = self._format
         if rescue is not None:
             lenient = replace(lenient, error_on_column_count_mismatch=False)
-        quick = QuickParser(
-            lenient, dialect, mapped, caster, self._source.location, self._spec.learned
+        return (
+            QuickParser(lenient, dialect, mapped, caster, file, self._spec.learned),
+            ExactParser(self._format, dialect, mapped, caster, file),
         )
-        self.extent.start = self.extent.end = buffer.base
-        stop = None if self._source.end == self._source.size else self._source.end
-        for block in cut_blocks(buffer, dialect, stop):
-            yield self._parse(block, quick, exact)
 
     def prologue(self) -> tuple[ByteBuffer, Dialect | None, list[str] | None]:
         """Pass over what stands before the first record; the header's names, if there is one."""
@@ -117,6 +135,12 @@ class CsvReader:
             self.extent.lines += 1
         if not self._format.parse_header:
             return None
+        line = _plain_line(buffer.data, dialect)
+        known: list[str] | None = self._spec.kept.get(line) if line else None
+        if known is not None:
+            self.extent.lines += 1
+            buffer.drop(len(line))
+            return known
         buffer.fill(_HEADER_MOST)
         record = next(dialect.records(buffer.data, 0, final=True), None)
         if record is None:
@@ -143,7 +167,10 @@ class CsvReader:
                 line=self.extent.lines + 1,
                 byte_offset=buffer.base,
             )
-        self.extent.lines += dialect.lines_in(buffer.data, 0, record.end)
+        lines = dialect.lines_in(buffer.data, 0, record.end)
+        if line and (lines, record.end) == (1, len(line)):
+            self._spec.kept[line] = names
+        self.extent.lines += lines
         buffer.drop(record.end)
         return names
 
@@ -168,6 +195,14 @@ class CsvReader:
         self.extent.records += parsed.records
         self.extent.end = block.offset + block.end
         return parsed
+
+
+def _plain_line(data: bytes, dialect: Dialect) -> bytes:
+    """The first line of the text, if nothing in it or behind it can make more or less of it."""
+    line = data[: data.find(dialect.record_delimiter) + len(dialect.record_delimiter)]
+    marks = (dialect.quote, dialect.escape, dialect.comment)
+    ends = line.endswith(dialect.record_delimiter)
+    return line if ends and not any(mark and mark in line for mark in marks) else b""
 
 
 def _drop_line(buffer: ByteBuffer, dialect: Dialect) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from calque.loader.model.file_formats import CsvFormat, EscapeStyle
 from calque.loader.run.formats.delimited.escapes import Unescape, escaped_pattern, unescaper
@@ -53,6 +53,7 @@ class Dialect:
     """Spellings of NULL."""
 
     @classmethod
+    @lru_cache(64)
     def of(cls, format: CsvFormat, record_delimiter: bytes) -> Dialect:
         return cls(
             delimiter=format.field_delimiter.encode(),
