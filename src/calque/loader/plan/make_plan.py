@@ -31,6 +31,7 @@ from calque.loader.model.plan import (
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.stage import Stage
 from calque.loader.request.request import LoadRequest
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.metadata_columns import TYPES
 from calque.values import MIB
 
@@ -166,7 +167,9 @@ def _check_columns(request: LoadRequest, target: TargetSchema) -> None:
     for name, kind in holds.items():
         have = target.schema.field(name).type
         if not (_is_text(have) or have.id == kind.id):
-            raise StatementInvalid(f"the column {name} is {have} and cannot hold {kind}")
+            raise StatementInvalid(
+                f"the column {name} is {text_of_type(have)} and cannot hold {text_of_type(kind)}"
+            )
 
 
 def _is_text(kind: pa.DataType) -> bool:
