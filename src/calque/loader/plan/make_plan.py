@@ -101,6 +101,28 @@ def _refuse_others(format: FormatOptions, files: Sequence[StagedFile]) -> None:
             )
 
 
+class OneFormat:
+    """For a watch, which a stray file must not stop: which files of a look are loaded together."""
+
+    def __init__(self, request: LoadRequest) -> None:
+        self._request = request
+        self._kind: str | None = None
+
+    def refuse(self, file: StagedFile) -> str | None:
+        """Why a file cannot be loaded by this request at all; None if it can."""
+        try:
+            choose_format(self._request, [file])
+        except StatementInvalid as error:
+            return error.message
+        return None
+
+    def takes(self, file: StagedFile) -> bool:
+        """Whether a file has the format of those before it; others wait for the next look."""
+        kind = choose_format(self._request, [file]).kind
+        self._kind = self._kind or kind
+        return kind == self._kind
+
+
 def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
     """By name where the files name their columns and no column list says otherwise."""
     nameless = request.match_by == "position" and request.transformation is None
