@@ -19,6 +19,7 @@ from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
+from tests.cli.test_watch import watching
 
 
 @pytest.fixture
@@ -70,3 +71,19 @@ def test_a_name_that_is_no_utf8(tmp_path: Path, look: Callable[[], Report]) -> N
     assert statuses(look()) == {"a.csv": Status.LOADED}
     (stage / "c.csv").write_text("id,n\n3,c\n")
     assert statuses(look())["c.csv"] == Status.LOADED
+
+
+def test_a_table_that_is_away(tmp_path: Path) -> None:
+    """It is waited for: a new one in its place would hide it when it comes back."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("id,n\n1,a\n")
+    table, away = tmp_path / "t", tmp_path / "away"
+    with watching(tmp_path) as watch:
+        watch.until(lambda: watch.rows() == 1)
+        table.rename(away)
+        watch.until(lambda: "trying again" in watch.said)
+        assert not table.exists()
+        away.rename(table)
+        (tmp_path / "in" / "b.csv").write_text("id,n\n2,b\n")
+        watch.until(lambda: watch.rows() == 2)
+        assert watch.stop() == 0
