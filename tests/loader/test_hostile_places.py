@@ -116,12 +116,12 @@ def test_a_long_partition_value_is_told_to_no_reader_as_another(delta: Place) ->
 
 def test_folders_of_partitions() -> None:
     """No name is longer than file systems take, no path than object stores."""
-    assert folder_of(["a"], ["x" * 253]) == f"a={'x' * 253}/"
-    assert "=" not in folder_of(["a"], ["x" * 254])
-    deep = folder_of(list("abcdefgh"), ["y" * 200] * 8)
+    assert folder_of(["a"], ("x" * 253,)) == f"a={'x' * 253}/"
+    assert "=" not in folder_of(["a"], ("x" * 254,))
+    deep = folder_of(list("abcdefgh"), ("y" * 200,) * 8)
     assert len(deep) < 650
     assert deep.count("/") == 8
-    assert folder_of(["n"], [None]) == "n=__HIVE_DEFAULT_PARTITION__/"
+    assert folder_of(["n"], (None,)) == "n=__HIVE_DEFAULT_PARTITION__/"
 
 
 def test_small_decimals_as_partitions(delta: Place) -> None:
