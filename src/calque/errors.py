@@ -181,3 +181,8 @@ class TimedOut(Unavailable, TimeoutError):
 
 class Unexpected(CalqueError):
     """A reply that no rule covers."""
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether a library of Rust gave up: what it raises then is no ``Exception`` of Python."""
+    return type(error).__name__ == "PanicException"

@@ -62,7 +62,7 @@ def test_quiet_is_quiet(tmp_path: Path, stage: Path) -> None:
     (stage / "c.csv").write_text("id,name\nxx,c\n")
     failed = calque(tmp_path, "load", "in/", "--into", "lake/t", "-q")
     assert (failed.returncode, failed.stdout) == (1, "")
-    assert "column id, character 1: 'xx' is no int64" in failed.stderr
+    assert "column id, character 1: 'xx' is no BIGINT" in failed.stderr
     assert "--on-error" in failed.stderr
     assert "ON_ERROR" not in failed.stderr
 

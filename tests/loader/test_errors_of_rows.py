@@ -132,7 +132,7 @@ def test_errors_are_kept(started: tuple[Place, list[int]]) -> None:
     first = kept[0]
     assert first["file"].endswith("/bad.csv")
     assert (first["record"], first["column"], first["value"]) == (2, "id", "x0")
-    assert first["target_type"] == "int64"
+    assert first["target_type"] == "BIGINT"
     assert first["raw"] == "x0,bad"
     assert first["code"]
     assert first["message"]

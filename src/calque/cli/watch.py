@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,6 +19,7 @@ from calque.errors import (
     PermissionDenied,
     Unsupported,
 )
+from calque.loader.model.outcome import Status
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
@@ -75,6 +77,10 @@ class Watch:
             self._after_trouble(error)
             return True
         self._began, self._troubles = True, 0
+        if report.table_version is not None or report.count(Status.SKIPPED_LOADED):
+            # From now on a table that is not there is away: a new one in its place would get all
+            # files again, and hide the old one when its disk comes back.
+            self._request = replace(self._request, create=False)
         self._failed.note(report)
         self._show(report)
         return True

@@ -14,6 +14,8 @@ from calque.ledger.record import close_load, record_sources
 from calque.ledger.schema import files, loads
 from calque.ledger.tables import TableRow, lock_table, upsert
 
+REBUILT = "rebuilt from the table"
+"""What the history says of a load that was run with another ledger."""
 ADOPTED = "rebuild"
 """The owner of a load that was taken in from the table: it was run with another ledger."""
 
@@ -33,8 +35,7 @@ def adopt(
         for name in (load_id, f"{load_id}~t{table.number}"):
             if _insert_adopted(connection, ledger, table, name, table_version, manifest):
                 record_sources(connection, ledger, table.number, name, table_version, manifest)
-                rebuilt = "rebuilt from the table"
-                close_load(connection, ledger, name, "COMMITTED", manifest, table_version, rebuilt)
+                close_load(connection, ledger, name, "COMMITTED", manifest, table_version, REBUILT)
                 return True
             query = select(loads.c.table_number, loads.c.state).where(loads.c.load_id == name)
             holder = connection.execute(query).first()

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 
 from calque.errors import NotFound
+from calque.ledger.adopt import REBUILT
 from calque.ledger.database import Ledger
 from calque.ledger.identity import moment
 from calque.ledger.manifest import FileResult
@@ -41,6 +42,13 @@ class LoadRow:
     message: str | None
     last: bool
     table_number: int
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None where that is not known: the table does not tell."""
+        if self.started_at is None or self.finished_at is None or self.message == REBUILT:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
 
 
 _LOAD = (

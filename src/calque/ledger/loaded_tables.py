@@ -23,6 +23,8 @@ class LoadedTable:
     rows: int
     last_load_at: datetime | None
     number: int = 0
+    is_made: bool = True
+    """False where its first load failed: then there is no table."""
 
     @property
     def spelling(self) -> str:
@@ -45,17 +47,20 @@ def list_loaded_tables(ledger: Ledger) -> list[LoadedTable]:
             func.coalesce(func.sum(loads.c.rows), 0),
             func.max(loads.c.finished_at),
             tables.c.number,
+            tables.c.first_load_at,
         )
         .join(loads, committed, isouter=True)
         .where(tables.c.tenant == ledger.tenant)
         .group_by(tables.c.number)
         .order_by(tables.c.number)
     )
+    found: dict[tuple[str, str], LoadedTable] = {}
     with ledger.read() as connection:
-        found = {
-            (catalog, address): LoadedTable(
-                (catalog, address), location, count, int(rows), moment(last), number
+        for catalog, address, location, *sums, number, first in connection.execute(query):
+            count, rows, last = sums
+            earlier = found.get((catalog, address))
+            is_made = first is not None or (earlier is not None and earlier.is_made)
+            found[catalog, address] = LoadedTable(
+                (catalog, address), location, count, int(rows), moment(last), number, is_made
             )
-            for catalog, address, location, count, rows, last, number in connection.execute(query)
-        }
     return list(found.values())

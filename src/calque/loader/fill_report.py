@@ -85,14 +85,14 @@ class ReportFiller:
 
     def add_skipped(self, one: Decision) -> None:
         """A file that is not to be loaded; DataError if it should be, and errors abort."""
-        if one.status is Status.FAILED and self._request.aborts:
-            raise DataError(f"{one.file.location}: {one.message}")
         message = one.message
         if message is None and one.known is not None:
             message = f"loaded before, by load {one.known.load_id}"
         status = (one.status or Status.FAILED)._value_
         file = one.file
         self.report.files.skip(file.location, file.name, status, file.identity.size, message)
+        if one.status is Status.FAILED and self._request.aborts:
+            raise DataError(f"{file.location}: {message}")
 
     def add_moved(self, files: Sequence[StagedFile], error: CalqueError) -> None:
         """Files that all changed or vanished under our eyes: the next load sees them again."""

@@ -38,7 +38,7 @@ from calque.loader.plan.dialect import choose_dialect
 from calque.loader.plan.evolve import schema_for_new_table
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.plan.label import count_uses_of_label, find_loaded_by_label, find_replay
-from calque.loader.plan.make_plan import choose_format, make_plan
+from calque.loader.plan.make_plan import OneFormat, choose_format, make_plan
 from calque.loader.plan.preview import preview, validate
 from calque.loader.plan.stage import Stage
 from calque.loader.report import Report
@@ -275,17 +275,20 @@ class RequestRun:
         if self.request.on_changed == "error":
             self._refuse_changed(stage, table)
         done = find_loaded_by_label(self._target.ledger, table, self.request)
+        formats = OneFormat(self.request)
         count = size = 0
-        for one in Comparison(stage, self.request, self._target.ledger, table):
+        for found in Comparison(stage, self.request, self._target.ledger, table):
             if upkeep is not None:
-                upkeep.note(one)
+                upkeep.note(found)
+            one = self._consider(found, formats)
+            if one is None:
+                self.report.matched += 1
+                continue
             if one.status is None and one.file.location in done:
                 one = replace(one, status=Status.SKIPPED_LOADED, message="loaded by this label")
             self.report.matched += 1
             if one.status is not None:
                 self._filler.add_skipped(one)
-                continue
-            if self._failed is not None and not self._failed.take(one.file):
                 continue
             if self.request.max_files is not None and count >= self.request.max_files:
                 return
@@ -294,6 +297,16 @@ class RequestRun:
             count += 1
             size += one.file.identity.size
             yield one
+
+    def _consider(self, one: Decision, formats: OneFormat) -> Decision | None:
+        """Of a watch: not what failed before, and one format at a time."""
+        if self._failed is None or one.status not in (None, Status.FAILED):
+            return one
+        if not self._failed.take(one.file):
+            return None
+        if one.status is None and (why := formats.refuse(one.file)) is not None:
+            return replace(one, status=Status.FAILED, message=why)
+        return one if one.status is not None or formats.takes(one.file) else None
 
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         """ON_CHANGED = ERROR: the whole stage is looked at before the first file is loaded."""

@@ -224,7 +224,7 @@ def test_delta_says_what_to_do_instead_of_widening(delta: Place) -> None:
     write_files(delta.stage, 1)
     delta.load(schema=pa.schema([("id", pa.int32()), ("name", pa.string()), ("r", pa.string())]))
     (delta.stage / "big.csv").write_text(f"id,name\n{2**40},x\n")
-    with pytest.raises(Unsupported, match="'id' cannot be widened from int32 to int64") as caught:
+    with pytest.raises(Unsupported, match="'id' cannot be widened from INT to BIGINT") as caught:
         delta.load(evolve=True)
     assert "RESCUE_COLUMN" in (caught.value.hint or "")
     assert delta.load(rescue_column="r").files_loaded == 1

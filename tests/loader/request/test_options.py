@@ -151,9 +151,9 @@ def test_tab_separated(world: World, kind: str) -> None:
     ("options", "why"),
     [
         ({"partition_by": ["b"]}, "partitioned by nothing, not by b"),
-        ({"rescue_column": "b"}, "b is int64 and cannot hold string"),
+        ({"rescue_column": "b"}, "b is BIGINT and cannot hold TEXT"),
         ({"rescue_column": "nope"}, "no column nope"),
-        ({"metadata_columns": {"b": "file"}}, "b is int64 and cannot hold string"),
+        ({"metadata_columns": {"b": "file"}}, "b is BIGINT and cannot hold TEXT"),
         ({"metadata_columns": {"nope": "file"}}, "no column nope"),
         ({"purge": True, "archive": "old/"}, "choose one"),
         ({"format": "json", "match_by": "none"}, "names and no positions"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -54,16 +53,10 @@ def history(
                 one.errors,
                 size(one.bytes),
                 one.started_at,
-                _seconds(one.started_at, one.finished_at),
+                None if one.seconds is None else seconds(one.seconds),
                 one.who,
                 one.message or one.statement,
             )
             for one in found
         ),
     )
-
-
-def _seconds(started: datetime | None, finished: datetime | None) -> str | None:
-    if started is None or finished is None:
-        return None
-    return seconds((finished - started).total_seconds())

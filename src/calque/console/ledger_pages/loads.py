@@ -79,14 +79,11 @@ class LoadPages:
 def describe_load(load: LoadRow) -> dict[str, Any]:
     """A load, how long it took, and what to do about it."""
     told = asdict(load)
-    seconds = None
-    if load.started_at and load.finished_at:
-        seconds = (load.finished_at - load.started_at).total_seconds()
     retry = shell_line("calque", "sql", load.statement) if load.statement else None
     troubled = load.errors > 0 or load.state == "ABORTED"
     return {
         **told,
-        "seconds": seconds,
+        "seconds": load.seconds,
         "retry": retry,
         "advice": shell_line("calque", "errors", load.load_id) if troubled else None,
     }

@@ -44,7 +44,7 @@ def list_tables(settings: Settings, ledger: Ledger | None) -> KnownTables:
         found.tables.append(_configured(name, table, loaded.pop(address, None)))
     for catalog, properties in settings.catalogs.items():
         found.tables += _in_catalog(catalog, properties, settings, loaded, found.troubles)
-    found.tables += [_loaded(one) for one in loaded.values()]
+    found.tables += [_loaded(one) for one in loaded.values() if one.is_made]
     found.tables.sort(key=lambda one: one.name)
     return found
 

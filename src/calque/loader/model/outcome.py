@@ -62,6 +62,8 @@ def first_error(outcome: FileOutcome) -> str | None:
     if not outcome.errors:
         return outcome.message if outcome.error_count else None
     one = outcome.errors[0]
+    if not one.line and not one.record and one.column is None:
+        return one.message  # of the file as a whole
     place = f"line {one.line}" if one.line else f"record {one.record}"
     if one.column:
         place += f", column {one.column}"
@@ -69,6 +71,6 @@ def first_error(outcome: FileOutcome) -> str | None:
         place += f", character {one.character}"
     if one.column is None or one.value is None:
         return f"{place}: {one.message}"
-    # Of a column, the message says what is wrong with its value: "is no int64".
+    # Of a column, the message says what is wrong with its value: "is no BIGINT".
     value = one.value if len(one.value) <= SHOWN_OF_VALUE else f"{one.value[:SHOWN_OF_VALUE]}…"
     return f"{place}: {value!r} {one.message}"

@@ -31,6 +31,7 @@ from calque.loader.model.plan import (
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.stage import Stage
 from calque.loader.request.request import LoadRequest
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.metadata_columns import TYPES
 from calque.values import MIB
 
@@ -100,6 +101,28 @@ def _refuse_others(format: FormatOptions, files: Sequence[StagedFile]) -> None:
             )
 
 
+class OneFormat:
+    """For a watch, which a stray file must not stop: which files of a look are loaded together."""
+
+    def __init__(self, request: LoadRequest) -> None:
+        self._request = request
+        self._kind: str | None = None
+
+    def refuse(self, file: StagedFile) -> str | None:
+        """Why a file cannot be loaded by this request at all; None if it can."""
+        try:
+            choose_format(self._request, [file])
+        except StatementInvalid as error:
+            return error.message
+        return None
+
+    def takes(self, file: StagedFile) -> bool:
+        """Whether a file has the format of those before it; others wait for the next look."""
+        kind = choose_format(self._request, [file]).kind
+        self._kind = self._kind or kind
+        return kind == self._kind
+
+
 def choose_match(request: LoadRequest, format: FormatOptions) -> ColumnMatch:
     """By name where the files name their columns and no column list says otherwise."""
     nameless = request.match_by == "position" and request.transformation is None
@@ -166,7 +189,9 @@ def _check_columns(request: LoadRequest, target: TargetSchema) -> None:
     for name, kind in holds.items():
         have = target.schema.field(name).type
         if not (_is_text(have) or have.id == kind.id):
-            raise StatementInvalid(f"the column {name} is {have} and cannot hold {kind}")
+            raise StatementInvalid(
+                f"the column {name} is {text_of_type(have)} and cannot hold {text_of_type(kind)}"
+            )
 
 
 def _is_text(kind: pa.DataType) -> bool:

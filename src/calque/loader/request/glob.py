@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 from fnmatch import translate
 
-_WILDCARD = re.compile(r"[*?\[{]")
+_WILDCARD = re.compile(r"\[[*?\[{]\]|[*?\[{]")
+"""One that stands alone in brackets, ``[*]``, is the character itself."""
+
+
+def literal(location: str) -> str:
+    """The glob that means this very name."""
+    return re.sub(r"[*?\[{]", r"[\g<0>]", location)
+
+
+def _unescape(location: str) -> str:
+    return re.sub(r"\[([*?\[{])\]", r"\1", location)
 
 
 def split_glob(location: str) -> tuple[str, str | None]:
     """A location up to its last folder without wildcards, and the rest as a glob."""
-    found = _WILDCARD.search(location)
+    found = next((one for one in _WILDCARD.finditer(location) if len(one[0]) == 1), None)
     if found is None:
-        return location, None
+        return _unescape(location), None
     base, slash, _ = location[: found.start()].rpartition("/")
-    return (base + slash if slash else "./"), location[len(base) + len(slash) :]
+    return (_unescape(base) + slash if slash else "./"), location[len(base) + len(slash) :]
 
 
 def glob_regex(glob: str) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from calque.errors import InvalidInput, StatementInvalid
-from calque.loader.request.glob import split_glob
+from calque.loader.request.glob import literal, split_glob
 
 Location = str | os.PathLike[str]
 Stages = Location | Sequence[Location]
@@ -27,7 +27,7 @@ def stage_and_files(stage: Stages, files: Sequence[str] = ()) -> tuple[str, tupl
     if isinstance(files, str):
         raise StatementInvalid(f"files is a list of names, not {files!r}", hint="Put it in a list.")
     if isinstance(stage, str | os.PathLike):
-        return location_of(stage), tuple(files)
+        return _glob_of(stage), tuple(files)
     if not isinstance(stage, Sequence):
         raise InvalidInput(f"a stage is a location or a list of files, not {type(stage).__name__}")
     if files:
@@ -36,17 +36,26 @@ def stage_and_files(stage: Stages, files: Sequence[str] = ()) -> tuple[str, tupl
     if not places:
         raise StatementInvalid("the list of files is empty", hint="Name at least one.")
     if len(places) == 1:
-        return places[0], ()
-    return _split(places)
-
-
-def _split(places: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    for place in places:
-        if place.endswith("/") or "*" in place or "?" in place:
+        return _glob_of(stage[0]), ()
+    for one, place in zip(stage, places, strict=True):
+        if place.endswith("/") or (("*" in place or "?" in place) and not _is_path(one)):
             raise StatementInvalid(
                 f"a list names single files, and {place!r} may be many",
                 hint="Load folders and globs one at a time, or the folder above by a pattern.",
             )
+    return _split(places, by_paths=all(map(_is_path, stage)))
+
+
+def _is_path(place: Location) -> bool:
+    """A path that is there, and so no glob whatever characters it has."""
+    return isinstance(place, os.PathLike) and os.path.exists(place)
+
+
+def _glob_of(place: Location) -> str:
+    return literal(location_of(place)) if _is_path(place) else location_of(place)
+
+
+def _split(places: Sequence[str], *, by_paths: bool) -> tuple[str, tuple[str, ...]]:
     if not any("://" in place or place.startswith("@") for place in places):
         places = [os.path.abspath(place) for place in places]
     parts = [place.split("/") for place in places]
@@ -61,6 +70,10 @@ def _split(places: Sequence[str]) -> tuple[str, tuple[str, ...]]:
             hint=f"{places[0]!r} and another have no folder in common: load them one by one.",
         )
     folder = "/".join(parts[0][:shared]) + "/"
-    if split_glob(folder)[1] is not None:
-        raise StatementInvalid(f"the folder {folder!r} would be read as a glob", hint="Rename it.")
+    if by_paths:
+        folder = literal(folder)
+    elif split_glob(folder)[1] is not None:
+        raise StatementInvalid(
+            f"the folder {folder!r} would be read as a glob", hint="Give pathlib.Path objects."
+        )
     return folder, tuple("/".join(one[shared:]) for one in parts)

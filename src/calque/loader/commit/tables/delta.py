@@ -20,9 +20,17 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, Transaction
 
-from calque.errors import AlreadyExists, ConditionNotMatch, DataError, Unsupported
+from calque.errors import (
+    AlreadyExists,
+    ConditionNotMatch,
+    DataError,
+    InvalidInput,
+    NotFound,
+    Unsupported,
+)
 from calque.ledger import TableKey
 from calque.loader.commit.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
 from calque.loader.commit.tables.delta_log import read_commits
@@ -33,6 +41,7 @@ from calque.loader.commit.tables.stats import delta_stats
 from calque.loader.commit.tables.storage import delta_options
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.plan import TargetSchema
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.writing.table_root import TableRoot
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
@@ -88,7 +97,17 @@ class DeltaLake:
             storage = self._storage()
             if self._log is not None:
                 self._log.pull()
-            table = DeltaTable(self.uri, storage_options=storage)
+            try:
+                table = DeltaTable(self.uri, storage_options=storage)
+            except TableNotFoundError as error:
+                raise NotFound(
+                    f"there is no Delta table at {self.root}",
+                    hint="Check its spelling; see what there is with: calque tables",
+                ) from error
+            except DeltaError:
+                if os.path.isfile(self.uri):
+                    raise InvalidInput(f"{self.root} is a file, and no table") from None
+                raise
         return DeltaSnapshot(table, self.display, storage, self.place, self._log)
 
     def _storage(self) -> dict[str, str] | None:
@@ -355,7 +374,8 @@ class DeltaSnapshot:
             if index >= 0 and have.field(index).type != field.type:
                 raise Unsupported(
                     f"table {self._display}: column {field.name!r} cannot be widened from "
-                    f"{have.field(index).type} to {field.type} in a Delta table",
+                    f"{text_of_type(have.field(index).type)} to {text_of_type(field.type)} in a "
+                    "Delta table",
                     hint="Load without schema evolution and with a RESCUE_COLUMN, which takes what "
                     "does not fit; or rewrite the table with the wider type, then load.",
                 )

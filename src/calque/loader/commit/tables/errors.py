@@ -18,6 +18,7 @@ from calque.errors import (
     Unavailable,
     Unexpected,
     Unsupported,
+    is_panic,
 )
 
 DELTA: Mapping[str, type[CalqueError]] = {
@@ -71,11 +72,15 @@ def map_errors(names: Mapping[str, type[CalqueError]], table: str) -> Iterator[N
         yield
     except CalqueError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         raise map_error(error, names, table) from error
 
 
-def map_error(error: Exception, names: Mapping[str, type[CalqueError]], table: str) -> CalqueError:
+def map_error(
+    error: BaseException, names: Mapping[str, type[CalqueError]], table: str
+) -> CalqueError:
     """Our error for one of the library's; the nearest class by name counts."""
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     for kind in type(error).__mro__:

@@ -21,6 +21,11 @@ from calque.loader.commit.tables.base import Lake
 from calque.loader.request.service_options import service_options
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*\Z")
+_DELTA_MISREADS = re.compile(r"(%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f])|(?<!file)://.*?([#?])")
+"""deltalake takes ``a%41`` for ``aA`` in some places and not in others: one table's commits would
+go into the log of another."""
+_ICEBERG_MISREADS = re.compile(r"[#?\x00-\x1f\x7f]")
+"""pyiceberg takes locations for URLs, and what follows these for no part of the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,10 @@ def _delta(
         from calque.loader.commit.tables.delta import DeltaLake
     except ImportError as error:
         raise MissingExtra.of("delta", "a Delta table") from error
-    return DeltaLake(location, display=display, options=options, words=words)
+    lake = DeltaLake(location, display=display, options=options, words=words)
+    if not lake.root.startswith(("calque://", "memory://")):  # there the log is kept by us
+        _refuse_misread(lake.root, _DELTA_MISREADS, "deltalake")
+    return lake
 
 
 def _open_embedded_iceberg(
@@ -135,6 +143,7 @@ def _open_embedded_iceberg(
             hint="Describe a catalog under [catalogs.NAME] and the table under [tables.NAME].",
         )
     identifier = _identifier(name)
+    _refuse_misread(f"{path}/{name}", _ICEBERG_MISREADS, "pyiceberg")
     try:
         from calque.loader.commit.tables.iceberg import IcebergLake
         from calque.loader.commit.tables.iceberg_catalog import (
@@ -163,6 +172,8 @@ def _open_in_catalog(
     except ImportError as error:
         raise MissingExtra.of("iceberg", "an Iceberg table") from error
     _refuse_unknown_home(table.location or properties.get("warehouse") or "", name)
+    if table.location is not None:
+        _refuse_misread(table.location, _ICEBERG_MISREADS, "pyiceberg")
     with map_errors(ICEBERG, name):
         catalog = open_configured_catalog(catalog_name, properties)
     return IcebergLake(
@@ -184,6 +195,17 @@ def _refuse_unknown_home(location: str, display: str) -> None:
             "which its library does not know",
             hint="Make it a Delta table there, or keep the Iceberg table on a file system, S3, "
             "Google Cloud Storage or Azure.",
+        )
+
+
+def _refuse_misread(location: str, misread: re.Pattern[str], library: str) -> None:
+    """Refuse a place that the table's library would take for another."""
+    found = misread.search(location)
+    if found is not None:
+        raise Unsupported(
+            f"a table cannot live at {location}: its library, {library}, does not read "
+            f"{found[found.lastindex or 0]!r} in a path as it stands",
+            hint="Give the table a place without it.",
         )
 
 

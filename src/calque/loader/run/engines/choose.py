@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from calque.errors import MissingExtra
 from calque.loader.model.plan import Engine
 from calque.loader.run.engines.local import LocalEngine
+from calque.spark.gateway import spark_home
 from calque.spark.session import SparkOptions
 from calque.values import MIB
 
@@ -32,11 +34,21 @@ def choose_engine(
     """
     if spark == "local" and not transforms:
         return LocalEngine()
-    if spark is None and not transforms and bytes < SPARK_FROM:
+    if spark is None and not transforms and (bytes < SPARK_FROM or not _is_installed()):
         return LocalEngine()
+    spark_home()  # MissingExtra, before anything is imported that needs it
     from calque.loader.run.engines.spark import SparkEngine
 
     return SparkEngine(_spark_for(spark, configured or SparkOptions()))
+
+
+def _is_installed() -> bool:
+    """Where there is no Spark, much is read by plain processes too: it takes longer, no more."""
+    try:
+        spark_home()
+    except MissingExtra:
+        return False
+    return True
 
 
 def _spark_for(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, is_panic
 from calque.loader.run.formats.reader import ParsedBatch, Reader
 from calque.loader.run.formats.refusal import Code, FileRefused
 from calque.loader.run.formats.staged_source import Source
@@ -23,7 +23,9 @@ def refuse_on_error(source: Source, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         if source.failure is not None:
             raise source.failure from None
         if isinstance(error, CalqueError):

@@ -17,6 +17,7 @@ from calque.loader.model.field_path import FieldPath
 from calque.loader.model.file_formats import CsvFormat, FormatOptions, JsonFormat, XmlFormat
 from calque.loader.model.plan import Transformation
 from calque.loader.request.select_clause import variant_path
+from calque.loader.request.type_names import text_of_type
 
 RECORD = "$1"
 _POSITION = re.compile(r"`(\$\d+)`")
@@ -147,7 +148,8 @@ class _PathFinder:
             field = self._field(list(kind), step, path)
             assert field is not None, "the type has grown by the path"
             return self._sql_inside(f"{sql}.{quote_name(field.name)}", field.type, rest, path)
-        raise StatementInvalid(f"{path}: {step!r} leads nowhere in a value of type {kind}")
+        told = f"{path}: {step!r} leads nowhere in a value of type {text_of_type(kind)}"
+        raise StatementInvalid(told)
 
 
 def _quote_text(text: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -16,11 +16,10 @@ from calque.errors import DataError
 Key = tuple[str | None, ...]
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ROW = "__row"
-_NAME_MOST = 200
+_NAME_MOST = 255
 _PATH_MOST = 600
-"""Of 255 bytes for a name and 1024 for a path: the root and the file's name need theirs."""
+"""Bytes of a name, and of a path of 1024: the root and the file's name need theirs."""
 _HASHED = 16
-_CUT_CODE = re.compile(r"%.?$")
 
 
 def split_rows(
@@ -67,25 +66,28 @@ def value_text(value: Any, *, keeps_empty: bool) -> str | None:
         return value.isoformat()
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # not every reader knows 1E-7
     return str(value)
 
 
 def folder_of(columns: Sequence[str], key: Key) -> str:
     """``name=value/`` for each partition column, as Hive spells it.
 
-    The table's log has the values; the folder is for people. So a long one may be cut, since no
-    file system and no object store takes names of any length.
+    The table's log has the values; the folder is for people, and for readers that believe folders
+    rather than the log (polars is one). No file system and no object store takes names of any
+    length: where one is too long there is a hash, which cannot be taken for a value.
     """
-    room = min(_NAME_MOST, _PATH_MOST // max(1, len(columns)))
-    parts = (
+    parts = [
         f"{quote(name, safe=' ')}={NO_VALUE if value is None else quote(value, safe=' ')}"
         for name, value in zip(columns, key, strict=True)
-    )
-    return "".join(f"{_shorten(part, room)}/" for part in parts)
+    ]
+    parts = [_hash(part) if len(part) > _NAME_MOST else part for part in parts]
+    for part in sorted(parts, key=len, reverse=True):
+        if len("/".join(parts)) > _PATH_MOST:
+            parts[parts.index(part)] = _hash(part)
+    return "".join(f"{part}/" for part in parts)
 
 
-def _shorten(part: str, room: int) -> str:
-    if len(part) <= room:
-        return part
-    told = hashlib.sha256(part.encode()).hexdigest()[:_HASHED]
-    return f"{_CUT_CODE.sub('', part[: room - _HASHED - 1])}~{told}"
+def _hash(part: str) -> str:
+    return f"~{hashlib.sha256(part.encode()).hexdigest()[:_HASHED]}"

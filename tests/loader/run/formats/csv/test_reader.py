@@ -10,6 +10,7 @@ import pytest
 from calque.errors import ConditionNotMatch, InvalidInput, NotFound
 from calque.loader.model.content_hash import content_hash
 from calque.loader.model.file_formats import CsvFormat
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.formats import Code, FileRefused
 from tests.loader.run.formats.conftest import Read, Stage
 
@@ -143,7 +144,7 @@ def test_strict(read: Read, text: str, kind: pa.DataType, code: Code) -> None:
     result = read(f"k,{text}\n".encode(), CsvFormat(), [("k", pa.string()), ("v", kind)])
     assert result.rows == []
     (error,) = result.errors
-    assert (error.code, error.column, error.target_type) == (code, "v", str(kind))
+    assert (error.code, error.column, error.target_type) == (code, "v", text_of_type(kind))
     assert (error.line, error.record, error.character, error.byte_offset) == (1, 1, 3, 0)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.formats.cast import text as text_cast
 from calque.loader.run.formats.cast.result import CastResult, refuse_all, salvage
 from calque.loader.run.formats.cast.rules import CastRules
@@ -31,7 +32,7 @@ def cast_column(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cast
         return text_cast.cast_text(values, target, rules)
     cast = _cast_for(source, target, rules)
     if cast is None:
-        return refuse_all(values, target, Code.INVALID_VALUE, f"{source} does not become {target}")
+        return _refuse_kind(values, target)
     return _cast_or_salvage(values, target, cast)
 
 
@@ -57,12 +58,15 @@ def _cast_or_salvage(
     try:
         return CastResult(cast(values))
     except pa.ArrowInvalid:
-        why = f"does not fit {target} unchanged"
+        why = f"does not fit {text_of_type(target)} unchanged"
         return salvage(values, target, cast, Code.OUT_OF_RANGE, why)
     except pa.ArrowNotImplementedError:
-        return refuse_all(
-            values, target, Code.INVALID_VALUE, f"{values.type} does not become {target}"
-        )
+        return _refuse_kind(values, target)
+
+
+def _refuse_kind(values: pa.Array, target: pa.DataType) -> CastResult:
+    why = f"{text_of_type(values.type)} does not become {text_of_type(target)}"
+    return refuse_all(values, target, Code.INVALID_VALUE, why)
 
 
 def _cast_for(

@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 import pyarrow as pa
 
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.formats.cast.python_values import decimal_places
 from calque.loader.run.formats.cast.result import RefusedCell
 from calque.loader.run.formats.refusal import Code
@@ -30,12 +31,13 @@ def explain_cells(
 def _reason(text: str, target: pa.DataType, zone: str | None) -> tuple[Code, str]:
     text = text.strip()
     if not text:
-        return Code.EMPTY_FIELD, f"is empty, which is not NULL for {target} unless told"
+        told = f"is empty, which is not NULL for {text_of_type(target)} unless told"
+        return Code.EMPTY_FIELD, told
     if pa.types.is_integer(target) or pa.types.is_decimal(target):
         return _number_reason(text, target)
     if pa.types.is_timestamp(target) and _is_moment(text):
         return _zone_reason(text, target, zone)
-    return Code.INVALID_VALUE, f"is no {target}"
+    return Code.INVALID_VALUE, f"is no {text_of_type(target)}"
 
 
 def _number_reason(text: str, target: pa.DataType) -> tuple[Code, str]:
@@ -44,24 +46,24 @@ def _number_reason(text: str, target: pa.DataType) -> tuple[Code, str]:
     except InvalidOperation:  # an exponent beyond all measure
         number = None
     if number is None:
-        return Code.INVALID_VALUE, f"is no {target}"
+        return Code.INVALID_VALUE, f"is no {text_of_type(target)}"
     scale = target.scale if pa.types.is_decimal(target) else 0
     if decimal_places(number) > scale:
-        return Code.PRECISION_LOSS, f"has more decimal places than {target} keeps"
+        return Code.PRECISION_LOSS, f"has more decimal places than {text_of_type(target)} keeps"
     if pa.types.is_integer(target) and ("." in text or "e" in text.lower() or text[0] == "+"):
-        return Code.INVALID_VALUE, f"is not spelled as {target}"
-    return Code.OUT_OF_RANGE, f"is beyond the range of {target}"
+        return Code.INVALID_VALUE, f"is not spelled as {text_of_type(target)}"
+    return Code.OUT_OF_RANGE, f"is beyond the range of {text_of_type(target)}"
 
 
 def _zone_reason(text: str, target: pa.DataType, zone: str | None) -> tuple[Code, str]:
-    moment = datetime.fromisoformat(text)
+    moment, kind = datetime.fromisoformat(text), text_of_type(target)
     if zone is not None and moment.tzinfo is None:
         return Code.INVALID_VALUE, f"is no one moment in {zone}: clocks skip or repeat that hour"
     if target.tz and moment.tzinfo is None:
-        return Code.NO_TIME_ZONE, f"names no time zone, which {target} needs: set TIME_ZONE"
+        return Code.NO_TIME_ZONE, f"names no time zone, which {kind} needs: set TIME_ZONE"
     if not target.tz and moment.tzinfo is not None:
-        return Code.UNEXPECTED_TIME_ZONE, f"names a time zone, which {target} cannot keep"
-    return Code.PRECISION_LOSS, f"is finer than {target} keeps"
+        return Code.UNEXPECTED_TIME_ZONE, f"names a time zone, which {kind} cannot keep"
+    return Code.PRECISION_LOSS, f"is finer than {kind} keeps"
 
 
 def _is_moment(text: str) -> bool:

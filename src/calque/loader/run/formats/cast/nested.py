@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.formats.refusal import Code
 
 Convert = Callable[[Any], Any]
@@ -41,7 +42,8 @@ def _convert_struct(
     for name, (field, convert) in parts.items():
         made[name] = _convert_optional(given.get(name), convert)
         if made[name] is None and not field.nullable:
-            raise UnfitValue(Code.NULL_NOT_ALLOWED, f"has no {name!r}, which {target} needs")
+            why = f"has no {name!r}, which {text_of_type(target)} needs"
+            raise UnfitValue(Code.NULL_NOT_ALLOWED, why)
     return made
 
 
@@ -58,5 +60,5 @@ def _convert_optional(value: Any, convert: Convert) -> Any:
 
 def _require(value: Any, kind: type, target: pa.DataType) -> Any:
     if not isinstance(value, kind):
-        raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
+        raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}")
     return value

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.formats.cast.nested import Convert, UnfitValue, nested_converter
 from calque.loader.run.formats.cast.result import CastResult, RefusedCell
 from calque.loader.run.formats.refusal import Code
@@ -142,11 +143,12 @@ def _integer_converter(target: pa.DataType) -> Callable[[Any], int]:
 
     def convert(value: Any) -> int:
         if isinstance(value, Decimal) and value.is_finite() and decimal_places(value) > 0:
-            raise UnfitValue(Code.PRECISION_LOSS, f"has more decimal places than {target} keeps")
+            why = f"has more decimal places than {text_of_type(target)} keeps"
+            raise UnfitValue(Code.PRECISION_LOSS, why)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
+            raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}")
         if not low <= value < high:
-            raise UnfitValue(Code.OUT_OF_RANGE, f"is beyond the range of {target}")
+            raise UnfitValue(Code.OUT_OF_RANGE, f"is beyond the range of {text_of_type(target)}")
         return value
 
     return convert
@@ -165,7 +167,7 @@ def _float_converter(target: pa.DataType) -> Callable[[Any], float]:
 
     def convert(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-            raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
+            raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}")
         try:
             number = float(value)
             if narrow is not None:
@@ -173,7 +175,7 @@ def _float_converter(target: pa.DataType) -> Callable[[Any], float]:
         except OverflowError:
             number = math.inf
         if math.isinf(number) and not _is_infinite(value):
-            raise UnfitValue(Code.OUT_OF_RANGE, f"is beyond the range of {target}")
+            raise UnfitValue(Code.OUT_OF_RANGE, f"is beyond the range of {text_of_type(target)}")
         return number
 
     return convert
@@ -190,16 +192,17 @@ def _decimal_converter(target: pa.DataType) -> Callable[[Any], Decimal]:
 
     def convert(value: Any) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
-            raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
+            raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}")
         if isinstance(value, str) and not _NUMBER.fullmatch(value):
-            raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
+            raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}")
         number = Decimal(value)
         if not number.is_finite():
-            raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
+            raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}")
         if decimal_places(number) > target.scale:
-            raise UnfitValue(Code.PRECISION_LOSS, f"has more decimal places than {target} keeps")
+            why = f"has more decimal places than {text_of_type(target)} keeps"
+            raise UnfitValue(Code.PRECISION_LOSS, why)
         if number and number.adjusted() >= target.precision - target.scale:
-            raise UnfitValue(Code.OUT_OF_RANGE, f"is beyond the range of {target}")
+            raise UnfitValue(Code.OUT_OF_RANGE, f"is beyond the range of {text_of_type(target)}")
         return number.quantize(unit, context=_WIDE)  # pyarrow counts trailing zeros as digits
 
     return convert
@@ -217,7 +220,7 @@ def _moment_speller(target: pa.DataType) -> Callable[[Any], str]:
             return _convert_text(value)
         if isinstance(value, date | datetime | time):
             return value.isoformat()
-        raise UnfitValue(Code.INVALID_VALUE, f"is no {target}")
+        raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}")
 
     return convert
 
@@ -229,7 +232,7 @@ def _moment_converter(target: pa.DataType) -> Convert:
         try:
             return pa.scalar(_moment_speller(target)(value)).cast(target).as_py()
         except (pa.ArrowException, ValueError, OverflowError):
-            raise UnfitValue(Code.INVALID_VALUE, f"is no {target}") from None
+            raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}") from None
 
     return convert
 
@@ -239,7 +242,7 @@ def _other_converter(target: pa.DataType) -> Convert:
         try:
             pa.array([value], target)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise UnfitValue(Code.INVALID_VALUE, f"is no {target}") from None
+            raise UnfitValue(Code.INVALID_VALUE, f"is no {text_of_type(target)}") from None
         return value
 
     return convert

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.formats.cast.columns import cast_column
 from calque.loader.run.formats.cast.python_values import json_value
 from calque.loader.run.formats.cast.result import CastResult, RefusedCell, all_but
@@ -108,7 +109,7 @@ def _cell_error(refusal: RefusedCell, field: pa.Field) -> CellError:
     return CellError(
         refusal.row,
         field.name,
-        str(field.type),
+        text_of_type(field.type),
         shorten(refusal.value),
         refusal.code,
         refusal.message,

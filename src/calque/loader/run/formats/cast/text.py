@@ -13,6 +13,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calque.loader.request.type_names import text_of_type
 from calque.loader.run.formats.cast.explain import NUMBER, explain_cells
 from calque.loader.run.formats.cast.python_values import column_of
 from calque.loader.run.formats.cast.result import (
@@ -74,12 +75,8 @@ def _cast_float(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cast
     if not pc.any(infinite).as_py():
         return cells
     rows = pc.indices_nonzero(pc.fill_null(infinite, False)).to_pylist()
-    found = [
-        RefusedCell(
-            row, show_cell(values[row]), Code.OUT_OF_RANGE, f"is beyond the range of {target}"
-        )
-        for row in rows
-    ]
+    why = f"is beyond the range of {text_of_type(target)}"
+    found = [RefusedCell(row, show_cell(values[row]), Code.OUT_OF_RANGE, why) for row in rows]
     refused = sorted((*cells.refused, *found), key=lambda refusal: refusal.row)
     return CastResult(without(cells.values, rows), tuple(refused))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import fastavro
 import pyarrow as pa
@@ -66,7 +67,8 @@ class AvroReader:
     def read(self) -> Iterator[ParsedBatch]:
         if self._source.size == 0:
             return
-        blocks = _open(self._source)
+        stream = _Remembering(self._source.open_stream())
+        blocks = _open(stream, self._source.location)
         found = arrow_schema(_require_record(blocks.writer_schema, self._source.location))
         location, spec = self._source.location, self._spec
         mapped = map_columns(spec.schema, found.names, spec.match, spec.columns, location)
@@ -76,7 +78,7 @@ class AvroReader:
         names = [None if source is None else found.names[source] for source in mapped.sources]
         _, extra = with_extra(mapped, found.names, pa.null()) if spec.rescue else (None, ())
         caster = RowCaster(spec.schema, CastRules.of(spec.format), spec.rescue)
-        for records in _read_records(blocks, self._source):
+        for records in _read_records(blocks, stream, self._source.location):
             yield self._parse(records, found, names, extra, caster)
 
     def _parse(
@@ -107,7 +109,8 @@ class AvroReader:
 
 def infer_schema(source: Source, format: AvroFormat) -> pa.Schema:
     """The file's own schema."""
-    return arrow_schema(_require_record(_open(source).writer_schema, source.location))
+    blocks = _open(source.open_stream(), source.location)
+    return arrow_schema(_require_record(blocks.writer_schema, source.location))
 
 
 def arrow_schema(record: dict[str, Any]) -> pa.Schema:
@@ -148,30 +151,59 @@ def _require_record(schema: Any, location: str) -> dict[str, Any]:
     raise FileRefused.at(location, Code.NOT_THIS_FORMAT, "the Avro file holds no records")
 
 
-def _open(source: Source) -> Any:
+def _open(stream: Any, location: str) -> Any:
     try:
-        return fastavro.block_reader(source.open_stream())
+        return fastavro.block_reader(stream)
     except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
         raise FileRefused.at(
-            source.location,
+            location,
             Code.NOT_THIS_FORMAT,
             f"this is not an Avro file: {error}",
             hint="Name the format that the file has, or stage it again if it was cut off.",
         ) from error
 
 
-def _read_records(blocks: Any, source: Source) -> Iterator[list[Any]]:
+class _Remembering:
+    """A stream that keeps the last four bytes that were read as such.
+
+    Behind a block of snappy stands its CRC, which fastavro reads and does not compare.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.checksum: bytes | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._stream.read(size)
+        if size == 4:
+            self.checksum = found
+        return found
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
+def _read_records(blocks: Any, stream: _Remembering, location: str) -> Iterator[list[Any]]:
     while True:
+        stream.checksum = None
         try:
             block = next(blocks, None)
+            if block is not None and block.codec == "snappy":
+                _compare_checksum(block, stream.checksum)
             records = None if block is None else _decode(block)
         except (ValueError, EOFError, IndexError, TypeError, KeyError) as error:
             raise FileRefused.at(
-                source.location, Code.TRUNCATED, f"the Avro file is damaged or cut off: {error}"
+                location, Code.TRUNCATED, f"the Avro file is damaged or cut off: {error}"
             ) from error
         if records is None:
             return
         yield records
+
+
+def _compare_checksum(block: Any, checksum: bytes | None) -> None:
+    found = zlib.crc32(block.bytes_.getbuffer())
+    if checksum is not None and found != int.from_bytes(checksum, "big"):
+        raise ValueError("a block is not what its checksum says")
 
 
 def _decode(block: Any) -> list[Any]:

@@ -58,6 +58,7 @@ def open_parquet(source: Source) -> pq.ParquetFile:
             pa.PythonFile(source.open(), mode="r"),
             pre_buffer=True,
             coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,  # Spark writes them, and a flipped bit is a value too
         )
     except (pa.ArrowInvalid, OSError) as error:
         raise FileRefused.at(
