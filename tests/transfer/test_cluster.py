@@ -18,7 +18,7 @@ import calque
 from calque.errors import CalqueError, InvalidInput
 from calque.operator import Operator
 from calque.spark.session import SparkOptions, context
-from calque.transfer.model import KeyRange
+from calque.transfer.model import KeyRange, Row
 from calque.transfer.report.report_file import read_report
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.request.tree_request import TreeRequest
@@ -80,6 +80,32 @@ def test_local_session(make_tree: MakeTree, tmp_path: Path) -> None:
     assert report.totals.of("deleted").objects == 1
     assert report.totals.listed.objects == len(files)
     assert files_of(target) == files
+
+
+def test_work_is_claimed_not_dealt(
+    make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One range at first, for there is no more to see; then more tasks than cores, three a core and
+    more, so that whoever is quick takes another. Each object is copied once."""
+    folder = make_tree(
+        "site", {"sitecustomize.py": b"from calque.transfer.run import lister\nlister._PAGE = 20\n"}
+    )
+    spark = context(options=SparkOptions(master="local[2]"))
+    monkeypatch.setitem(spark.environment, "PYTHONPATH", str(folder))
+    files = {f"{number:04}": b"" for number in range(2500)}
+    before = set(spark.statusTracker().getJobIdsForGroup())
+    rows: list[Row] = []
+    source = make_tree("source", files)
+    report = calque.copy_tree(f"{source}/", tmp_path / "to", spark="local[2]", on_event=rows.append)
+    assert report.ok, report.problems
+    assert sorted(row.path for row in rows) == sorted(files)
+    tracker = spark.statusTracker()
+    jobs = [tracker.getJobInfo(each) for each in sorted(set(tracker.getJobIdsForGroup()) - before)]
+    stages = [tracker.getStageInfo(each) for job in jobs if job for each in job.stageIds]
+    tasks = [stage.numTasks for stage in stages if stage is not None]
+    looked, *rounds = tasks[1:]  # the first asks executors for their version
+    assert looked == 1
+    assert 6 <= max(rounds) <= 8, tasks
 
 
 def test_operators_stay_here(make_tree: MakeTree, tmp_path: Path) -> None:

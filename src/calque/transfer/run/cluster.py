@@ -41,6 +41,7 @@ from calque.transfer.run.tree_job import TreeJob
 from calque.values import Metadata
 
 _TASKS_A_CORE = 4
+_PIECES = 4
 _PAGES = 10
 """Pages of a range that one task works on: seconds of work, and rows that fit into memory."""
 
@@ -54,6 +55,8 @@ class SpanTask:
     span: KeyRange
     pages: int
     concurrent: int
+    pieces: int = 1
+    """In how many ranges to cut what is left of it."""
     named: bool = False
     """Whether the source was found to be a folder that keeps its name."""
     left_out: tuple[str, ...] = ()
@@ -146,6 +149,7 @@ class Cluster:
                 span,
                 pages,
                 self._concurrent,
+                max(_PIECES, -(-cores * _TASKS_A_CORE // len(now))),
                 self._named[tree],
                 tuple(path for path in left_out if span.holds(path)),
                 moved_before,
@@ -277,7 +281,7 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
         trees.target.service.close()
     return SpanResult(
         rows=tuple(rows),
-        left=tuple(job.cut_left()),
+        left=tuple(job.cut_left(task.pieces)),
         listed=report.totals.listed.objects,
         listed_bytes=report.totals.listed.bytes,
         requests=sum(each.count for each in metrics.snapshot().values()),

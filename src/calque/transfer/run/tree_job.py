@@ -179,9 +179,9 @@ class TreeJob:
         elsewhere = [] if self._elsewhere is None else list(self._elsewhere.left)
         return elsewhere + self._ranges.unfinished()
 
-    def cut_left(self) -> list[KeyRange]:
+    def cut_left(self, pieces: int) -> list[KeyRange]:
         """The same in smaller pieces, cut where the pages that were listed say."""
-        return self._ranges.cut_unfinished()
+        return self._ranges.cut_unfinished(pieces)
 
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
