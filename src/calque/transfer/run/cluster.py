@@ -27,7 +27,7 @@ from calque.operator.service import HasService
 from calque.operator.uri import text_of
 from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context
-from calque.spark.tasks import cores_of, run_tasks
+from calque.spark.tasks import cores_of, job_group, run_tasks
 from calque.transfer.model import Decision, JobId, KeyRange, Row
 from calque.transfer.plan.pairing import pair_again
 from calque.transfer.plan.places import open_target
@@ -104,6 +104,7 @@ class Cluster:
             options, spark = replace(options, master=spark), None
         self._context = context(spark, options)  # type: ignore[arg-type]
         self._shared_fs = shared_fs
+        self._group = f"calque-trees-{secrets.token_hex(8)}"
         self._request: Mapping[str, Any] = {}
         self._named: list[bool] = []
         self._concurrent = 1
@@ -156,9 +157,13 @@ class Cluster:
             )
             for span in now
         ]
-        with map_job_errors():
+        with map_job_errors(), job_group(self._context, self._group):
             results = run_tasks(self._context, tasks, run_span, about="calque: trees")
         return results, list(later)
+
+    def cancel(self) -> None:
+        """Give up the tasks of this run, and of no other on the session."""
+        self._context.cancelJobGroup(self._group)
 
     def copy_parts(self, tree: int, checkpoint: Checkpoint) -> None:
         """Bring the parts of an opened copy, by more tasks than cores."""
@@ -176,7 +181,7 @@ class Cluster:
             )
             for first in range(1, count + 1, each)
         ]
-        with map_job_errors():
+        with map_job_errors(), job_group(self._context, self._group):
             run_tasks(self._context, tasks, run_parts, about="calque: parts of an object")
 
     def _refuse_other_versions(self) -> None:

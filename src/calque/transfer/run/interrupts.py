@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from calque.operator.http.patience import SLICE
 
+GRACE_SECONDS = 2.0
+"""How long what is in flight may take to end by itself, when a run is stopped by hand."""
+
 
 def see_through(work: Callable[[], None], stop: Callable[[], None]) -> None:
     """Do something on another thread; Ctrl-C here calls ``stop``, which ends it between two steps,

@@ -31,6 +31,7 @@ from calque.transfer.run.clearing import Clearing
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.elsewhere import Elsewhere
 from calque.transfer.run.frontier import Frontier
+from calque.transfer.run.interrupts import GRACE_SECONDS
 from calque.transfer.run.lister import Lister
 from calque.transfer.run.moves import Moves, prove
 from calque.transfer.run.other_entries import OtherEntries
@@ -40,8 +41,6 @@ from calque.transfer.run.work_queue import WorkQueue
 from calque.values import Metadata
 
 _LISTERS = 8
-_GRACE_SECONDS = 2.0
-"""How long what is in flight may take to end by itself, when a run is stopped by hand."""
 _FULL = ResourceExhausted.__name__
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
@@ -207,7 +206,7 @@ class TreeJob:
         who asks a second time waits for nothing else."""
         try:
             self.stop()
-            if not self._join(_GRACE_SECONDS):
+            if not self._join(GRACE_SECONDS):
                 self._carrier.abort()
                 self._join()
         except KeyboardInterrupt:
