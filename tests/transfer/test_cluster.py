@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import count, takewhile
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ import calque
 from calque.errors import CalqueError, InvalidInput
 from calque.operator import Operator
 from calque.spark.session import SparkOptions, context
-from calque.transfer.model import KeyRange
+from calque.transfer.api import PreparedRun
+from calque.transfer.model import KeyRange, Row
 from calque.transfer.report.report_file import read_report
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.request.tree_request import TreeRequest
@@ -80,6 +82,32 @@ def test_local_session(make_tree: MakeTree, tmp_path: Path) -> None:
     assert report.totals.of("deleted").objects == 1
     assert report.totals.listed.objects == len(files)
     assert files_of(target) == files
+
+
+def test_work_is_claimed_not_dealt(
+    make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One range at first, for there is no more to see; then more tasks than cores, three a core and
+    more, so that whoever is quick takes another. Each object is copied once."""
+    folder = make_tree(
+        "site", {"sitecustomize.py": b"from calque.transfer.run import lister\nlister._PAGE = 20\n"}
+    )
+    spark = context(options=SparkOptions(master="local[2]"))
+    monkeypatch.setitem(spark.environment, "PYTHONPATH", str(folder))
+    files = {f"{number:04}": b"" for number in range(2500)}
+    rows: list[Row] = []
+    source = make_tree("source", files)
+    report = calque.copy_tree(f"{source}/", tmp_path / "to", spark="local[2]", on_event=rows.append)
+    assert report.ok, report.problems
+    assert sorted(row.path for row in rows) == sorted(files)
+    tracker = spark.statusTracker()
+    asked = max(tracker.getJobIdsForGroup())  # executors, for their versions: of no group
+    jobs = takewhile(bool, (tracker.getJobInfo(number) for number in count(asked + 1)))
+    stages = [tracker.getStageInfo(each) for job in jobs if job for each in job.stageIds]
+    tasks = [stage.numTasks for stage in stages if stage is not None]
+    looked, *rounds = tasks
+    assert looked == 1
+    assert 6 <= max(rounds) <= 8, tasks
 
 
 def test_operators_stay_here(make_tree: MakeTree, tmp_path: Path) -> None:
@@ -192,3 +220,32 @@ def test_an_executor_is_killed(tmp_path: Path, seaweed: S3Server) -> None:
     assert report.get("exit_code") == 0, told
     assert objects_of(target) == wanted
     assert sorted(row.path for row in read_report(tmp_path / "report.jsonl")) == sorted(wanted)
+
+
+def test_a_stop_does_not_wait_for_tasks(
+    make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks that are at something long are given up soon after; the same command goes on, and each
+    object has one row."""
+    files = {f"{number:02}": b"x" for number in range(30)}
+    source = make_tree("source", files)
+    spark = context(options=SparkOptions(master="local[2]"))
+    monkeypatch.setitem(spark.environment, "CALQUE_FAULT", "tree.told@10:pause=500")
+    request = TreeRequest(
+        kind="cp", sources=[f"{source}/"], target=str(tmp_path / "to"),
+        options=TreeOptions(spark="local[2]"), report=str(tmp_path / "rows.jsonl"),
+    )  # fmt: skip
+    first = PreparedRun(request)
+
+    def stop() -> None:
+        while len(files_of(tmp_path / "to")) < 5:
+            time.sleep(0.05)
+        first.stop()
+
+    threading.Thread(target=stop, daemon=True).start()
+    stopped = first.run()
+    assert stopped.exit_code == 130
+    monkeypatch.delitem(spark.environment, "CALQUE_FAULT")
+    assert PreparedRun(request).run().exit_code == 0
+    assert files_of(tmp_path / "to") == files
+    assert sorted(row.path for row in read_report(tmp_path / "rows.jsonl")) == sorted(files)

@@ -22,7 +22,10 @@ def test_table(rules: str, path: str, taken: bool) -> None:
     assert filters_of(rules).takes_path(path) is taken
 
 
-@pytest.mark.parametrize("pattern", ["", "/", "a//b", "[a", "[]", "[z-a]", "{a,b", "a\\", "[a/b]"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["", "/", "a//b", "[a", "[]", "[z-a]", "{a,b", "a\\", "[a/b]", "./a", "../*", "a/../b", "."],
+)
 def test_bad_patterns(pattern: str) -> None:
     """A pattern that cannot be read is refused when it is made, with the pattern in the words."""
     with pytest.raises(InvalidInput, match="pattern"):

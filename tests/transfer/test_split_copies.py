@@ -52,9 +52,10 @@ def service(tree_bucket: S3Server, monkeypatch: pytest.MonkeyPatch) -> dict[str,
 def test_parts_are_brought_by_tasks(
     tree_bucket: S3Server, s3: Operator, service: dict[str, object]
 ) -> None:
-    """One task fails and brings its parts again; each object is right and has one row; no upload
-    is left."""
+    """The largest first; one task fails and brings its parts again; each object is right and has
+    one row; no upload is left."""
     s3.write("from/huge", CONTENT)
+    s3.write("from/first", CONTENT[: 9 * MIB])
     s3.write("from/small", b"small")
     rows: list[Row] = []
     with FaultProxy(tree_bucket.endpoint) as proxy:
@@ -75,13 +76,15 @@ def test_parts_are_brought_by_tasks(
         uploads = [each for each in proxy.log if each.method == "POST" and "uploads" in each.target]
     assert set(sent) == {"1", "2", "3", "4", "5", "6"}
     assert sent.count("3") == 2
-    assert len(uploads) == 1
+    begun = [each.target.partition("?")[0].rpartition("/")[2] for each in uploads]
+    assert begun == ["huge", "first"], "the largest goes first"
     assert objects_of(Operator.from_uri(s3.location("to"), **s3_options(tree_bucket))) == {
+        "first": CONTENT[: 9 * MIB],
         "huge": CONTENT,
         "small": b"small",
     }
     told = sorted((row.path, row.outcome, row.route) for row in rows)
-    assert told == [("huge", "copied", "server-side"), ("small", "copied", "server-side")]
+    assert told == [(path, "copied", "server-side") for path in ("first", "huge", "small")]
     assert list(s3.leftovers("to/")) == []
 
 

@@ -48,6 +48,7 @@ class Twins:
         spans: Sequence[KeyRange],
         can_be_cut: bool,
         left_out: Collection[str] = (),
+        moved_before: bool = False,
     ) -> tuple[list[SpanResult], list[KeyRange]]:
         told = self._request.to_json() | {
             "source_options": self._request.source_options,  # as executors find them for themselves
@@ -56,12 +57,18 @@ class Twins:
         results = []
         for span in spans:
             out = tuple(path for path in left_out if span.holds(path))
-            task = SpanTask(told, tree, span, 2, 2, self._named[tree], out)
+            named = self._named[tree]
+            task = SpanTask(
+                told, tree, span, 2, 2, 4, named=named, left_out=out, moved_before=moved_before
+            )
             self.tasks.append(task)
             with ThreadPoolExecutor(2) as pool:
                 both = [pool.submit(run_span, task, f"s{next(self._numbers)}") for _ in range(2)]
             results.append(both[len(results) % 2].result())
         return results, []
+
+    def cancel(self) -> None:
+        """Nobody stops these."""
 
 
 @pytest.fixture

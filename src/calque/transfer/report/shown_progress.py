@@ -48,9 +48,11 @@ def terminal_line(progress: TreeProgress) -> Iterator[None]:
         sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()
 
-    with described(progress, write, _LOOK_SECONDS):
-        yield
-    sys.stderr.write("\r\x1b[K")
+    try:
+        with described(progress, write, _LOOK_SECONDS):
+            yield
+    finally:
+        sys.stderr.write("\r\x1b[K")
 
 
 @contextmanager

@@ -39,6 +39,11 @@ class Glob:
             )
         if "//" in self.text:
             raise InvalidInput(f"the pattern {self.text!r} has an empty name between two slashes")
+        if not {".", ".."}.isdisjoint(self.text.split("/")):
+            raise InvalidInput(
+                f"the pattern {self.text!r} names '.' or '..', and paths begin below the source",
+                hint="/a.txt is a.txt at the top, a.txt is one anywhere; [.] is a dot in a key.",
+            )
         assert self._expression is not None  # made here, so that a bad pattern is told at once
 
     @property

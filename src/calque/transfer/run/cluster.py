@@ -27,7 +27,7 @@ from calque.operator.service import HasService
 from calque.operator.uri import text_of
 from calque.spark.job_errors import map_job_errors
 from calque.spark.session import SparkOptions, context
-from calque.spark.tasks import cores_of, run_tasks
+from calque.spark.tasks import cores_of, job_group, run_tasks
 from calque.transfer.model import Decision, JobId, KeyRange, Row
 from calque.transfer.plan.pairing import pair_again
 from calque.transfer.plan.places import open_target
@@ -41,6 +41,7 @@ from calque.transfer.run.tree_job import TreeJob
 from calque.values import Metadata
 
 _TASKS_A_CORE = 4
+_PIECES = 4
 _PAGES = 10
 """Pages of a range that one task works on: seconds of work, and rows that fit into memory."""
 
@@ -54,6 +55,8 @@ class SpanTask:
     span: KeyRange
     pages: int
     concurrent: int
+    pieces: int = 1
+    """In how many ranges to cut what is left of it."""
     named: bool = False
     """Whether the source was found to be a folder that keeps its name."""
     left_out: tuple[str, ...] = ()
@@ -101,6 +104,7 @@ class Cluster:
             options, spark = replace(options, master=spark), None
         self._context = context(spark, options)  # type: ignore[arg-type]
         self._shared_fs = shared_fs
+        self._group = f"calque-trees-{secrets.token_hex(8)}"
         self._request: Mapping[str, Any] = {}
         self._named: list[bool] = []
         self._concurrent = 1
@@ -146,15 +150,20 @@ class Cluster:
                 span,
                 pages,
                 self._concurrent,
+                max(_PIECES, -(-cores * _TASKS_A_CORE // len(now))),
                 self._named[tree],
                 tuple(path for path in left_out if span.holds(path)),
                 moved_before,
             )
             for span in now
         ]
-        with map_job_errors():
+        with map_job_errors(), job_group(self._context, self._group):
             results = run_tasks(self._context, tasks, run_span, about="calque: trees")
         return results, list(later)
+
+    def cancel(self) -> None:
+        """Give up the tasks of this run, and of no other on the session."""
+        self._context.cancelJobGroup(self._group)
 
     def copy_parts(self, tree: int, checkpoint: Checkpoint) -> None:
         """Bring the parts of an opened copy, by more tasks than cores."""
@@ -172,7 +181,7 @@ class Cluster:
             )
             for first in range(1, count + 1, each)
         ]
-        with map_job_errors():
+        with map_job_errors(), job_group(self._context, self._group):
             run_tasks(self._context, tasks, run_parts, about="calque: parts of an object")
 
     def _refuse_other_versions(self) -> None:
@@ -277,7 +286,7 @@ def run_span(task: SpanTask, attempt: str) -> SpanResult:
         trees.target.service.close()
     return SpanResult(
         rows=tuple(rows),
-        left=tuple(job.cut_left()),
+        left=tuple(job.cut_left(task.pieces)),
         listed=report.totals.listed.objects,
         listed_bytes=report.totals.listed.bytes,
         requests=sum(each.count for each in metrics.snapshot().values()),

@@ -49,7 +49,8 @@ class Elsewhere:
             rows = [self._settle(result) for result in results]
             failed = None
             journal = self._shared.journal
-            huge = [each for result in results for each in result.huge]
+            found = (each for result in results for each in result.huge)
+            huge = sorted(found, key=lambda each: each.size, reverse=True)
             for each in huge:
                 if journal is not None:  # before its range counts as done
                     journal.keep_copy(self._number, each.path)

@@ -17,6 +17,8 @@ from types import FrameType
 
 from calque.operator.http.patience import SLICE
 
+GRACE_SECONDS = 2.0
+"""How long what is in flight may take to end by itself, when a run is stopped by hand."""
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Look = Callable[[], None]

@@ -90,7 +90,9 @@ class LargeCopies:
         try:
             spread(opened)
         except CalqueError:
-            resume_copy(origin, into, opened, options).abort()
+            # What keeps it from being cleared is not what went wrong; a sweep finds the rest.
+            with suppress(CalqueError):
+                resume_copy(origin, into, opened, options).abort()
             raise
         # What is held is counted, what somebody has lost after all is brought here, and committed.
         return self.drive(pair.path, resume_copy(origin, into, opened, options)), route

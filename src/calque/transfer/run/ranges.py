@@ -14,7 +14,6 @@ from calque.errors import InvalidInput
 from calque.transfer.model import EVERYTHING, KeyRange, sort_key
 from calque.transfer.plan.borders import SeenKeys, find_border
 
-_PIECES = 4
 _UNSEEN = 3
 """Cuts of one range of which nothing was seen yet. More would fall where nothing is known."""
 
@@ -146,8 +145,11 @@ class RangePool:
             left += [each for each, _ in self._waiting]
         return sorted(left, key=lambda each: sort_key(each.after))
 
-    def cut_unfinished(self, pieces: int = _PIECES) -> list[KeyRange]:
-        """:meth:`unfinished`, each range in up to so many pieces, as the claimed pages say."""
+    def cut_unfinished(self, pieces: int) -> list[KeyRange]:
+        """:meth:`unfinished`, each range in up to so many pieces, as the claimed pages say.
+
+        Each cut takes half of what is left, so the largest comes first.
+        """
         with self._changed:
             left = [each for each, _ in self._waiting]
             for mine in self._open.values():
@@ -161,7 +163,7 @@ class RangePool:
                     left.append(KeyRange(border.key, rest.up_to))
                     rest = KeyRange(rest.after, border.key)
                 left.append(rest)
-        return sorted(left, key=lambda each: sort_key(each.after))
+        return left
 
     def claim(self, mine: OpenRange, paths: Sequence[str]) -> int:
         """See :meth:`OpenRange.claim`."""

@@ -17,7 +17,7 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.options import TreeOptions
-from calque.transfer.run.interrupts import see_through
+from calque.transfer.run.interrupts import GRACE_SECONDS, see_through
 from calque.transfer.run.moved_links import move_links
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
@@ -172,6 +172,11 @@ class Run:
         self._stopping.set()
         for job in self._jobs:
             job.stop()
+        if self._cluster is not None:
+            # What a task has copied and not told is found up to date by whoever resumes.
+            given_up = threading.Timer(GRACE_SECONDS, self._cluster.cancel)
+            given_up.daemon = True
+            given_up.start()
 
     def _fail(self, error: CalqueError) -> None:
         if not self.report.totals.done:

@@ -87,3 +87,6 @@ class Cluster(Protocol):
 
     def copy_parts(self, tree: int, checkpoint: Checkpoint) -> None:
         """Let tasks bring the parts of a copy that was opened."""
+
+    def cancel(self) -> None:
+        """Give up what tasks are at; whoever waits for them gets an error of it."""

@@ -30,7 +30,7 @@ from calque.transfer.run.clearing import Clearing
 from calque.transfer.run.copy_keeper import CopyKeeper
 from calque.transfer.run.elsewhere import Elsewhere
 from calque.transfer.run.frontier import Frontier
-from calque.transfer.run.interrupts import Look, note_signals, wait_until
+from calque.transfer.run.interrupts import GRACE_SECONDS, Look, note_signals, wait_until
 from calque.transfer.run.lister import Lister
 from calque.transfer.run.moves import Moves, prove
 from calque.transfer.run.other_entries import OtherEntries
@@ -40,8 +40,6 @@ from calque.transfer.run.work_queue import WorkQueue
 from calque.values import Metadata
 
 _LISTERS = 8
-_GRACE_SECONDS = 2.0
-"""How long what is in flight may take to end by itself, when a run is stopped by hand."""
 _FULL = ResourceExhausted.__name__
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
@@ -180,9 +178,9 @@ class TreeJob:
         elsewhere = [] if self._elsewhere is None else list(self._elsewhere.left)
         return elsewhere + self._ranges.unfinished()
 
-    def cut_left(self) -> list[KeyRange]:
+    def cut_left(self, pieces: int) -> list[KeyRange]:
         """The same in smaller pieces, cut where the pages that were listed say."""
-        return self._ranges.cut_unfinished()
+        return self._ranges.cut_unfinished(pieces)
 
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
@@ -207,7 +205,7 @@ class TreeJob:
         who asks a second time waits for nothing else."""
         try:
             self.stop()
-            if not self._join(look, _GRACE_SECONDS):
+            if not self._join(look, GRACE_SECONDS):
                 self._carrier.abort()
                 self._join(look)
         except KeyboardInterrupt:
