@@ -202,7 +202,7 @@ def test_an_abort_waits_for_no_place_that_others_hold(
     assert not into.exists("other")
 
 
-@pytest.mark.parametrize("forged", [5, "no base64", "AAAA", "AAAAAA==", [], ["x"]])
+@pytest.mark.parametrize("forged", [5, "crc32c:no", "crc32c:AAAA", "crc32c:AAAAAA==", [], ["x"]])
 def test_forged_checksums_of_a_checkpoint(tmp_path: Path, forged: object) -> None:
     """Whoever writes them by hand gets an error of ours, and no target."""
     with GcsFake() as fake:
@@ -221,3 +221,22 @@ def test_forged_checksums_of_a_checkpoint(tmp_path: Path, forged: object) -> Non
         with pytest.raises((CheckpointInvalid, IntegrityError)):
             origin.resume(json.dumps({**body, "digest": _digest(body)}), **wanted).run()
         assert not into.exists("copy")
+
+
+def test_a_source_that_tells_another_kind_of_checksum_now(tmp_path: Path) -> None:
+    """CRCs of another kind than the source's say nothing of it, and stand in nobody's way."""
+    with GcsFake() as fake:
+        fake.make_bucket("other")
+        origin = Operator.from_uri("gs://other", endpoint=fake.endpoint, anonymous=True)
+        data = os.urandom(9 * MIB)
+        origin.write("large", data)
+        into = Operator.from_uri(tmp_path)
+        wanted = {"into": into, "stream": True, "stream_parts": True, "chunk": 4 * MIB}
+        copier = origin.copier("large", "copy", **wanted, concurrent=1)
+        next(copier)
+        body = json.loads(copier.pause().to_json())
+        del body["digest"]
+        for part in body["payload"]["parts"]:
+            part[4] = "crc64nvme:AAAAAAAAAAE="
+        origin.resume(json.dumps({**body, "digest": _digest(body)}), **wanted).run()
+        assert into.read("copy") == data
