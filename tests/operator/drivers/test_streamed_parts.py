@@ -21,6 +21,7 @@ from calque.errors import (
     PermissionDenied,
 )
 from calque.operator import Operator
+from calque.operator import copier as copier_module
 from calque.operator.checkpoint import _digest
 from calque.operator.layers import ConcurrencyLimit
 from calque.operator.layers.chain import Call
@@ -240,3 +241,20 @@ def test_a_source_that_tells_another_kind_of_checksum_now(tmp_path: Path) -> Non
             part[4] = "crc64nvme:AAAAAAAAAAE="
         origin.resume(json.dumps({**body, "digest": _digest(body)}), **wanted).run()
         assert into.read("copy") == data
+
+
+def test_a_pause_waits_for_no_part_that_does_not_arrive(
+    source: Operator, into: Operator, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has arrived is kept, what hangs is given up, and sent again by whoever goes on."""
+    monkeypatch.setattr(copier_module, "_PAUSE_SECONDS", 0.5)
+    proxy.add(Fault(method="PUT", contains="partNumber=3&", times=None, delay=300.0))
+    wanted = {"into": into, "stream": True, "stream_parts": True}
+    copier = source.copier("large", "copy", **wanted, concurrent=4)
+    next(copier)
+    next(copier)
+    kept = copier.pause().to_json()
+    proxy.reset()
+    source.resume(kept, **wanted).run()
+    assert sent_parts(proxy) == ["3"]
+    assert into.read("copy") == source.read("large")
