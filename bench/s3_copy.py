@@ -10,15 +10,18 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import boto3
 from tests.servers.proxy import Fault, FaultProxy
 from tests.servers.seaweedfs import S3Server
 
 from bench import _s3
-from bench.table import Row, asked_scale, seconds, show
+from bench._gateway_server import served_gateway
+from bench.table import Row, alternate, asked_scale, seconds, show
 from calque.operator import Operator
-from calque.operator.options import CopyOptions
+from calque.operator.options import CopyOptions, Verify
 from calque.values import MIB
 
 _CHUNK = 8 * MIB
@@ -32,6 +35,7 @@ def run(scale: float = 1.0) -> list[Row]:
             *cpu(),
             *small_objects(server, max(50, int(2000 * scale))),
             *large_object(server, max(4, int(32 * scale))),
+            joined_checksum(max(4, int(32 * scale))),
             delayed_parts(server),
         ]
 
@@ -108,8 +112,9 @@ def small_objects(server: S3Server, count: int) -> list[Row]:
 def large_object(server: S3Server, parts: int) -> list[Row]:
     """One large object in parts of 8 MiB, 16 at a time.
 
-    The peers compare no checksums, so neither do we in their rows. SeaweedFS has to read every byte
-    to make one (Amazon has it anyway); the last row says what that costs here.
+    The peers compare no checksums, so neither do we in their rows. The last row says what SeaweedFS
+    takes for one: asked for any, whole or of parts, it sends each part through itself and hashes it
+    twice, where it otherwise moves what it stores as it is. The commit joins them in no time.
     """
     with Operator.from_uri(f"s3://{_s3.BUCKET}") as op:
         block = os.urandom(_CHUNK)
@@ -176,9 +181,36 @@ def _against(what: str, taken: dict[str, float], amount: float, unit: str) -> li
     ]
 
 
+def joined_checksum(parts: int) -> Row:
+    """The same comparison where the server keeps the checksums of what it stores, as Amazon does:
+    our own gateway joins those of the parts."""
+    with (
+        TemporaryDirectory() as folder,
+        served_gateway(Path(folder) / "store") as served,
+        Operator.from_uri("s3://bench", threshold=_CHUNK, **served.service_options) as op,
+    ):
+        served.client().create_bucket(Bucket="bench")
+        block = os.urandom(_CHUNK)
+        op.write("large", (block for _ in range(parts)))
+
+        def copy(verify: Verify) -> None:
+            op.copy("large", "to", concurrent=_s3.CONCURRENT, chunk=_CHUNK, verify=verify)
+
+        compared, plain = alternate(7, lambda: copy("checksum"), lambda: copy("size"))
+    return Row(
+        f"one object of {parts * 8} MiB in parts on our gateway, its checksum compared",
+        f"{compared * 1e3:.0f} ms",
+        f"not compared {plain * 1e3:.0f} ms",
+        plain / compared,
+        "0.8 or more",
+        plain / compared >= 0.8,
+    )
+
+
 def delayed_parts(server: S3Server, *, parts: int = 32, latency: float = 2.0) -> Row:
     """Every part is delayed on its way: what the delay adds to the copy, against
-    parts x latency / concurrency. The server's own work is the same copy without delay."""
+    parts x latency / concurrency. The server's own work is the same copy without delay, in turn;
+    no checksum is asked for, whose making takes this server longer when all come at once."""
     chunk = 5 * MIB
     with Operator.from_uri(f"s3://{_s3.BUCKET}") as op:
         block = os.urandom(chunk)
@@ -189,16 +221,20 @@ def delayed_parts(server: S3Server, *, parts: int = 32, latency: float = 2.0) ->
     ):
 
         def copy() -> None:
-            op.copy("delayed", "delayed-to", concurrent=_s3.CONCURRENT, chunk=chunk)
+            proxy.reset()
+            op.copy("delayed", "to", concurrent=_s3.CONCURRENT, chunk=chunk, verify="size")
 
-        own = min(seconds(copy) for _ in range(_ROUNDS))
-        proxy.add(Fault(header="x-amz-copy-source", times=None, delay=latency))
-        taken = seconds(copy)
+        def copy_late() -> None:
+            proxy.reset()
+            proxy.add(Fault(header="x-amz-copy-source", times=None, delay=latency))
+            op.copy("delayed", "to", concurrent=_s3.CONCURRENT, chunk=chunk, verify="size")
+
+        own, taken = alternate(_ROUNDS, copy, copy_late)
     ideal = parts * latency / _s3.CONCURRENT
     ratio = (taken - own) / ideal
     what = f"{parts} parts delayed by {latency:g} s, {_s3.CONCURRENT} at a time"
     ours = f"{taken:.2f} s, {own:.2f} s without delay"
-    return Row(what, ours, f"the limit {ideal:.2f} s", ratio, "under 1.2", ratio < 1.2)
+    return Row(what, ours, f"the limit {ideal:.2f} s", ratio, "1.1 or less", ratio <= 1.1)
 
 
 def main() -> None:

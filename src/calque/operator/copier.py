@@ -19,6 +19,9 @@ from calque.values import Metadata, Progress
 
 Route = Literal["server-side", "through the client"]
 
+_PAUSE_SECONDS = 10.0
+"""How long a pause waits for parts in flight: what arrives is not copied again."""
+
 
 class _State(Enum):
     READY = "ready"
@@ -189,12 +192,19 @@ class Copier(Iterator[int]):
     def pause(self) -> Checkpoint:
         """Stop the copy but keep what the server holds of it; resume it from the checkpoint.
 
-        This copier is over then. Raises Unsupported where the service cannot resume copies.
+        Parts in flight may still arrive; those that do not within some seconds are given up. This
+        copier is over then. Raises Unsupported where the service cannot resume copies.
         """
         with self._lock:
             checkpoint = self.checkpoint()
             if self._state is not _State.DONE:
-                self._driver.pause()
+                patience = threading.Timer(_PAUSE_SECONDS, self._stop.stop)
+                patience.daemon = True
+                patience.start()
+                try:
+                    self._driver.pause()
+                finally:
+                    patience.cancel()
                 checkpoint = self.checkpoint()
                 self._state = _State.PAUSED
             return checkpoint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -12,11 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from calque.errors import Aborted, CheckpointInvalid, ConditionNotMatch, PermissionDenied
+from calque.errors import (
+    Aborted,
+    CheckpointInvalid,
+    ConditionNotMatch,
+    IntegrityError,
+    PermissionDenied,
+)
 from calque.operator import Operator
+from calque.operator import copier as copier_module
+from calque.operator.checkpoint import _digest
 from calque.operator.layers import ConcurrencyLimit
 from calque.operator.layers.chain import Call
 from tests.operator.services.s3.server import make_bucket
+from tests.servers.gcs_fake import GcsFake
 from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
 
@@ -191,3 +201,60 @@ def test_an_abort_waits_for_no_place_that_others_hold(
             each.result(timeout=60)
         stopped.join(60)
     assert not into.exists("other")
+
+
+@pytest.mark.parametrize("forged", [5, "crc32c:no", "crc32c:AAAA", "crc32c:AAAAAA==", [], ["x"]])
+def test_forged_checksums_of_a_checkpoint(tmp_path: Path, forged: object) -> None:
+    """Whoever writes them by hand gets an error of ours, and no target."""
+    with GcsFake() as fake:
+        fake.make_bucket("forged")
+        origin = Operator.from_uri("gs://forged", endpoint=fake.endpoint, anonymous=True)
+        origin.write("large", os.urandom(9 * MIB))
+        into = Operator.from_uri(tmp_path)
+        wanted = {"into": into, "stream": True, "stream_parts": True, "chunk": 4 * MIB}
+        copier = origin.copier("large", "copy", **wanted, concurrent=1)
+        next(copier)
+        body = json.loads(copier.pause().to_json())
+        del body["digest"]
+        for part in body["payload"]["parts"]:
+            assert isinstance(part[4], str), "a CRC of each part stands in the checkpoint"
+            part[4] = forged
+        with pytest.raises((CheckpointInvalid, IntegrityError)):
+            origin.resume(json.dumps({**body, "digest": _digest(body)}), **wanted).run()
+        assert not into.exists("copy")
+
+
+def test_a_source_that_tells_another_kind_of_checksum_now(tmp_path: Path) -> None:
+    """CRCs of another kind than the source's say nothing of it, and stand in nobody's way."""
+    with GcsFake() as fake:
+        fake.make_bucket("other")
+        origin = Operator.from_uri("gs://other", endpoint=fake.endpoint, anonymous=True)
+        data = os.urandom(9 * MIB)
+        origin.write("large", data)
+        into = Operator.from_uri(tmp_path)
+        wanted = {"into": into, "stream": True, "stream_parts": True, "chunk": 4 * MIB}
+        copier = origin.copier("large", "copy", **wanted, concurrent=1)
+        next(copier)
+        body = json.loads(copier.pause().to_json())
+        del body["digest"]
+        for part in body["payload"]["parts"]:
+            part[4] = "crc64nvme:AAAAAAAAAAE="
+        origin.resume(json.dumps({**body, "digest": _digest(body)}), **wanted).run()
+        assert into.read("copy") == data
+
+
+def test_a_pause_waits_for_no_part_that_does_not_arrive(
+    source: Operator, into: Operator, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has arrived is kept, what hangs is given up, and sent again by whoever goes on."""
+    monkeypatch.setattr(copier_module, "_PAUSE_SECONDS", 0.5)
+    proxy.add(Fault(method="PUT", contains="partNumber=3&", times=None, delay=300.0))
+    wanted = {"into": into, "stream": True, "stream_parts": True}
+    copier = source.copier("large", "copy", **wanted, concurrent=4)
+    next(copier)
+    next(copier)
+    kept = copier.pause().to_json()
+    proxy.reset()
+    source.resume(kept, **wanted).run()
+    assert sent_parts(proxy) == ["3"]
+    assert into.read("copy") == source.read("large")

@@ -37,12 +37,18 @@ def parts_of(state: Mapping[str, Any]) -> dict[int, Part]:
     """The parts that a checkpoint knows."""
     try:
         known = [
-            Part(int(number), str(etag), int(size), checksum, *crc)
-            for number, etag, size, checksum, *crc in state.get("parts", ())
+            Part(int(number), str(etag), int(size), *map(_text_or_none, checksums))
+            for number, etag, size, *checksums in state.get("parts", ())
         ]
     except (TypeError, ValueError) as error:
         raise CheckpointInvalid("the checkpoint's parts cannot be read") from error
     return {part.number: part for part in known}
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"a checksum is text, not {value!r}")
+    return value
 
 
 def select_fitting(plan: PartPlan, held: Mapping[int, Part]) -> dict[int, Part]:

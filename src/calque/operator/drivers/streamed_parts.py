@@ -93,7 +93,9 @@ class StreamedParts:
     def _put(self, upload: str, number: int, span: ByteRange, data: bytes) -> Part:
         part = self.target.put_part(upload, number, span, data)
         promised = self._joinable
-        return part if promised is None else replace(part, crc=crc_of(promised.algorithm, data))
+        if promised is None:
+            return part
+        return replace(part, crc=f"{promised.algorithm}:{crc_of(promised.algorithm, data)}")
 
     @property
     def _joinable(self) -> Checksum | None:
@@ -127,8 +129,8 @@ class StreamedParts:
 
     def list_parts(self, upload: str) -> Mapping[int, Part]:
         held = self.target.list_parts(upload, self.plan, self.known)
-        crcs = {number: part for number, part in self.known.items() if part.crc is not None}
-        if self._joinable is None or not crcs:
+        crcs = {number: part for number, part in self.known.items() if self._crc_in(part)}
+        if not crcs:
             return held
         # What has landed after the checkpoint was made nobody has a CRC of: it is brought again,
         # which is little, and the whole can be told from its parts.
@@ -156,7 +158,7 @@ class StreamedParts:
     def _join(self, parts: Sequence[Part]) -> tuple[Checksum, Checksum] | None:
         """Of parts that several processes have read: what they were read as, together."""
         promised = self._joinable
-        known = [(part.crc, part.size) for part in parts if part.crc is not None]
+        known = [(value, part.size) for part in parts if (value := self._crc_in(part))]
         if promised is None or len(known) != len(parts):
             return None
         try:
@@ -164,6 +166,11 @@ class StreamedParts:
         except ValueError as error:
             raise CheckpointInvalid("the checkpoint's checksums cannot be read") from error
         return None if found == promised else (promised, found)
+
+    def _crc_in(self, part: Part) -> str | None:
+        """The CRC of a part, if it is of the kind that the source tells now."""
+        kind, _, value = (part.crc or "").partition(":")
+        return value if self._joinable is not None and kind == self._joinable.algorithm else None
 
     def _read_back(self) -> tuple[Checksum, Checksum] | None:
         """Of parts that this process has not seen: what the target holds, where it can be read."""

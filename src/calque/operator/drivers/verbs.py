@@ -18,7 +18,7 @@ class Part:
     size: int
     checksum: str | None = None
     crc: str | None = None
-    """Of the bytes as this client has read them, in the kind of CRC that their source tells."""
+    """Of the bytes as this client has read them: the kind that their source tells, ``:``, value."""
 
 
 class CommitConflict(Exception):

@@ -35,7 +35,7 @@ def note_signals() -> Iterator[Look]:
     handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
     if threading.current_thread() is threading.main_thread():
         found = {number: signal.getsignal(number) for number in _STOPPING}
-        handlers = {number: each for number, each in found.items() if callable(each)}
+        handlers = {int(number): each for number, each in found.items() if callable(each)}
 
     def look() -> None:
         while caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -128,8 +129,9 @@ class LargeCopies:
         ]
         for thread in aborts:
             thread.start()
+        until = time.monotonic() + _ABORT_SECONDS  # for all of them, however many
         for thread in aborts:
-            thread.join(_ABORT_SECONDS)
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 def _abort(copier: Copier) -> None:
