@@ -43,7 +43,7 @@ def _import_before_fork() -> None:
     added = {name: value for name, value in THREADLESS.items() if name not in os.environ}
     os.environ.update(added)
     for name in PRELOADED:
-        with suppress(ImportError):  # a task that needs it says so
+        with suppress(Exception):  # a task that needs it says what is wrong with it
             importlib.import_module(name)
     for name in added:
         del os.environ[name]

@@ -12,6 +12,8 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import RowError
 from calque.loader.model.plan import ColumnMatch, WritePlan
 
+MOST_KEPT = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSpec:
@@ -28,6 +30,12 @@ class ReadSpec:
     kept: dict[object, Any] = field(default_factory=dict, compare=False)
     """What the reader of a task's next file need not make again. A thousand small files of one
     task are alike, and what is made for each would cost as much as parsing it."""
+
+    def keep(self, key: object, made: Any) -> None:
+        """Have something at hand in ``kept``; of files that are all different only the last."""
+        if len(self.kept) >= MOST_KEPT:
+            self.kept.clear()
+        self.kept[key] = made
 
     @classmethod
     def of(cls, plan: WritePlan) -> ReadSpec:

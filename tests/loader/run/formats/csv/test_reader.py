@@ -11,7 +11,8 @@ from calque.errors import ConditionNotMatch, InvalidInput, NotFound
 from calque.loader.model.content_hash import content_hash
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.request.type_names import text_of_type
-from calque.loader.run.formats import Code, FileRefused
+from calque.loader.run.formats import Code, FileRefused, ReadSpec, open_reader
+from calque.loader.run.formats.reader import MOST_KEPT
 from tests.loader.run.formats.conftest import Read, Stage
 
 AB = [("a", pa.int64()), ("b", pa.string())]
@@ -274,3 +275,33 @@ def test_vanished_and_changed(stage: Stage, read: Read) -> None:
     (stage.root / "f.csv").unlink()
     with pytest.raises(NotFound):
         list(stage.source(file).stream())
+
+
+def test_files_of_a_task_share_what_is_alike(stage: Stage) -> None:
+    """Files of one task with equal, other and quoted headers are read as each alone is."""
+    texts = [
+        b"a,b\n1,x\n",
+        b"a,b\n2,y\nbad,z\n",
+        b"b,a\nq,3\n",
+        b'"a",b\n4,"m\nn"\nbad,o\n',
+        b"a,b\n5,k\nbad,l\n",
+        b"\na,b\n6,p\n",
+        b"a,b\r\n7,r\r\n",
+        *(f"a,b,c{n}\n{n},t,0\n".encode() for n in range(80)),
+    ]
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    format = CsvFormat(parse_header=True, error_on_column_count_mismatch=False)
+
+    def read(name: str, text: bytes, spec: ReadSpec) -> list[object]:
+        reader = open_reader(stage.source(stage.staged(name, text)), spec)
+        batches = list(reader.read())
+        rows = [row for batch in batches for row in batch.rows.to_pylist()]
+        errors = [error for batch in batches for error in batch.errors]
+        return [rows, errors, reader.extent]
+
+    shared = ReadSpec(format=format, schema=schema, match="name")
+    for number, text in enumerate(texts):
+        alone = ReadSpec(format=format, schema=schema, match="name")
+        name = f"{number}.csv"
+        assert read(name, text, shared) == read(name, text, alone)
+    assert len(shared.kept) <= MOST_KEPT

@@ -64,7 +64,8 @@ class CsvReader:
         key = (dialect, None if names is None else tuple(names))
         found: tuple[QuickParser, ExactParser] | None = self._spec.kept.get(key)
         if found is None:
-            found = self._spec.kept[key] = self._make_parsers(names, dialect)
+            found = self._make_parsers(names, dialect)
+            self._spec.keep(key, found)
         quick, exact = found
         quick.file = exact.file = self._source.location
         return quick, exact
@@ -169,7 +170,7 @@ class CsvReader:
             )
         lines = dialect.lines_in(buffer.data, 0, record.end)
         if line and (lines, record.end) == (1, len(line)):
-            self._spec.kept[line] = names
+            self._spec.keep(line, names)
         self.extent.lines += lines
         buffer.drop(record.end)
         return names
