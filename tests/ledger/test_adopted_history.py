@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from calque.ledger.adopt import REBUILT
 from calque.ledger.history import LoadRow
+from calque.ledger.schema import REBUILT
 
 
 def test_how_long_it_took_is_not_made_up() -> None:

@@ -11,11 +11,9 @@ from calque.ledger.database import Ledger
 from calque.ledger.files import NAMES_AT_ONCE
 from calque.ledger.manifest import Manifest
 from calque.ledger.record import close_load, record_sources
-from calque.ledger.schema import files, loads
+from calque.ledger.schema import REBUILT, files, loads
 from calque.ledger.tables import TableRow, lock_table, upsert
 
-REBUILT = "rebuilt from the table"
-"""What the history says of a load that was run with another ledger."""
 ADOPTED = "rebuild"
 """The owner of a load that was taken in from the table: it was run with another ledger."""
 

@@ -11,11 +11,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 
 from calque.errors import NotFound
-from calque.ledger.adopt import REBUILT
 from calque.ledger.database import Ledger
 from calque.ledger.identity import moment
 from calque.ledger.manifest import FileResult
-from calque.ledger.schema import errors, files, loads, results, tables
+from calque.ledger.schema import REBUILT, errors, files, loads, results, tables
 from calque.ledger.tables import TableKey, find_table
 from calque.values.row_errors import unpack
 

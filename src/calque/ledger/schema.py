@@ -25,6 +25,8 @@ Key = String().with_variant(VARCHAR(collation="C"), "postgresql")
 """Compared by bytes, as SQLite does and as object stores list: the merge join depends on it."""
 Number = BigInteger().with_variant(Integer, "sqlite")
 
+REBUILT = "rebuilt from the table"
+"""What the history says of a load that was run with another ledger."""
 OPEN = ("WRITING", "PREPARED")
 """The states of a load that is not over."""
 
