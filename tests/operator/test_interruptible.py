@@ -13,19 +13,20 @@ from concurrent.futures import Future
 from calque.operator.drivers.part_queue import PartQueue, pool_for
 from calque.operator.interruptible import join, result_of, wait_until
 from calque.operator.layers import ConcurrencyLimit
+from calque.operator.layers.chain import Call
 from calque.values import ByteRange
 
 for_ever = threading.Event()
 def take_place():
     limit = ConcurrencyLimit(1)
     def hold():
-        with limit.place():
+        with limit.place(Call("read", "x")):
             held.set()
             for_ever.wait()
     held = threading.Event()
     threading.Thread(target=hold, daemon=True).start()
     held.wait()
-    with limit.place():
+    with limit.place(Call("read", "x")):
         pass
 def take_part():
     todo = [(1, ByteRange(0, 1))]

@@ -206,7 +206,8 @@ def test_an_executor_is_killed(tmp_path: Path, seaweed: S3Server) -> None:
                 text=True,
             )
 
-        private = start(f"{tmp_path}/", "s3://cluster/never/")
+        (tmp_path / "private").mkdir()
+        private = start(f"{tmp_path}/private/", "s3://cluster/never/")
         told, errors = private.communicate(timeout=400)
         assert "shared-fs" in told, errors[-2000:]
         process = start("s3://cluster/from/", "s3://cluster/to/")

@@ -95,7 +95,8 @@ def local_property(spark: SparkContext, name: str, value: str) -> Iterator[None]
     try:
         yield
     finally:
-        spark.setLocalProperty(name, before or "")
+        # Nothing, where nothing was: jobs of a group named "" would be of a group all the same.
+        spark.setLocalProperty(name, before)  # type: ignore[arg-type]
 
 
 @contextmanager

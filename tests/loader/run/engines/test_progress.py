@@ -166,3 +166,17 @@ def test_a_statement_tells_its_progress(tmp_path: Path) -> None:
     loading = [one for one in told if one.phase == "loading"]
     assert [one.files for one in loading] == [1, 2, 3]
     assert loading[-1] == LoadProgress(3, 3, 12, size, size)
+
+
+def test_properties_are_left_as_they_were(spark: Any) -> None:
+    """A thread without a group has none afterwards: one named "" would hide its later jobs."""
+    name, context = "spark.jobGroup.id", spark.sparkContext
+    before = context.getLocalProperty(name)
+    try:
+        for found in (None, "of the user"):
+            context.setLocalProperty(name, found)
+            with job_group(context, "calque-test"):
+                assert context.getLocalProperty(name) == "calque-test"
+            assert context.getLocalProperty(name) == found
+    finally:
+        context.setLocalProperty(name, before)
