@@ -13,6 +13,9 @@ from sqlalchemy import (
     LargeBinary,
     and_,
     bindparam,
+    case,
+    func,
+    literal_column,
     or_,
     select,
 )
@@ -28,7 +31,7 @@ from calque.store.metabase.copies.operations import (
 )
 from calque.store.metabase.copies.prefix_rows import copy_rows, move_rows
 from calque.store.metabase.copies.stage_prefix import (
-    COUNT_STAGED,
+    COUNT_NEW_KEYS,
     PrefixOperation,
     changed_below,
     nothing_there,
@@ -80,31 +83,40 @@ UNSTAGED = Statement(
     )
     .limit(1),
 )
-_its_object = (
-    select(objects.c.stream_id)
-    .where(_below, objects.c.stream_id == _staged.stream_id)
-    .limit(1)
+# Found by its stream alone, and looked at then: without statistics PostgreSQL would go through all
+# that lies below the prefix for each.
+_is_below = (
+    select(case((_below, literal_column("1")), else_=literal_column("0")))
+    .where(objects.c.stream_id == _staged.stream_id)
     .scalar_subquery()
 )
 GONE = Statement(
     "a staged object that is not below the prefix any more",
-    select(_staged.stream_id).where(_of_operation, _its_object.is_(None)).limit(1),
+    select(_staged.stream_id)
+    .where(_of_operation, func.coalesce(_is_below, literal_column("0")) == literal_column("0"))
+    .limit(1),
 )
+_there = objects.alias("there")
+# A look for each: of a join PostgreSQL makes every pair, as long as it has no statistics.
+_at_target = (
+    select(_there.c.stream_id)
+    .where(
+        _there.c.project_id == bindparam("project"),
+        _there.c.bucket_name == bindparam("new_bucket"),
+        key_is(_there.c.object_key, _staged.new_key),
+        _there.c.status == literal_column("3"),  # as IS_COMMITTED, of the alias
+    )
+    .limit(1)
+    .scalar_subquery()
+)
+_taken = select(_at_target.label("stream_id")).where(_of_operation).subquery("taken")
 AT_TARGETS = Statement(
     "objects at the new keys of an operation",
-    select(objects, segment_copies.c.ancestor_stream_id)
-    .select_from(
-        operation_objects.join(
-            objects,
-            and_(
-                objects.c.project_id == bindparam("project"),
-                objects.c.bucket_name == bindparam("new_bucket"),
-                key_is(objects.c.object_key, _staged.new_key),
-                IS_COMMITTED,
-            ),
-        ).outerjoin(segment_copies, segment_copies.c.stream_id == objects.c.stream_id)
-    )
-    .where(_of_operation),
+    select(objects, segment_copies.c.ancestor_stream_id).select_from(
+        _taken.join(objects, objects.c.stream_id == _taken.c.stream_id).outerjoin(
+            segment_copies, segment_copies.c.stream_id == objects.c.stream_id
+        )
+    ),
 )
 OTHER_PLACEMENT = Statement(
     "a segment of an operation whose pieces lie elsewhere",
@@ -161,7 +173,7 @@ def _finish(transaction: Transaction, asked: PrefixOperation, may_overwrite: boo
             (OPERATION, {"operation_id": asked.operation.operation_id}),
             (BUCKET_PLACEMENT, {"project_id": source.project_id, "bucket": source.bucket}),
             (BUCKET_PLACEMENT, {"project_id": target.project_id, "bucket": target.bucket}),
-            (COUNT_STAGED, values),
+            (COUNT_NEW_KEYS, values),
         ]
     )
     state = operation_record(states)

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, distinct, func, select
+from sqlalchemy import ARRAY, BindParameter, Column, and_, bindparam, cast, distinct, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
-from calque.store.metabase.copies.both_ends import SOURCE_POSITIONS
 from calque.store.metabase.copies.operations import (
     LOCK_OPERATION,
     OPEN_OPERATION,
@@ -25,9 +24,8 @@ from calque.store.metabase.copies.operations import (
     operation_row,
 )
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.engine.locks import HAS_OBJECT
-from calque.store.metabase.engine.statement import Statement
-from calque.store.metabase.engine.transaction import Step, Transaction
+from calque.store.metabase.engine.statement import POSTGRES, Statement
+from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import (
@@ -42,6 +40,7 @@ from calque.store.metabase.model.schema import (
     segments,
 )
 from calque.store.metabase.objects.list_objects import COMMITTED_FROM, after_prefix
+from calque.store.metabase.streams.given_streams import give_streams, statement_of_streams
 
 MAX_OBJECTS = 100_000
 """Of one operation: they are committed at once."""
@@ -49,14 +48,39 @@ MAX_PAGE = 1000
 
 _staged = operation_objects.c
 
-KEYS_OF_STREAM = Statement(
-    "segment keys of a stream",
-    select(segments.c.position, segments.c.encrypted_key_nonce, segments.c.encrypted_key)
-    .where(segments.c.stream_id == bindparam("of_stream"))
-    .order_by(segments.c.position)
-    .limit(bindparam("page")),
+KEYS_OF_STREAMS = statement_of_streams(
+    "segment keys of streams",
+    segments.c.stream_id,
+    lambda given: (
+        select(
+            segments.c.stream_id,
+            segments.c.position,
+            segments.c.encrypted_key_nonce,
+            segments.c.encrypted_key,
+        )
+        .where(given)
+        .order_by(segments.c.stream_id, segments.c.position)
+    ),
+)
+POSITIONS_OF_STREAMS = statement_of_streams(
+    "positions of streams",
+    segments.c.stream_id,
+    lambda given: (
+        select(segments.c.stream_id, segments.c.position)
+        .where(given)
+        .order_by(segments.c.stream_id, segments.c.position)
+    ),
+)
+WHICH_ARE_THERE = statement_of_streams(
+    "which of some objects are there",
+    objects.c.stream_id,
+    lambda given: select(objects.c.stream_id).where(given),
 )
 _changed = [column.name for column in _staged if not column.primary_key]
+
+
+def _many(column: Column[Any]) -> BindParameter[Any]:
+    return bindparam(column.name, type_=ARRAY(column.type))
 
 
 def _replace(insert: Any) -> Any:
@@ -67,12 +91,24 @@ def _replace(insert: Any) -> Any:
 
 
 STAGE = Statement(
-    "stage an object of an operation",
-    sqlite=_replace(sqlite.insert(operation_objects)),
-    postgres=_replace(postgresql.insert(operation_objects)),
+    "stage an object of an operation", sqlite=_replace(sqlite.insert(operation_objects))
+)
+STAGE_MANY = Statement(
+    "stage objects of an operation",
+    postgres=_replace(
+        postgresql.insert(operation_objects).from_select(
+            [column.name for column in _staged],
+            # Arrays of one length are gone through side by side; of NULLs alone they need a type.
+            select(*(func.unnest(cast(_many(each), _many(each).type)) for each in _staged)),
+        )
+    ),
 )
 COUNT_STAGED = Statement(
     "objects of an operation",
+    select(func.count()).where(_staged.operation_id == bindparam("of_operation")),
+)
+COUNT_NEW_KEYS = Statement(
+    "objects of an operation, and their new keys",
     select(func.count(), func.count(distinct(_staged.new_key))).where(
         _staged.operation_id == bindparam("of_operation")
     ),
@@ -159,13 +195,12 @@ def prefix_page(
 
     def work(transaction: Transaction) -> PrefixPage:
         of_operation = {"of_operation": asked.operation.operation_id}
-        buckets, targets, states, counts, lasts = transaction.batch(
+        buckets, targets, states, counts = transaction.batch(
             [
                 (BUCKET_EXISTS, _place(asked.source)),
                 (BUCKET_EXISTS, _place(asked.target)),
                 (OPERATION, {"operation_id": asked.operation.operation_id}),
                 (COUNT_STAGED, of_operation),
-                (LAST_STAGED, of_operation),
             ]
         )
         require_bucket(buckets, asked.source.bucket)
@@ -173,7 +208,12 @@ def prefix_page(
         state = operation_record(states)
         if state is not None and state.is_finished:
             return PrefixPage([], False, 0, True)
-        last = lasts[0][0] if cursor is None else asked.source.encrypted + cursor
+        # Looked for by whoever goes on with an operation alone: it reads all that was staged.
+        last = (
+            transaction.rows(LAST_STAGED, of_operation)[0][0]
+            if cursor is None
+            else asked.source.encrypted + cursor
+        )
         rows = transaction.rows(
             COMMITTED_FROM,
             {
@@ -211,16 +251,12 @@ def _with_keys(transaction: Transaction, found: Sequence[ObjectRecord]) -> list[
         if chosen and total > verify.MAX_KEYS_PER_CALL:
             break
         chosen.append(record)
-    answers = transaction.batch(
-        [
-            (KEYS_OF_STREAM, {"of_stream": each.stream_id, "page": verify.MAX_KEYS_PER_CALL})
-            for each in chosen
-        ]
-    )
-    return [
-        PrefixEntry(record, [SegmentKey(*row) for row in rows])
-        for record, rows in zip(chosen, answers, strict=True)
-    ]
+    keys: dict[bytes, list[SegmentKey]] = {each.stream_id: [] for each in chosen}
+    if chosen:
+        given = give_streams(transaction, keys)
+        for stream_id, *row in transaction.rows(KEYS_OF_STREAMS, given):
+            keys[stream_id].append(SegmentKey(*row))
+    return [PrefixEntry(record, keys[record.stream_id]) for record in chosen]
 
 
 def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[StagedObject]) -> int:
@@ -245,15 +281,22 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
         )
         if locked is not None and locked.is_finished:
             raise FailedPrecondition("this operation was finished before")
-        positions = transaction.batch(
-            [(SOURCE_POSITIONS, {"source_stream": each.stream_id}) for each in staged]
-        )
-        _require_still_there(transaction, staged)
-        work: list[Step] = []
-        for each, rows in zip(staged, positions, strict=True):
-            each.keys.must_match([row[0] for row in rows])
-            work.append((STAGE, _row(asked.operation, each, transaction.now)))
-        transaction.run_batch(work)
+        positions: dict[bytes, list[int]] = {each.stream_id: [] for each in staged}
+        if len(positions) < len(staged):
+            raise InvalidInput("an object comes twice in one call")
+        given = give_streams(transaction, positions)
+        for stream_id, position in transaction.rows(POSITIONS_OF_STREAMS, given):
+            positions[stream_id].append(position)
+        # What went since it was read is no fault of the caller's, who is to begin again.
+        if len(transaction.rows(WHICH_ARE_THERE, given)) < len(positions):
+            raise changed_below()
+        for each in staged:
+            each.keys.must_match(positions[each.stream_id])
+        rows = [_row(asked.operation, each, transaction.now) for each in staged]
+        if transaction.dialect == POSTGRES:
+            transaction.run(STAGE_MANY, {name: [row[name] for row in rows] for name in rows[0]})
+        else:
+            transaction.batch([(STAGE, row) for row in rows])
         count = int(
             transaction.rows(COUNT_STAGED, {"of_operation": asked.operation.operation_id})[0][0]
         )
@@ -265,13 +308,6 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
         return count
 
     return database.write(work)
-
-
-def _require_still_there(transaction: Transaction, staged: Sequence[StagedObject]) -> None:
-    """What went since it was read is no fault of the caller's, who is to begin again."""
-    found = transaction.batch([(HAS_OBJECT, {"stream_id": each.stream_id}) for each in staged])
-    if not all(found):
-        raise changed_below()
 
 
 def _row(operation: Operation, each: StagedObject, now: int) -> dict[str, object]:
