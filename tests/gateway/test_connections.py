@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import time
 from pathlib import Path
@@ -211,3 +212,23 @@ def test_what_is_no_tls(world: World, bucket: str, tmp_path: Path) -> None:
             half.sendall(b"\x16\x03\x01\x02\x00\x01")
             other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"x")
             assert b"HTTP" not in read_to_end(plain)
+
+
+def test_who_sends_on_and_on_gets_a_turn_like_others() -> None:
+    """What a refused client still sends is taken in bites: the thread waits with others, too."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as client,
+    ):
+        refused = connection.Connection(listening.accept()[0], None)
+        refused.drain()
+        client.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                client.send(bytes(1 << 20))
+        turns = 0
+        while select.select([refused], [], [], 0.2)[0]:
+            assert refused.advance() is connection.Step.READ
+            turns += 1
+        assert turns > 1
+        refused.close()

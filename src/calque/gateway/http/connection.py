@@ -21,6 +21,7 @@ HEAD_PATIENCE = 60.0
 KEEP_ALIVE = 75.0
 """Seconds of silence between two requests."""
 _AT_ONCE = 64 * 1024
+_MOST_AT_ONCE = 4
 
 
 class Step(Enum):
@@ -62,7 +63,9 @@ class Connection:
                 assert isinstance(self._line, ssl.SSLSocket)
                 self._line.do_handshake()
                 self._is_greeted = True
-            while True:
+            # Not until nothing comes any more: one client that sends on and on, and whose request
+            # was refused, would have the thread that waits with all others to itself.
+            for _ in range(_MOST_AT_ONCE):
                 data = self._line.recv(_AT_ONCE)
                 if not data:
                     return Step.OVER
@@ -73,6 +76,7 @@ class Connection:
                 self.held += data
                 if self.has_head:
                     return Step.READY
+            return Step.READ
         except (BlockingIOError, ssl.SSLWantReadError):
             return Step.READ
         except ssl.SSLWantWriteError:
