@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from calque.cli.copy_job import _without_secrets
+from calque.cli.locations import Location
 from calque.operator import Operator
 from calque.transfer.jobs.checkpoint_file import CheckpointFile
 from tests.cli.conftest import Calque, Spawn
@@ -325,6 +327,24 @@ def test_no_state_folder(
     done = calque("cp", "a", "b", "--resume")
     assert done.returncode == 1
     assert "XDG_STATE_HOME" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        ["-o", "secret_access_key=hidden"],
+        ["--option", "secret_access_key=hidden"],
+        ["-osecret_access_key=hidden"],
+        ["--source-option=secret_access_key=hidden"],
+        ["-o", "endpoint_url=http://me:hidden@h"],
+    ],
+)
+def test_the_command_that_is_noted_has_no_secret(spelled: list[str]) -> None:
+    """However an option is spelled; what is no secret stays, for without it nobody could go on."""
+    there = Location.of("s3://bucket/key", ["endpoint_url=http://127.0.0.1:1", "region=eu"])
+    typed = ["cp", "--resume", "-o", "region=eu", *spelled, "s3://bucket/key", "here"]
+    kept = ["cp", "--resume", "-o", "region=eu", "s3://bucket/key", "here"]
+    assert _without_secrets(typed, there) == kept
 
 
 def test_checkpoints_are_apart_for_each_pair() -> None:

@@ -34,8 +34,11 @@ def held(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     begun = []
 
     def begin(*options: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "calque.cli", "cp", NAME, "copy", "--chunk", "1KiB"]
-        process = subprocess.Popen([*command, *options], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        names = [NAME, "copy"]
+        words = [*options, *names] if "--" in options else [*names, "--chunk", "1KiB", *options]
+        tiny = ["--chunk", "1KiB"] if "--" in options else []
+        command = [sys.executable, "-m", "calque.cli", "cp", *tiny, *words]
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
         begun.append(process)
         folder = tmp_path / "state" / "calque" / "copies"
         wait_until(
@@ -103,7 +106,7 @@ def test_one_that_was_left_is_given_up(
     visitor: Visitor, held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     """Nothing of it is left, neither here nor beside the target."""
-    process = held("--resume")
+    process = held("--resume", "--")
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)
     process.wait()
@@ -129,4 +132,8 @@ def test_a_note_holds_no_secret(
 @pytest.fixture
 def s3_less() -> tuple[str, ...]:
     """Options that a local copy leaves alone, as they are meant for another side."""
-    return ("-o", f"endpoint=http://me:{SECRET}@127.0.0.1:1", f"--option=url=s3://a:{SECRET}@b/")
+    return (
+        "-o",
+        f"endpoint_url=http://me:{SECRET}@127.0.0.1:1",
+        f"--option=url=s3://a:{SECRET}@b/",
+    )

@@ -36,13 +36,13 @@ class SingleCopies:
     def resume(self, request: Request, form: FormData) -> str:
         """Go on with a copy that was left, by the command that began it."""
         copy = _find_left(request)
-        self._runs.begin(copy.copy_id, [*copy.command, "--json"], folder=copy.folder)
+        self._runs.begin(copy.copy_id, _command(copy, "--resume"), folder=copy.folder)
         return f"{BASE}/jobs"
 
     def abort(self, request: Request, form: FormData) -> str:
         """Give up a copy that was left: what it left at the target is removed."""
         copy = _find_left(request)
-        self._runs.begin(copy.copy_id, [*_aborting(copy), "--json"], folder=copy.folder)
+        self._runs.begin(copy.copy_id, _command(copy, "--abort"), folder=copy.folder)
         return f"{BASE}/jobs"
 
 
@@ -85,5 +85,7 @@ def _find_left(request: Request) -> SingleCopy:
     return copy
 
 
-def _aborting(copy: SingleCopy) -> list[str]:
-    return ["--abort" if word == "--resume" else word for word in copy.command]
+def _command(copy: SingleCopy, verb: str) -> list[str]:
+    """What began it, to this end. In the place of its flag: behind ``--`` all words are names."""
+    place = copy.command.index("--resume")
+    return [*copy.command[:place], verb, "--json", *copy.command[place + 1 :]]
