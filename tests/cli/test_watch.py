@@ -48,8 +48,14 @@ class Running:
             return 0
         return DeltaTable(str(table)).to_pyarrow_table().num_rows
 
+    def is_frozen(self) -> bool:
+        """Whether it stands at its fault point, so that a signal strikes just there."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
+
     def stop(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
+        self.process.send_signal(signal.SIGCONT)  # of one that is frozen; others do not mind
         return self.process.wait(PATIENCE)
 
 
@@ -155,29 +161,56 @@ def test_wrong_usage_ends_it(tmp_path: Path) -> None:
         assert watch.process.wait(PATIENCE) == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_by_a_signal_with_its_claims_released(tmp_path: Path, number: int) -> None:
-    """Ctrl-C and SIGTERM end a watch in the middle of a load, and nothing is held after it."""
+@pytest.mark.parametrize(
+    ("number", "step"),
+    [
+        (signal.SIGINT, "claim.after"),
+        (signal.SIGTERM, "write.before"),
+        (signal.SIGINT, "prepare.sidecar"),
+        (signal.SIGTERM, "prepare.after"),
+        (signal.SIGINT, "commit.before"),
+    ],
+)
+def test_it_ends_by_a_signal_with_its_claims_released(
+    tmp_path: Path, number: int, step: str
+) -> None:
+    """Ctrl-C and SIGTERM end a watch at any step of a load, and nothing is held after it."""
     write(tmp_path, "a.csv", "id,name\n1,x\n")
-    with watching(tmp_path, fault="write.before:pause=2") as watch:
-        watch.until(lambda: bool(held(tmp_path)))
+    with watching(tmp_path, fault=f"{step}@1:pause=60") as watch:
+        watch.until(watch.is_frozen)
+        assert held(tmp_path)
         assert watch.stop(number) == 0
         assert "stopped watching" in watch.said
     assert held(tmp_path) == []
-    with open_ledger(str(tmp_path / "ledger.db")) as ledger, ledger.read() as connection:
-        assert set(connection.execute(select(loads.c.state)).scalars()) == {"ABORTED"}
+    assert states(tmp_path) == {"ABORTED"}
+
+
+def test_a_signal_behind_the_tables_commit_leaves_the_load_committed(tmp_path: Path) -> None:
+    """What the table has is recorded before the process ends."""
+    write(tmp_path, "a.csv", "id,name\n1,x\n")
+    with watching(tmp_path, fault="commit.after@1:pause=60", watch=False) as load:
+        load.until(load.is_frozen)
+        assert load.stop(signal.SIGINT) == 130
+        assert load.rows() == 1
+    assert held(tmp_path) == []
+    assert states(tmp_path) == {"COMMITTED"}
 
 
 def test_sigterm_ends_a_load_as_ctrl_c_does(tmp_path: Path) -> None:
     """A load that is told to end releases its files, and the next one takes them at once."""
     write(tmp_path, "a.csv", "id,name\n1,x\n")
-    with watching(tmp_path, fault="write.before:pause=2", watch=False) as load:
-        load.until(lambda: bool(held(tmp_path)))
+    with watching(tmp_path, fault="write.before@1:pause=60", watch=False) as load:
+        load.until(load.is_frozen)
         assert load.stop(signal.SIGTERM) == 130
     assert held(tmp_path) == []
     with watching(tmp_path, watch=False) as load:
         assert load.process.wait(PATIENCE) == 0
         assert load.rows() == 1
+
+
+def states(folder: Path) -> set[str]:
+    with open_ledger(str(folder / "ledger.db")) as ledger, ledger.read() as connection:
+        return set(connection.execute(select(loads.c.state)).scalars())
 
 
 def held(folder: Path) -> list[object]:

@@ -69,6 +69,13 @@ class Batch:
         """
         decisions = self._fail_irreplaceable(snapshot, decisions)
         load = LoadRun(self.ledger, self.lake, self.table, start)
+        with load.released_if_stopped():
+            return self._run_load(load, snapshot, decisions, last=last)
+
+    def _run_load(
+        self, load: LoadRun, snapshot: Snapshot, decisions: Sequence[Decision], *, last: bool
+    ) -> list[Decision]:
+        start = load.start
         verified_at = self.ledger.now()
         with tracing.span("load.claim", files=len(decisions)):
             claimed = load.claim([Wanted(one.file.identity, _load_seen(one)) for one in decisions])

@@ -27,16 +27,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from calque import faults
-from calque.errors import (
-    Aborted,
-    CalqueError,
-)
+from calque.errors import Aborted, CalqueError, NotFound
 from calque.ledger import Ledger, TableRow
 from calque.ledger.abort import abort as abort_in_ledger
 from calque.ledger.claim import Claimed, LoadStart, Wanted
 from calque.ledger.claim import claim as claim_files
-from calque.ledger.lease import OpenLoad, renew_lease
+from calque.ledger.lease import OpenLoad, open_loads, renew_lease
 from calque.ledger.manifest import Manifest
+from calque.ledger.prepare import manifest_of
 from calque.ledger.prepare import prepare as prepare_in_ledger
 from calque.loader.commit.orphans import remove_orphans
 from calque.loader.commit.settle import TableGone, abort_load, commit_load, release_load
@@ -61,6 +59,9 @@ STEPS = (
     "purge.after",
 )
 """Every fault point of a load, in order."""
+
+STOPPED = "stopped before its end"
+"""What the history says of a load that Ctrl-C ended."""
 
 
 class LoadRun:
@@ -145,8 +146,35 @@ class LoadRun:
         abort_in_ledger(self.ledger, self.load_id, message, manifest)
         remove_orphans(self.lake, self.load_id, keep=())
 
+    @contextmanager
+    def released_if_stopped(self) -> Iterator[None]:
+        """Hold nothing after Ctrl-C, wherever it struck; it goes on once the load is at its end.
+
+        It may strike between any two lines, so the ledger is asked how far the load came, not us. A
+        second Ctrl-C ends this too; then whoever comes next recovers the load.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit):
+            with suppress(CalqueError):
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        for load in open_loads(self.ledger, self.table):
+            if (load.load_id, load.owner) != (self.load_id, self.start.owner):
+                continue
+            if load.state == "WRITING":
+                self.withdraw(STOPPED)
+                return
+            manifest = manifest_of(self.ledger, self.load_id)
+            try:
+                abort_load(self.ledger, self.lake, self.table, load, manifest, STOPPED)
+            except (TableGone, NotFound):
+                self.withdraw(STOPPED)
+
     def withdraw(self, message: str) -> None:
-        """Release a load whose table was never made, or is gone: no marker can be written."""
+        """Release a load that nobody can commit: never PREPARED, or without a table."""
         release_load(self.ledger, self.lake, self.load_id, message)
 
     @contextmanager

@@ -39,11 +39,12 @@ def truncate_table(name: str, settings: Settings, ledger: Ledger) -> Report:
         statement=f"TRUNCATE TABLE {render_table(name)}",
     )
     load = LoadRun(ledger, lake, table, start)
-    load.claim(())
     manifest = Manifest(truncate=True)
     report = Report(lake.display)
-    with load.lease():
-        load.prepare(manifest)
-        report.table_version = load.commit(manifest)
+    with load.released_if_stopped():
+        load.claim(())
+        with load.lease():
+            load.prepare(manifest)
+            report.table_version = load.commit(manifest)
     report.load_ids.append(start.load_id)
     return report
