@@ -13,7 +13,7 @@ from calque.ledger.configured import ledger_of
 from calque.ledger.job_progress import copies_of, spans_of
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import find_unfinished, remove_job
-from calque.transfer.jobs.journal import WHOLE, Journal, Unfinished, new_owner
+from calque.transfer.jobs.journal import WHOLE, Journal, new_owner
 from calque.transfer.model import JobId, Row, Totals
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
@@ -196,23 +196,31 @@ def _open_report(
         report.totals = Totals.from_json(journal.job.totals)
         return OpenedJob(journal, report=report)
     file = ReportFile(journal.job.report, resume=True)
-    known = _count_rows(file, left, trees, report)
+    known = _count_rows(file, journal, trees, report)
     journal.settled = Totals.from_json(report.totals.to_json())
     return OpenedJob(journal, file, known, report)
 
 
 def _count_rows(
-    file: ReportFile, left: Unfinished, trees: Sequence[Trees], report: Report
+    file: ReportFile, journal: Journal, trees: Sequence[Trees], report: Report
 ) -> dict[tuple[int, str], Row]:
     """Count the rows that are there; those of paths that are left must not be written again.
 
-    They are few: what was done since the last note, and what overtook an object before it.
+    They are few: what was done since the last note, what overtook an object before it, and what
+    could not be deleted.
     """
     known = {}
+    left, deletes = journal.unfinished, journal.phase == "delete"
+    assert left is not None
+    announced = {(number, row.path) for number, rows in left.announced for row in rows}
     for row in file.rows():
         report.totals.add(row)
         for number, each in enumerate(trees):
             path = row.path.removeprefix(each.label)
-            if row.path.startswith(each.label) and left.holds(number, path):
+            if row.path.startswith(each.label) and (
+                (deletes and row.is_problem)
+                or (number, path) in announced
+                or left.holds(number, path)
+            ):
                 known[number, path] = row
     return known

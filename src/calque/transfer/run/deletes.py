@@ -12,16 +12,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from calque import faults, tracing
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Linking, Service
+from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import Decision, Row
 from calque.transfer.plan.side import Side
-from calque.transfer.report.rows import failed_row
+from calque.transfer.report.rows import failed_row, predicted_row
 from calque.transfer.run.backup import Backup
 from calque.values import Metadata
 from calque.values.file_attributes import LINK_TYPE
@@ -91,11 +93,43 @@ def _stat_again(service: Service, entry: Metadata) -> Metadata:
     return service.stat(entry.path)
 
 
+class DeleteRows:
+    """The rows of deletes of one tree, which are announced to the journal, many together.
+
+    An object that is gone is in no listing: whoever resumes could not tell of it otherwise.
+    """
+
+    def __init__(self, journal: Journal | None, number: int, add: Callable[[Row], Row]) -> None:
+        """``add`` writes a row, and gives back how it was told."""
+        self._journal = journal
+        self._number = number
+        self._add = add
+        self._told: list[Row] = []
+
+    @contextmanager
+    def announce(self, decisions: Sequence[Decision]) -> Iterator[None]:
+        """Inside of this they may be deleted. What an error ends stays announced."""
+        if self._journal is None:
+            yield
+            return
+        acts = self._journal.announce(self._number, [predicted_row(each) for each in decisions])
+        yield
+        with self._journal.lock:
+            self._journal.settle_acts(acts, self._told)
+        self._told = []
+
+    def tell(self, row: Row) -> None:
+        """An object was deleted, or could not be."""
+        told = self._add(row)
+        if self._journal is not None:
+            self._told.append(told)
+
+
 def delete_all(
     side: Side,
     decisions: Iterator[Decision],
     concurrent: int,
-    done: Callable[[Row], None],
+    rows: DeleteRows,
     stopped: Callable[[], bool],
     backup: Backup | None = None,
 ) -> None:
@@ -115,10 +149,10 @@ def delete_all(
                 several[begin : begin + together] for begin in range(0, len(several), together)
             ]
             work = partial(_delete_batch, service, backup, stopped=stopped)
-            for rows in pool.map(work, batches):
-                for row in rows:
+            with rows.announce(several):
+                for row in chain.from_iterable(pool.map(work, batches)):
                     faults.point("tree.deleted")
-                    done(row)
+                    rows.tell(row)
                     if row.outcome == "deleted" and "/" in row.path:
                         folders.add(row.path.rpartition("/")[0])
     remove_emptied(side, folders)

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 
+from calque import faults
 from calque.errors import CalqueError, IsSameFile
 from calque.operator.paths import collapse
 from calque.transfer.model import Decision, Row
@@ -60,6 +61,7 @@ class Moves:
 
     def note_gone(self, path: str) -> None:
         """A source is not there any more; its folder may be empty now."""
+        faults.point("tree.moved")
         folder = path.rpartition("/")[0]
         if folder:
             with self._lock:

@@ -21,6 +21,7 @@ from calque.transfer.run.interrupts import GRACE_SECONDS, see_through
 from calque.transfer.run.moved_links import move_links
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
+from calque.transfer.run.untold_acts import tell_untold_acts
 from calque.transfer.run.verification import Verification
 from calque.transfer.run.whole_prefix import WholePrefix
 
@@ -84,6 +85,7 @@ class Run:
         if self._journal is not None:
             self._journal.start(self._left, self._collector.flush, self.stop)
         try:
+            self._shared = tell_untold_acts(self._shared, self._trees)
             for number, trees in enumerate(self._trees):
                 elsewhere = self._cluster is not None
                 if not self._stopping.is_set() and self._went_whole(number, trees):
