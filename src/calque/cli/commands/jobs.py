@@ -104,7 +104,7 @@ def resume(
 
     calque jobs resume 20261115T101316-e202ddb8
     """
-    from calque.cli.trees import run_and_show
+    from calque.cli.trees import remove_and_show, run_and_show
     from calque.ledger.jobs import find_job
     from calque.transfer.jobs.open_job import configured_ledger
     from calque.transfer.request.tree_request import TreeRequest
@@ -119,6 +119,9 @@ def resume(
     request = TreeRequest.from_json(found.request)
     if concurrent is not None:
         request = replace(request, options=replace(request.options, concurrent=concurrent))
+    if request.kind == "rm":
+        remove_and_show(request, yes=yes, quiet=quiet, json=json, left_job=found.job_id)
+        return
     run_and_show(request, yes=yes, quiet=quiet, json=json, metrics=metrics, left_job=found.job_id)
 
 

@@ -66,6 +66,11 @@ def described(progress: TreeProgress, say: Callable[[str], None], every: float) 
 def describe_progress(progress: TreeProgress, seconds: float) -> str:
     """How far a run is after so many seconds, in a line."""
     done = f"{progress.ended} copied, {size_text(progress.bytes_moved)}"
+    if progress.to_delete:
+        share = progress.deleted / progress.to_delete
+        return f"deleting: {progress.deleted} of {progress.to_delete} ({share:.0%})"
+    if progress.listing and progress.phase != "copying":
+        return f"{progress.phase}: {progress.listed} listed so far"
     if progress.listing:
         return f"{progress.listed} listed so far, {done} of {progress.to_copy}"
     share = progress.bytes_moved / progress.bytes_to_copy if progress.bytes_to_copy else 1.0

@@ -75,7 +75,7 @@ class Clearing:
             trees.target,
             iter(self.spool),
             options.concurrent,
-            DeleteRows(self._shared.journal, self._number, self._add),
+            DeleteRows(self._shared, self._number, self._add),
             self._shared.stopping.is_set,
             None if trees.backup is None else Backup(trees.target, trees.backup),
         )

@@ -20,11 +20,11 @@ from calque import faults, tracing
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Linking, Service
-from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import Decision, Row
 from calque.transfer.plan.side import Side
 from calque.transfer.report.rows import failed_row, predicted_row
 from calque.transfer.run.backup import Backup
+from calque.transfer.run.shared import Shared
 from calque.values import Metadata
 from calque.values.file_attributes import LINK_TYPE
 
@@ -99,9 +99,10 @@ class DeleteRows:
     An object that is gone is in no listing: whoever resumes could not tell of it otherwise.
     """
 
-    def __init__(self, journal: Journal | None, number: int, add: Callable[[Row], Row]) -> None:
+    def __init__(self, shared: Shared, number: int, add: Callable[[Row], Row]) -> None:
         """``add`` writes a row, and gives back how it was told."""
-        self._journal = journal
+        self._journal = shared.journal
+        self._progress = shared.progress
         self._number = number
         self._add = add
         self._told: list[Row] = []
@@ -121,6 +122,7 @@ class DeleteRows:
     def tell(self, row: Row) -> None:
         """An object was deleted, or could not be."""
         told = self._add(row)
+        self._progress.add_deleted()
         if self._journal is not None:
             self._told.append(told)
 
