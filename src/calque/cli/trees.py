@@ -120,7 +120,7 @@ def run_and_show(
             say(f"going on with job {prepared.job}, which was left unfinished")
         if counted is not None:
             counted.watch_tree(prepared.progress)
-        with _shown(prepared.progress, show=not (quiet or json or shows_rows)):
+        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows)):
             report = prepared.run()
         if counted is not None:
             counted.count_tree(report)
@@ -167,7 +167,7 @@ def remove_and_show(
         if prepared.resumes and not quiet and not json:
             say(f"going on with job {prepared.job}, which was left unfinished")
         # A line that is renewed would be written over the question.
-        with _shown(prepared.progress, show=not (quiet or json or shows_rows or confirm)):
+        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows or confirm)):
             done = prepared.run()
     if json:
         as_json(done.to_json())
@@ -223,7 +223,7 @@ def _ask(count: int, total: int, names: Sequence[str]) -> bool:
     return typer.confirm(f"delete {count} objects ({size(total)}): {shown}{more}?", err=True)
 
 
-def _shown(progress: TreeProgress, *, show: bool) -> AbstractContextManager[None]:
+def progress_shown(progress: TreeProgress, *, show: bool) -> AbstractContextManager[None]:
     """A line that is renewed on a terminal; elsewhere one every few seconds."""
     from calque.transfer.report.shown_progress import described, terminal_line
 
