@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.cli.copy_job import _without_secrets
-from calque.cli.locations import Location
 from calque.operator import Operator
 from calque.transfer.jobs.checkpoint_file import CheckpointFile
 from tests.cli.conftest import Calque, Spawn
@@ -330,21 +328,27 @@ def test_no_state_folder(
 
 
 @pytest.mark.parametrize(
-    "spelled",
+    "words",
     [
-        ["-o", "secret_access_key=hidden"],
-        ["--option", "secret_access_key=hidden"],
-        ["-osecret_access_key=hidden"],
-        ["--source-option=secret_access_key=hidden"],
-        ["-o", "endpoint_url=http://me:hidden@h"],
+        ("cp", "a", "b", "-o", "secret_access_key=hidden"),
+        ("cp", "a", "b", "--source-option=endpoint_url=http://me:hidden@h"),
+        ("cp", "s3://bucket/key", "b", "--target-option", "secret_access_key=hidden"),
+        ("mv", "a", "s3://bucket/key", "--source-option", "secret_access_key=hidden"),
+        ("cp", "-r", "./", "b", "-osecret_access_key=hidden"),
+        ("check", "./", "b", "-o", "secret_access_key=hidden"),
     ],
 )
-def test_the_command_that_is_noted_has_no_secret(spelled: list[str]) -> None:
-    """However an option is spelled; what is no secret stays, for without it nobody could go on."""
-    there = Location.of("s3://bucket/key", ["endpoint_url=http://127.0.0.1:1", "region=eu"])
-    typed = ["cp", "--resume", "-o", "region=eu", *spelled, "s3://bucket/key", "here"]
-    kept = ["cp", "--resume", "-o", "region=eu", "s3://bucket/key", "here"]
-    assert _without_secrets(typed, there) == kept
+def test_local_files_take_no_options(
+    calque: Calque, folder: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Nobody would look at them, nor refuse a secret: and a note of a copy keeps its command."""
+    (folder / "a").write_bytes(b"data")
+    done = calque(*words)
+    assert done.returncode == 2
+    assert "was given to local files" in done.stderr
+    assert "hidden" not in done.stderr
+    assert names(folder) == ["a"]
+    assert not (tmp_path / "state").exists()
 
 
 def test_checkpoints_are_apart_for_each_pair() -> None:

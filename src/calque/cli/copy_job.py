@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import signal
 import sys
@@ -19,7 +18,6 @@ from calque import tracing
 from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
 from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
-from calque.operator.registry import secrets_of
 from calque.transfer.jobs.checkpoint_file import CheckpointFile, StateFolderDenied
 from calque.transfer.jobs.single_copies import WORTH_A_NOTE, note_copy
 from calque.values import Metadata
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 _SAVE_SECONDS = 2.0
 _SAY_SECONDS = 5.0
 INTERRUPTED = 130
-_OPTION_FLAGS = ("-o", "--option", "--source-option", "--target-option")
-_FLAG = re.compile("^(-o|--option=|--source-option=|--target-option=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +183,7 @@ class CopyJob:
             (self.source.uri, self.source.identity),
             (self.target.uri, self.target.identity),
             copier.source.size,
-            command=_without_secrets(sys.argv[1:], self.source, self.target),
+            command=sys.argv[1:],
             resumable=self.resume,
         )
         is_over = False
@@ -263,20 +259,6 @@ def terminable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _without_secrets(arguments: list[str], *locations: Location) -> list[str]:
-    """A command line without the options that are secret: what goes on finds them anew."""
-    secrets = frozenset().union(*(secrets_of(each.operator.scheme) for each in locations))
-    kept: list[str] = []
-    for each in arguments:
-        name, _, value = _FLAG.sub("", each).partition("=")
-        if name in secrets or "@" in value.partition("://")[2].partition("/")[0]:
-            if kept and kept[-1] in _OPTION_FLAGS:
-                kept.pop()
-        else:
-            kept.append(each)
-    return kept
 
 
 def _command() -> str:

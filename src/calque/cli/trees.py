@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.locations import remote_of, settle, settle_alike
+from calque.cli.locations import refuse_idle_options, remote_of, settle, settle_alike
 from calque.cli.metrics_flags import NO_METRICS, MetricsWanted
 from calque.cli.output import as_json, printable, say, size
 from calque.errors import ConfigInvalid
@@ -54,6 +54,7 @@ class TreeCommand:
         if len(locations) < 2:
             raise typer.BadParameter("a source and a target are needed", param_hint="SRC... DST")
         *sources, target = locations
+        refuse_idle_options(sources, target, of_source, of_target)
         uris, source_options = settle_alike(sources, of_source)
         goal, goal_options = settle(target, of_target)
         if options.backup_to is not None:

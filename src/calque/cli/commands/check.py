@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.locations import Options, SourceOptions, TargetOptions, settle, settle_alike
+from calque.cli.locations import (
+    Options,
+    SourceOptions,
+    TargetOptions,
+    refuse_idle_options,
+    settle,
+    settle_alike,
+)
 from calque.cli.output import JsonFlag, as_json, printable, say
 from calque.cli.tree_flags import sheet_of_filters, with_sheet
 from calque.errors import ConfigInvalid
@@ -101,6 +108,7 @@ def check(
     else:
         if not sources:
             raise typer.BadParameter("a source and a target are needed", param_hint="SRC... DST")
+        refuse_idle_options(sources, target, of_source, of_target)
         uris, source_options = settle_alike(sources, of_source)
         request = TreeRequest(
             kind="cp",
