@@ -126,3 +126,19 @@ def test_a_move(
         assert Counter(row.path for row in rows) == Counter([*KEPT, *GONE])
         sizes = {path: len(data) for path, data in {**KEPT, **GONE}.items()}
         assert {row.path: row.target_size for row in rows} == sizes
+
+
+@pytest.mark.parametrize("kind", ["mv", "rm"])
+def test_a_folder_that_is_gone_with_a_report_beside_it(tmp_path: Path, kind: str) -> None:
+    """Killed when nothing was left to do: what was named is gone, and a report beside it is not
+    taken for one that lies in it."""
+    (tmp_path / "folder" / "deep").mkdir(parents=True)
+    (tmp_path / "folder" / "deep" / "file").write_bytes(b"1")
+    file = tmp_path / "folder.jsonl"
+    places = (tmp_path / "state", str(tmp_path / "folder"), str(tmp_path / "to"))
+    child = Child(*places, kind=kind, report=file)
+    # The last note of all: those in between are too many to be counted.
+    assert child.run("job.ends:kill").returncode == -signal.SIGKILL
+    assert not (tmp_path / "folder").exists()
+    assert child.finish()["resumed"]
+    assert [row.path for row in read_report(file)] == ["deep/file"]

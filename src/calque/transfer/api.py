@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
@@ -32,6 +31,7 @@ from calque.transfer.report.shown_progress import OnTreeProgress, shown_progress
 from calque.transfer.request.keywords import TreeKeywords, options_from
 from calque.transfer.request.options import Kind, TreeOptions
 from calque.transfer.request.tree_request import Given, TreeRequest
+from calque.transfer.run.deletes import remove_root
 from calque.transfer.run.run import Confirm, Run
 from calque.transfer.run.verification import Verification
 
@@ -140,9 +140,8 @@ class PreparedRun:
     def _remove_moved(self) -> None:
         """Folders that were moved with their names go too, if nothing is left in them."""
         for each in self.trees:
-            if each.named and each.source.is_local:
-                with suppress(OSError):
-                    os.rmdir(each.source.service.location("").removeprefix("file://"))
+            if each.named:
+                remove_root(each.source)
 
     def describe(self) -> list[str]:
         """What becomes what, a line a source."""

@@ -241,6 +241,7 @@ class Journal:
         self._join()
         if self._trouble is not None:
             raise self._trouble
+        faults.point("job.ends")
         self.note(left, flush)
         end_job(self._ledger, self.job, state, message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from calque.errors import CalqueError, NotFound
 from calque.operator.layers.chain import Layer
 from calque.transfer.plan.places import (
     Origin,
@@ -57,8 +58,8 @@ def pair_with_itself(
         filters, several = request.options.filters, len(settled) > 1
         return [
             Trees(
-                each.side,
-                each.side,
+                replace(each.side, links=True),  # a link goes itself, wherever it leads
+                replace(each.side, links=True),
                 filters,
                 each.chosen,
                 named=bool(each.name),
@@ -135,8 +136,13 @@ def _settle(origin: Origin) -> Origin | None:
     folder = as_folder(origin)
     if not origin.side.is_local and folder.side.exists():
         return folder
-    single = as_object(origin)
-    return None if next(iter(single.side.entries()), None) is None else single
+    single, told = as_object(origin), list[str | CalqueError]()
+    found = next(iter(single.side.entries(tell=lambda path, kind: told.append(kind))), None)
+    for each in told:
+        # Nobody may look at it, or it is a pipe: that is not the same as nothing.
+        if isinstance(each, CalqueError) and not isinstance(each, NotFound):
+            raise each
+    return None if found is None else single
 
 
 def _take_for(origin: Origin, *, named: bool) -> Origin:

@@ -7,17 +7,24 @@ survives.
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 
 from calque import faults, tracing
-from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
+from calque.errors import (
+    CalqueError,
+    ConditionNotMatch,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+)
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Linking, Service
 from calque.transfer.model import Decision, Row
@@ -216,9 +223,20 @@ def _entry(decision: Decision) -> Metadata:
 
 
 def remove_emptied(side: Side, folders: set[str]) -> None:
-    """Remove folders that deletes have left empty, and those above them; no other one."""
+    """Remove folders that deletes have left empty, and those above them; no other one.
+
+    One that may not be removed stays: all that was to be deleted is deleted.
+    """
     if not isinstance(side.service, Directories):
         return
     for folder in sorted(folders, key=len, reverse=True):
-        while folder and side.service.remove_folder(side.key(folder) + "/"):
-            folder = folder.rpartition("/")[0]
+        with suppress(PermissionDenied):
+            while folder and side.service.remove_folder(side.key(folder) + "/"):
+                folder = folder.rpartition("/")[0]
+
+
+def remove_root(side: Side) -> None:
+    """Remove the folder of a local tree, if nothing is left in it."""
+    if side.is_local and side.only is None:
+        with suppress(OSError):
+            os.rmdir(side.service.location("").removeprefix("file://"))

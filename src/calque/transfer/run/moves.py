@@ -67,6 +67,11 @@ class Moves:
             with self._lock:
                 self._emptied.add(folder)
 
+    def note_empty(self, folder: str) -> None:
+        """A folder (``name/``) that was empty in the first place has been made at the target."""
+        with self._lock:
+            self._emptied.add(folder.rstrip("/"))
+
     def remove_emptied(self) -> None:
         """Remove folders that nothing is left in."""
         remove_emptied(self._trees.source, self._emptied)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from calque.errors import InvalidInput, NotFound
+from calque.errors import CalqueError, InvalidInput, NotFound
 from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.plan.plan import Trees
-from calque.transfer.plan.side import Side
+from calque.transfer.plan.side import Side, Tell
 from calque.transfer.report.report import Report
 from calque.transfer.report.rows import predicted_row
 from calque.transfer.request.filters import NO_FILTERS
-from calque.transfer.run.deletes import DeleteRows, Spool, delete_all
+from calque.transfer.run.deletes import DeleteRows, Spool, delete_all, remove_emptied, remove_root
 from calque.transfer.run.interrupts import see_through
 from calque.transfer.run.run import Confirm
 from calque.transfer.run.shared import Shared
@@ -61,9 +61,17 @@ class Removal:
 
     def _remove(self, number: int, trees: Trees) -> None:
         collector, progress = self._shared.collector, self._shared.progress
-        spool = Spool()
+        spool, empty = Spool(), set[str]()
+
+        def tell(path: str, kind: str | CalqueError) -> None:
+            if kind == "empty folder":
+                empty.add(path.rstrip("/"))
+            elif isinstance(kind, str) and (number, path) not in self._shared.known:
+                row = Row(path=path, outcome="skipped", rule="kind", why=kind)
+                collector.add(row.under(trees.label))
+
         try:
-            for decision in self._decisions(trees):
+            for decision in self._decisions(trees, tell):
                 spool.add(decision)
                 collector.note_listed(decision.size)
                 progress.add_listed()
@@ -77,19 +85,22 @@ class Removal:
                 return
             progress.to_delete += spool.count
             self._see_through(lambda: self._delete(number, trees, iter(spool)))
+            if _is_everything(trees) and not self._shared.stopping.is_set():
+                remove_emptied(trees.target, empty)
+                if trees.named:
+                    remove_root(trees.target)
         finally:
             spool.close()
 
-    def _decisions(self, trees: Trees) -> Iterator[Decision]:
+    def _decisions(self, trees: Trees, tell: Tell) -> Iterator[Decision]:
         side, filters = trees.target, trees.filters
-        everything = trees.chosen is None and filters == NO_FILTERS
-        if everything and (whole := _whole(side)):
+        if _is_everything(trees) and (whole := _whole(side)):
             raise InvalidInput(
                 f"{side.location()} is a whole {whole}, which rm -r does not empty",
                 hint="Name a folder in it, or say what: 's3://bucket/*'.",
             )
         seen = False
-        for path, entry in side.entries(trees.listed):
+        for path, entry in side.entries(trees.listed, tell=tell):
             seen = True
             if filters.takes(path, entry):
                 yield Decision(Pair(path, None, entry), "delete", "always")
@@ -127,6 +138,10 @@ class Removal:
             DeleteRows(self._shared, number, add),
             self._shared.stopping.is_set,
         )
+
+
+def _is_everything(trees: Trees) -> bool:
+    return trees.chosen is None and trees.filters == NO_FILTERS
 
 
 def _whole(side: Side) -> str:

@@ -106,7 +106,7 @@ class TreeJob:
         self._lister = Lister(
             self.plan,
             self._ranges,
-            OtherEntries(shared, trees, number, self._add),
+            OtherEntries(shared, trees, number, self._add, self._moves.note_empty),
             self._act,
             self._call_help,
             self._announce if shared.moves and shared.journal is not None else None,
