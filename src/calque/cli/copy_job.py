@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -17,7 +17,9 @@ import typer
 from calque import tracing
 from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
-from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
+from calque.errors import CalqueError, CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
+from calque.operator.checkpoint import Checkpoint
+from calque.operator.copy import abort_copy
 from calque.transfer.jobs.checkpoint_file import CheckpointFile, StateFolderDenied
 from calque.transfer.jobs.single_copies import WORTH_A_NOTE, note_copy
 from calque.values import Metadata
@@ -120,7 +122,7 @@ class CopyJob:
             if envelope is None:
                 return False
             try:
-                self.source.operator.resume(envelope, into=self.target.operator).abort()
+                self._clear(envelope)
             except CheckpointInvalid as error:
                 error.hint = (
                     f"Remove what it left with: calque sweep {shlex.quote(self.target.uri)}"
@@ -140,15 +142,29 @@ class CopyJob:
         if envelope is not None:
             try:
                 copier = self.source.operator.resume(
-                    envelope, into=self.target.operator, **self.options
+                    self._read_checkpoint(envelope), into=self.target.operator, **self.options
                 )
                 return copier, next(copier, 0)  # the first step reports what was there
             except CheckpointInvalid as error:
                 say(f"cannot go on where it stopped, so it starts anew: {error.message}")
+                with suppress(CalqueError):  # what is damaged leads to nothing; a sweep finds it
+                    self._clear(envelope)
                 kept.remove()
         copier = self._start()
         copier.checkpoint()  # says at once, before anything is written, when it cannot be resumed
         return copier, 0
+
+    def _clear(self, envelope: bytes) -> None:
+        """Remove what the copy of a checkpoint has left at the target."""
+        services = self.source.operator.service, self.target.operator.service
+        abort_copy(*services, self._read_checkpoint(envelope))
+
+    def _read_checkpoint(self, envelope: bytes) -> Checkpoint:
+        checkpoint = Checkpoint.from_json(envelope)
+        if (checkpoint.source_path, checkpoint.target_path) != (self.source.path, self.target.path):
+            # It would make, or clear away, another target than the one that was asked for.
+            raise CheckpointInvalid("the checkpoint that is kept for this copy is of another one")
+        return checkpoint
 
     def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> CopyReport:
         begun = time.monotonic()
