@@ -45,7 +45,7 @@ def ls(json: JsonFlag = False) -> None:
     if json:
         as_json(found)
         return
-    columns = ("job", "state", "kind", "copied", "failed", "started", "source", "target")
+    columns = ("job", "state", "kind", "copied", "deleted", "failed", "started", "source", "target")
     table(columns, ([job[name] for name in columns] for job in found))
 
 
@@ -189,6 +189,7 @@ def _summary(job: Job, now: int) -> dict[str, Any]:
         "source": job.source,
         "target": job.target,
         "copied": totals.get("copied", {}).get("objects", 0),
+        "deleted": totals.get("deleted", {}).get("objects", 0),
         "failed": totals.get("failed", {}).get("objects", 0),
         "started": datetime.fromtimestamp(job.started_at / 1e6, UTC),
         "updated": datetime.fromtimestamp(job.updated_at / 1e6, UTC),
