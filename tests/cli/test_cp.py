@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.cli.copy_job import _without_secrets
-from calque.cli.locations import Location
 from calque.operator import Operator
 from calque.transfer.jobs.checkpoint_file import CheckpointFile
 from tests.cli.conftest import Calque, Spawn
@@ -262,6 +261,60 @@ def test_a_changed_source_starts_anew(slow: Slow, folder: Path, calque: Calque) 
     assert done.returncode == 0
     assert "starts anew" in done.stderr
     assert (folder / "b").read_bytes() == b"quite different"
+    assert names(folder) == ["a", "b"], "what the old copy left is cleared away"
+
+
+@pytest.mark.parametrize("changed", [None, b"quite different"])
+def test_a_copy_whose_source_is_another_by_now_is_given_up(
+    slow: Slow, folder: Path, calque: Calque, changed: bytes | None
+) -> None:
+    """What it left lies at the target, and needs no source to be removed."""
+    slow.end(slow.start("--resume"), signal.SIGKILL)
+    (folder / "a").unlink()
+    if changed is not None:
+        (folder / "a").write_bytes(changed)
+    done = calque("cp", "a", "b", "--abort")
+    assert done.returncode == 0, done.stderr
+    assert names(folder) == ([] if changed is None else ["a"])
+
+
+def test_a_checkpoint_of_another_copy_makes_no_other_target(
+    slow: Slow, folder: Path, calque: Calque, tmp_path: Path
+) -> None:
+    """Whoever moved it under the name of this one: it is not gone on with, nor cleared away."""
+    slow.end(slow.start("--resume"), signal.SIGKILL)
+    (folder / "c").write_bytes(b"another")
+    ours = CheckpointFile.of(f"file://{folder}/a", f"file://{folder}/b").path
+    name = CheckpointFile.of(f"file://{folder}/c", f"file://{folder}/d").path.name
+    copies = tmp_path / "state" / "calque" / "copies"
+    shutil.copy(copies / ours.name, copies / name)
+    left = len(names(folder))
+    refused = calque("cp", "c", "d", "--abort")
+    assert (refused.returncode, len(names(folder))) == (1, left)
+    assert "is of another one" in refused.stderr
+    shutil.copy(copies / ours.name, copies / name)
+    done = calque("cp", "c", "d", "--resume")
+    assert (done.returncode, "starts anew" in done.stderr) == (0, True)
+    assert (folder / "d").read_bytes() == b"another"
+    assert not (folder / "b").exists()
+
+
+@pytest.mark.parametrize("suffix", [".lock", ".json", ".new"])
+def test_a_link_in_the_state_folder_is_not_followed(
+    calque: Calque, folder: Path, tmp_path: Path, suffix: str
+) -> None:
+    """It could lead to a file that is none of ours: said plainly, and that file is as it was."""
+    (folder / "a").write_bytes(b"data")
+    (tmp_path / "precious").write_text("precious")
+    kept = CheckpointFile.of(f"file://{folder}/a", f"file://{folder}/b").path
+    copies = tmp_path / "state" / "calque" / "copies"
+    copies.mkdir(parents=True)
+    (copies / kept.with_suffix(suffix).name).symlink_to(tmp_path / "precious")
+    done = calque("cp", "a", "b", "--resume")
+    assert done.returncode == 1
+    assert "XDG_STATE_HOME" in done.stderr
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert names(folder) == ["a"]
 
 
 def test_a_tampered_checkpoint_starts_anew(
@@ -330,21 +383,27 @@ def test_no_state_folder(
 
 
 @pytest.mark.parametrize(
-    "spelled",
+    "words",
     [
-        ["-o", "secret_access_key=hidden"],
-        ["--option", "secret_access_key=hidden"],
-        ["-osecret_access_key=hidden"],
-        ["--source-option=secret_access_key=hidden"],
-        ["-o", "endpoint_url=http://me:hidden@h"],
+        ("cp", "a", "b", "-o", "secret_access_key=hidden"),
+        ("cp", "a", "b", "--source-option=endpoint_url=http://me:hidden@h"),
+        ("cp", "s3://bucket/key", "b", "--target-option", "secret_access_key=hidden"),
+        ("mv", "a", "s3://bucket/key", "--source-option", "secret_access_key=hidden"),
+        ("cp", "-r", "./", "b", "-osecret_access_key=hidden"),
+        ("check", "./", "b", "-o", "secret_access_key=hidden"),
     ],
 )
-def test_the_command_that_is_noted_has_no_secret(spelled: list[str]) -> None:
-    """However an option is spelled; what is no secret stays, for without it nobody could go on."""
-    there = Location.of("s3://bucket/key", ["endpoint_url=http://127.0.0.1:1", "region=eu"])
-    typed = ["cp", "--resume", "-o", "region=eu", *spelled, "s3://bucket/key", "here"]
-    kept = ["cp", "--resume", "-o", "region=eu", "s3://bucket/key", "here"]
-    assert _without_secrets(typed, there) == kept
+def test_local_files_take_no_options(
+    calque: Calque, folder: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Nobody would look at them, nor refuse a secret: and a note of a copy keeps its command."""
+    (folder / "a").write_bytes(b"data")
+    done = calque(*words)
+    assert done.returncode == 2
+    assert "was given to local files" in done.stderr
+    assert "hidden" not in done.stderr
+    assert names(folder) == ["a"]
+    assert not (tmp_path / "state").exists()
 
 
 def test_checkpoints_are_apart_for_each_pair() -> None:

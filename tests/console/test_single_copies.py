@@ -17,7 +17,6 @@ from calque.transfer.jobs.single_copies import WORTH_A_NOTE, list_copies
 from tests.console.world import Visitor
 
 NAME, SIZE = "<b>big file", 4 * WORTH_A_NOTE
-SECRET = "hunter2-very-secret"
 
 
 @pytest.fixture(autouse=True)
@@ -114,26 +113,3 @@ def test_one_that_was_left_is_given_up(
     visitor.post(f"/copy/abort?id={told['copy']}")
     wait_until(lambda: copies_in(visitor) == [])
     assert sorted(os.listdir(tmp_path)) == [NAME, "state"]
-
-
-def test_a_note_holds_no_secret(
-    held: Callable[..., subprocess.Popen[bytes]], state: Path, s3_less: tuple[str, ...]
-) -> None:
-    """Options that are secret are left out of the command; a password of an endpoint, too."""
-    held("--resume", *s3_less)
-    (copy,) = list_copies()
-    assert copy.command[:2] == ("cp", NAME)
-    for each in state.rglob("*"):
-        if each.is_file():
-            assert each.stat().st_mode & 0o077 == 0
-            assert SECRET not in each.read_text()
-
-
-@pytest.fixture
-def s3_less() -> tuple[str, ...]:
-    """Options that a local copy leaves alone, as they are meant for another side."""
-    return (
-        "-o",
-        f"endpoint_url=http://me:{SECRET}@127.0.0.1:1",
-        f"--option=url=s3://a:{SECRET}@b/",
-    )

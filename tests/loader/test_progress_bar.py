@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -17,6 +16,7 @@ from calque.loader.progress_bar import describe_progress
 from calque.values import size_text
 from tests.loader.loader import Place
 from tests.loader.plan.test_dialect import settings, stage
+from tests.notebook_stand_in import run_in_notebook
 
 
 def test_phases_have_names(delta: Place) -> None:
@@ -33,40 +33,16 @@ def test_phases_have_names(delta: Place) -> None:
     assert describe_progress(LoadProgress(phase="starting Spark")) == "starting Spark"
 
 
-NOTEBOOK = """
-import sys, types
-shown = []
-class Line:
-    def update(self, html): shown.append(html.data)
-class HTML:
-    def __init__(self, data): self.data = data
-class Shell:
-    kernel = object()  # what a shell has that serves a notebook
-ipython = types.ModuleType("IPython")
-ipython.get_ipython = Shell
-ipython.display = types.ModuleType("IPython.display")
-ipython.display.HTML = HTML
-ipython.display.display = lambda html, display_id: Line()
-sys.modules.update({"IPython": ipython, "IPython.display": ipython.display})
-import calque
-from calque.config import load_settings
-options = eval(sys.argv[3])
-calque.load(sys.argv[1], sys.argv[2], **options)
-print(shown)
-"""
-
-
 @pytest.mark.parametrize("options", ["{}", "{'progress': True}", "{'progress': False}"])
 def test_a_notebook_shows_a_line(delta: Place, tmp_path: Path, options: str) -> None:
     """Without being asked, and not where it is not wanted; nothing of it stays in the cell."""
     stage(delta, "id,name\n1,a\n")
-    done = subprocess.run(
-        [sys.executable, "-c", NOTEBOOK, delta.source, delta.table, options],
+    shown = run_in_notebook(
+        f"calque.load(sys.argv[1], sys.argv[2], **{options})",
+        delta.source,
+        delta.table,
         env={"CALQUE_LEDGER_URL": delta.ledger, "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
     )
-    shown = eval(done.stdout.strip().splitlines()[-1])
     if "False" in options:
         assert shown == []
     else:

@@ -20,6 +20,7 @@ from calque.transfer.api import (
     remove_tree,
     sync_tree,
 )
+from calque.transfer.report.report_file import read_report
 from calque.transfer.request.options import TreeOptions
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, files_of, objects_of, s3_options
@@ -338,3 +339,32 @@ def test_what_a_link_leads_to_is_not_deleted_by_its_name(
     assert files_of(real) == {"f": b"1"}
     assert remove_tree(f"{tmp_path}/link/").ok
     assert files_of(real) == {}
+
+
+def test_a_run_that_was_stopped_deletes_nothing(make_tree: MakeTree) -> None:
+    """It has not seen all: what would have gone is told as kept, with the reason; whoever resumes
+    deletes it, and tells it once."""
+    source = make_tree("source", {f"{number:02}": b"1" for number in range(40)})
+    target = make_tree("target", {"gone": b"1", "gone too": b"1"})
+    options = TreeOptions(delete=True, concurrent=1)
+    report = source.parent / "report.jsonl"
+    request = TreeRequest(
+        kind="sync",
+        sources=[f"{source}/"],
+        target=str(target),
+        options=options,
+        report=str(report),
+    )
+    prepared: list[PreparedRun] = []
+    prepared.append(PreparedRun(request, on_event=lambda row: prepared[0].stop()))
+    stopped = prepared[0].run()
+    assert (stopped.exit_code, stopped.no_deletes) == (130, "the run was stopped")
+    assert {"gone", "gone too"} <= files_of(target).keys()
+    assert PreparedRun(request).run().ok
+    assert files_of(target) == files_of(source)
+    rows = sorted((row.path, row.outcome) for row in read_report(report))
+    assert rows == [
+        *((path, "copied") for path in sorted(files_of(source))),
+        ("gone", "deleted"),
+        ("gone too", "deleted"),
+    ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
+from calque.errors import Unsupported
 from calque.operator import Operator
 from calque.operator.options import WriteOptions
-from calque.transfer.api import copy_tree, sync_tree
+from calque.transfer.api import copy_tree, move_tree, remove_tree, sync_tree
 from calque.transfer.model import Row
 from calque.transfer.run import lister
 from tests.transfer.conftest import MakeTree, files_of
@@ -84,3 +86,53 @@ def test_what_is_no_file_is_told_once_by_many_listers(
     assert len(rows) == len(set(rows))
     assert report.totals.of("skipped").objects == 9 * (10 + 10 + 1)
     assert report.totals.of("copied").objects == 400
+
+
+def test_a_move_takes_empty_folders_along(make_tree: MakeTree, tmp_path: Path) -> None:
+    """Between file systems, and as markers where asked for; where they cannot be kept they stay,
+    and are counted."""
+    for target, folders in (
+        (tmp_path / "to", False),
+        (Operator.from_uri("memory://moved-folders"), True),
+    ):
+        source = make_tree("source", {"a/b": b"1"})
+        (source / "empty" / "deep").mkdir(parents=True)
+        assert move_tree(str(source), target, folders=folders).ok
+        assert not source.exists()
+    assert (tmp_path / "to" / "source" / "empty" / "deep").is_dir()
+    source = make_tree("source", {"a/b": b"1"})
+    (source / "empty").mkdir()
+    report = move_tree(str(source), Operator.from_uri("memory://kept-folders"))
+    assert (report.totals.of("copied").objects, report.totals.of("skipped").objects) == (1, 1)
+    assert [each.name for each in source.rglob("*")] == ["empty"]
+
+
+def test_a_removal_takes_all_of_a_folder(make_tree: MakeTree, tmp_path: Path) -> None:
+    """With empty folders and links, never with what these lead to; a pipe stays, and is counted."""
+    kept = make_tree("kept", {"f": b"1"})
+    folder = make_tree("folder", {"a/b": b"1", "c": b"2"})
+    (folder / "empty" / "deep").mkdir(parents=True)
+    for name, leads_to in {"in": "c", "dir": "a", "out": str(kept), "nowhere": "x"}.items():
+        (folder / name).symlink_to(leads_to)
+    assert remove_tree(str(folder)).totals.of("deleted").objects == 6
+    assert not folder.exists()
+    assert files_of(kept) == {"f": b"1"}
+    folder = make_tree("folder", {"a/b": b"1"})
+    (folder / "empty").mkdir()
+    os.mkfifo(folder / "pipe")
+    report = remove_tree(f"{folder}/", exclude=["a/"])
+    assert report.totals.of("skipped").objects == 1
+    assert sorted(each.name for each in folder.iterdir()) == ["a", "empty", "pipe"]
+    remove_tree(f"{folder}/")
+    assert [each.name for each in folder.iterdir()] == ["pipe"]
+
+
+def test_a_pipe_that_is_named_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    """It is there, and no file: that is told, and nobody waits for what it may bring."""
+    os.mkfifo(tmp_path / "pipe")
+    for act in (
+        lambda: copy_tree(tmp_path / "pipe", tmp_path / "to"),
+        lambda: remove_tree(tmp_path / "pipe"),
+    ):
+        with pytest.raises(Unsupported, match="pipe, socket or device"):
+            act()

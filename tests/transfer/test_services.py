@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from calque.operator import Operator
-from calque.transfer.api import copy_tree, move_tree, sync_tree
+from calque.transfer.api import PreparedRun, copy_tree, move_tree, remove_tree, sync_tree
+from calque.transfer.request.options import TreeOptions
+from calque.transfer.request.tree_request import TreeRequest
 from tests.operator.behaviour.case import Case
 from tests.transfer.conftest import MakeTree, files_of, objects_of
 
@@ -170,3 +172,29 @@ def test_headers_and_tags_go_along(roots: tuple[Operator, Operator], tmp_path: P
         bare = copy_tree(first, second, compare="always", carry_tags=False)
         assert bare.ok, bare.problems
         assert not second.stat("small").tags
+
+
+@pytest.mark.parametrize("roots", SERVICES, indirect=True)
+def test_deletes_are_asked_for_and_of_what_was_listed(roots: tuple[Operator, Operator]) -> None:
+    """Without ``delete`` nothing goes; with it, what was rewritten since it was listed survives."""
+    source, target = roots
+    source.write("stays", b"1")
+    for name in ("stays", "gone", "dir/rewritten"):
+        target.write(name, b"1")
+    assert sync_tree(source, target).ok
+    assert sorted(objects_of(target)) == ["dir/rewritten", "gone", "stays"]
+
+    def meddle(count: int, size: int, names: object) -> bool:
+        target.write("dir/rewritten", b"meanwhile")
+        return True
+
+    options = TreeOptions(delete=True)
+    request = TreeRequest(kind="sync", sources=[source], target=target, options=options)
+    report = PreparedRun(request, confirm=meddle).run()
+    assert [(row.path, row.error) for row in report.problems] == [
+        ("dir/rewritten", "ConditionNotMatch")
+    ]
+    assert report.exit_code == 3
+    assert objects_of(target) == {"dir/rewritten": b"meanwhile", "stays": b"1"}
+    assert remove_tree(target, include=["**"]).ok
+    assert objects_of(target) == {}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,33 +10,19 @@ import pytest
 import calque
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.shown_progress import describe_progress
+from tests.notebook_stand_in import run_in_notebook
 from tests.transfer.conftest import MakeTree
 
-NOTEBOOK = """
-import sys, types
-shown = []
-class Line:
-    def update(self, html): shown.append(html.data)
-class HTML:
-    def __init__(self, data): self.data = data
-class Shell:
-    kernel = object()  # what a shell has that serves a notebook
-ipython = types.ModuleType("IPython")
-ipython.get_ipython = Shell
-ipython.display = types.ModuleType("IPython.display")
-ipython.display.HTML = HTML
-ipython.display.display = lambda html, display_id: Line()
-sys.modules.update({"IPython": ipython, "IPython.display": ipython.display})
-import calque
+RUN = """
+import time
 from calque.transfer.report import shown_progress
 shown_progress._LOOK_SECONDS = 0.01
-seen = lambda row: [time.sleep(0.01) for _ in range(2000) if not shown]
-import time
-options = eval(sys.argv[3])
-report = calque.copy_tree(sys.argv[1], sys.argv[2], on_event=seen if options != {"progress": False}
-    else None, **options)
-assert report.ok
-print(shown)
+wanted = eval(sys.argv[1])
+wait = wanted != {"progress": False}
+def seen(row):  # goes on when the line was shown
+    while wait and not shown:
+        time.sleep(0.01)
+assert CALL
 """
 
 
@@ -46,18 +30,45 @@ print(shown)
 def test_a_notebook_shows_a_line(make_tree: MakeTree, tmp_path: Path, options: str) -> None:
     """Without being asked, and not where it is not wanted; nothing of it stays in the cell."""
     source = make_tree("source", {"a": b"1", "b": b"2"})
-    done = subprocess.run(
-        [sys.executable, "-c", NOTEBOOK, f"{source}/", str(tmp_path / "to"), options],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    shown = eval(done.stdout.strip().splitlines()[-1])
+    call = "calque.copy_tree(sys.argv[2], sys.argv[3], on_event=seen, **wanted).ok"
+    places = (f"{source}/", str(tmp_path / "to"))
+    shown = run_in_notebook(RUN.replace("CALL", call), options, *places)
     if "False" in options:
         assert shown == []
     else:
         assert shown[0].startswith("<code>")
         assert " copied, " in shown[0]
         assert shown[-1] == ""
+
+
+def test_checks_and_removals_show_theirs(make_tree: MakeTree) -> None:
+    """What takes as long as a copy shows as much, in the same way."""
+    one, two = (make_tree(name, {"a": b"1", "b": b"2"}) for name in ("one", "two"))
+    calls = (
+        "calque.check_trees(sys.argv[2], sys.argv[3], on_event=seen).equal and shown.pop(0) and "
+        "shown.clear() is None and calque.remove_tree(sys.argv[3], on_event=seen).ok"
+    )
+    shown = run_in_notebook(RUN.replace("CALL", calls), "{}", f"{one}/", f"{two}/")
+    assert shown[0] == "<code>deleting: 0 of 2 (0%)</code>"
+    assert shown[-1] == ""
+
+
+def test_checks_and_removals_tell_a_function(make_tree: MakeTree) -> None:
+    """How many were compared, and how many were deleted of those that will be."""
+    one, two = (make_tree(name, {"a": b"1", "b": b"2"}) for name in ("one", "two"))
+    told: list[str] = []
+
+    def tell(progress: TreeProgress) -> None:
+        told.append(describe_progress(progress, 1))
+
+    assert calque.check_trees(f"{one}/", f"{two}/", progress=tell).equal
+    assert told[-1] == "comparing: 2 listed so far"
+    assert calque.remove_tree(f"{two}/", progress=tell).ok
+    assert told[-1] == "deleting: 2 of 2 (100%)"
+    assert calque.sync_tree(
+        f"{two}/", f"{one}/", delete=True, delete_all=True, max_delete="100%", progress=tell
+    ).ok
+    assert told[-1] == "deleting: 2 of 2 (100%)"
 
 
 def test_a_function_is_told(make_tree: MakeTree, tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -18,8 +17,9 @@ import typer
 from calque import tracing
 from calque.cli.locations import Location
 from calque.cli.output import byte_bar, say, size
-from calque.errors import CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
-from calque.operator.registry import secrets_of
+from calque.errors import CalqueError, CheckpointInvalid, PermissionDenied, Unavailable, Unsupported
+from calque.operator.checkpoint import Checkpoint
+from calque.operator.copy import abort_copy
 from calque.transfer.jobs.checkpoint_file import CheckpointFile, StateFolderDenied
 from calque.transfer.jobs.single_copies import WORTH_A_NOTE, note_copy
 from calque.values import Metadata
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _SAVE_SECONDS = 2.0
 _SAY_SECONDS = 5.0
 INTERRUPTED = 130
-_OPTION_FLAGS = ("-o", "--option", "--source-option", "--target-option")
-_FLAG = re.compile("^(-o|--option=|--source-option=|--target-option=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ class CopyJob:
             if envelope is None:
                 return False
             try:
-                self.source.operator.resume(envelope, into=self.target.operator).abort()
+                self._clear(envelope)
             except CheckpointInvalid as error:
                 error.hint = (
                     f"Remove what it left with: calque sweep {shlex.quote(self.target.uri)}"
@@ -144,15 +142,29 @@ class CopyJob:
         if envelope is not None:
             try:
                 copier = self.source.operator.resume(
-                    envelope, into=self.target.operator, **self.options
+                    self._read_checkpoint(envelope), into=self.target.operator, **self.options
                 )
                 return copier, next(copier, 0)  # the first step reports what was there
             except CheckpointInvalid as error:
                 say(f"cannot go on where it stopped, so it starts anew: {error.message}")
+                with suppress(CalqueError):  # what is damaged leads to nothing; a sweep finds it
+                    self._clear(envelope)
                 kept.remove()
         copier = self._start()
         copier.checkpoint()  # says at once, before anything is written, when it cannot be resumed
         return copier, 0
+
+    def _clear(self, envelope: bytes) -> None:
+        """Remove what the copy of a checkpoint has left at the target."""
+        services = self.source.operator.service, self.target.operator.service
+        abort_copy(*services, self._read_checkpoint(envelope))
+
+    def _read_checkpoint(self, envelope: bytes) -> Checkpoint:
+        checkpoint = Checkpoint.from_json(envelope)
+        if (checkpoint.source_path, checkpoint.target_path) != (self.source.path, self.target.path):
+            # It would make, or clear away, another target than the one that was asked for.
+            raise CheckpointInvalid("the checkpoint that is kept for this copy is of another one")
+        return checkpoint
 
     def _drive(self, copier: Copier, after_step: Callable[[], None], resumed: int) -> CopyReport:
         begun = time.monotonic()
@@ -187,7 +199,7 @@ class CopyJob:
             (self.source.uri, self.source.identity),
             (self.target.uri, self.target.identity),
             copier.source.size,
-            command=_without_secrets(sys.argv[1:], self.source, self.target),
+            command=sys.argv[1:],
             resumable=self.resume,
         )
         is_over = False
@@ -263,20 +275,6 @@ def terminable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _without_secrets(arguments: list[str], *locations: Location) -> list[str]:
-    """A command line without the options that are secret: what goes on finds them anew."""
-    secrets = frozenset().union(*(secrets_of(each.operator.scheme) for each in locations))
-    kept: list[str] = []
-    for each in arguments:
-        name, _, value = _FLAG.sub("", each).partition("=")
-        if name in secrets or "@" in value.partition("://")[2].partition("/")[0]:
-            if kept and kept[-1] in _OPTION_FLAGS:
-                kept.pop()
-        else:
-            kept.append(each)
-    return kept
 
 
 def _command() -> str:

@@ -134,6 +134,33 @@ def settle(location: str, options: Sequence[str] | None) -> tuple[str, dict[str,
     return location, {**settled, **given}
 
 
+def refuse_idle_options(
+    sources: Sequence[str], target: str, of_source: Sequence[str], of_target: Sequence[str]
+) -> None:
+    """Raise where options were given to a side that is local: nobody would look at them.
+
+    Nor would anybody refuse a secret among them, and a note of a copy keeps its command.
+    """
+    local = [_is_local(each) for each in (*sources, target) if each]
+    idle = [
+        *(each for each in of_source if all(local[:-1]) and each not in of_target),
+        *(each for each in of_target if local[-1:] == [True] and each not in of_source),
+        *(each for each in of_source if all(local)),
+    ]
+    if idle:
+        raise ConfigInvalid(
+            f"the option {idle[0].partition('=')[0]!r} is of a service, and was given to local "
+            "files",
+            hint="Leave it out: they need none.",
+        )
+
+
+def _is_local(location: str) -> bool:
+    from calque.operator.uri import scheme_of
+
+    return scheme_of(_resolve_remote(location)[0]) in ("fs", "file")
+
+
 def settle_alike(
     locations: Sequence[str], options: Sequence[str]
 ) -> tuple[list[str], dict[str, object]]:

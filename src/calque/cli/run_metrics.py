@@ -8,9 +8,8 @@ can be set on its age.
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -37,6 +36,7 @@ from calque.cli.metrics_flags import MetricsWanted
 from calque.cli.output import FAILED, code_of, say
 from calque.config import mask_url
 from calque.errors import CalqueError, ConfigInvalid
+from calque.ticker import ticking
 
 if TYPE_CHECKING:
     from calque.loader.load_batches import LoadProgress
@@ -168,7 +168,8 @@ def run_metrics(wanted: MetricsWanted, command: str) -> Iterator[RunMetrics]:
         if wanted.port is not None:
             stack.enter_context(_answered(metrics.registry, wanted.port))
         tell = _Teller(metrics, wanted)
-        stack.enter_context(_told_on(tell))
+        stack.callback(tell)  # once more when all is known
+        stack.enter_context(ticking(tell, EVERY))
         code = 1
         try:
             yield metrics
@@ -202,25 +203,6 @@ def _answered(registry: CollectorRegistry, port: int) -> Iterator[None]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-@contextmanager
-def _told_on(tell: Callable[[], None]) -> Iterator[None]:
-    """Tell now and then while the block runs, and once more when all is known."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(EVERY):
-            tell()
-
-    teller = threading.Thread(target=work, name="calque-metrics", daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
-        tell()
 
 
 class _Teller:

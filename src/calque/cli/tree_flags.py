@@ -69,6 +69,15 @@ Recursive = Annotated[
     bool, typer.Option("--recursive", "-r", help="Folders with all that lies below them.")
 ]
 
+Restart = Annotated[
+    bool,
+    typer.Option("--restart", help="Begin anew, although an earlier run was left unfinished."),
+]
+KeepJournal = Annotated[
+    bool,
+    typer.Option("--journal/--no-journal", help="Note progress, so that it can be resumed."),
+]
+
 Verify = Annotated[
     bool, typer.Option("--verify", help="Look at every copied target of a tree again at the end.")
 ]
@@ -221,14 +230,8 @@ def sheet_of_tree(
     shared_fs: Annotated[
         bool, typer.Option("--shared-fs", help="Every executor sees the local folders named.")
     ] = False,
-    restart: Annotated[
-        bool,
-        typer.Option("--restart", help="Begin anew, although an earlier run was left unfinished."),
-    ] = False,
-    journal: Annotated[
-        bool,
-        typer.Option("--journal/--no-journal", help="Note progress, so that it can be resumed."),
-    ] = True,
+    restart: Restart = False,
+    journal: KeepJournal = True,
     no_glob: Annotated[
         bool, typer.Option("--no-glob", help="Take * ? [ and { in a source as they are.")
     ] = False,

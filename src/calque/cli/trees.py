@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.locations import remote_of, settle, settle_alike
+from calque.cli.locations import refuse_idle_options, remote_of, settle, settle_alike
 from calque.cli.metrics_flags import NO_METRICS, MetricsWanted
 from calque.cli.output import as_json, printable, say, size
 from calque.errors import ConfigInvalid
@@ -54,6 +54,7 @@ class TreeCommand:
         if len(locations) < 2:
             raise typer.BadParameter("a source and a target are needed", param_hint="SRC... DST")
         *sources, target = locations
+        refuse_idle_options(sources, target, of_source, of_target)
         uris, source_options = settle_alike(sources, of_source)
         goal, goal_options = settle(target, of_target)
         if options.backup_to is not None:
@@ -120,7 +121,7 @@ def run_and_show(
             say(f"going on with job {prepared.job}, which was left unfinished")
         if counted is not None:
             counted.watch_tree(prepared.progress)
-        with _shown(prepared.progress, show=not (quiet or json or shows_rows)):
+        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows)):
             report = prepared.run()
         if counted is not None:
             counted.count_tree(report)
@@ -132,33 +133,46 @@ def run_and_show(
         raise typer.Exit(report.exit_code)
 
 
+def removal_request(
+    locations: Sequence[str], options: TreeOptions, *, given: Sequence[str], report: str | None
+) -> TreeRequest:
+    """What is to be deleted, from what was typed."""
+    from calque.transfer.prepared_removal import removal_of
+
+    uris, service_options = settle_alike(locations, given)
+    remote = remote_of(locations[0])
+    return removal_of(uris, options, options=service_options, report=report, remote=remote)
+
+
 def remove_and_show(
-    locations: Sequence[str],
-    options: TreeOptions,
+    request: TreeRequest,
     *,
-    given: Sequence[str],
-    report: str | None,
     yes: bool,
-    json: bool,
+    quiet: bool = False,
+    json: bool = False,
+    left_job: str | None = None,
 ) -> None:
     """Delete trees, show what went, and leave with the exit code."""
     from calque.cli.copy_job import terminable
-    from calque.transfer.api import remove_trees
-    from calque.transfer.report.report_file import ReportFile
+    from calque.transfer.prepared_removal import PreparedRemoval
 
-    uris, service_options = settle_alike(locations, given)
+    shows_rows = request.options.dry_run and not json
+    confirm = None if yes or not sys.stdin.isatty() else _ask
     with terminable():
-        done = remove_trees(
-            uris,
-            service_options,
-            options,
-            on_event=_show_row if options.dry_run and not json else None,
-            writer=ReportFile(report) if report else None,
-            confirm=None if yes or not sys.stdin.isatty() else _ask,
+        prepared = PreparedRemoval(
+            request,
+            on_event=_show_row if shows_rows else None,
+            confirm=confirm,
+            left_job=left_job,
         )
+        if prepared.resumes and not quiet and not json:
+            say(f"going on with job {prepared.job}, which was left unfinished")
+        # A line that is renewed would be written over the question.
+        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows or confirm)):
+            done = prepared.run()
     if json:
         as_json(done.to_json())
-    else:
+    elif not quiet:
         show_report(done)
     if done.exit_code:
         raise typer.Exit(done.exit_code)
@@ -210,7 +224,7 @@ def _ask(count: int, total: int, names: Sequence[str]) -> bool:
     return typer.confirm(f"delete {count} objects ({size(total)}): {shown}{more}?", err=True)
 
 
-def _shown(progress: TreeProgress, *, show: bool) -> AbstractContextManager[None]:
+def progress_shown(progress: TreeProgress, *, show: bool) -> AbstractContextManager[None]:
     """A line that is renewed on a terminal; elsewhere one every few seconds."""
     from calque.transfer.report.shown_progress import described, terminal_line
 

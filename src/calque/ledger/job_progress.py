@@ -1,9 +1,9 @@
-"""How far a job of trees is: ranges that are left, large copies under way, failures."""
+"""How far a job of trees is: ranges that are left, large copies and acts under way, failures."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from calque.ledger.database import Ledger
 from calque.ledger.job_record import Job, Span, as_text, check_held, is_ours, write_spans
-from calque.ledger.schema import job_copies, job_failures, job_ranges, jobs
+from calque.ledger.schema import job_acts, job_copies, job_failures, job_ranges, jobs
 
 LEASE_SECONDS = 60.0
 
@@ -35,6 +35,20 @@ class Progress:
     report_size: int | None = None
     failures: Iterable[Failure] = ()
     """Those since the last note."""
+    ended_acts: Collection[int] = ()
+    """The numbers of acts that count among the totals from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """Objects of one tree that are about to be deleted or moved, as whoever notes them packs them.
+
+    Once they are gone no listing tells of them.
+    """
+
+    number: int
+    tree: int
+    packed: bytes
 
 
 def note_progress(ledger: Ledger, job: Job, progress: Progress) -> None:
@@ -53,6 +67,30 @@ def note_progress(ledger: Ledger, job: Job, progress: Progress) -> None:
         connection.execute(delete(job_ranges).where(job_ranges.c.job_id == job.job_id))
         write_spans(connection, job.job_id, progress.spans)
         _write_failures(connection, job.job_id, progress.failures)
+        if progress.ended_acts:
+            ended = job_acts.c.number.in_(progress.ended_acts)
+            connection.execute(delete(job_acts).where(job_acts.c.job_id == job.job_id, ended))
+
+
+def announce_acts(ledger: Ledger, job: Job, acts: Acts) -> None:
+    """Keep acts before the first of them; ConditionNotMatch when another has the job by now."""
+    with ledger.write() as connection:
+        now = ledger.lease_now(connection)
+        check_held(
+            connection.execute(update(jobs).where(*is_ours(job)).values(updated_at=now)), job
+        )
+        values = {"number": acts.number, "tree": acts.tree, "packed": acts.packed}
+        connection.execute(insert(job_acts).values({"job_id": job.job_id, **values}))
+
+
+def acts_of(ledger: Ledger, job_id: str) -> list[Acts]:
+    """Acts that were announced and are not among the totals, in order."""
+    columns = (job_acts.c.number, job_acts.c.tree, job_acts.c.packed)
+    query = select(*columns).where(job_acts.c.job_id == job_id).order_by(job_acts.c.number)
+    with ledger.read() as connection:
+        return [
+            Acts(number, tree, bytes(packed)) for number, tree, packed in connection.execute(query)
+        ]
 
 
 def keep_copy(ledger: Ledger, job: Job, tree: int, path: bytes, checkpoint: str) -> None:

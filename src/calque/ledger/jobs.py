@@ -1,15 +1,17 @@
 """Jobs: runs over trees, what is left of them, and who is at them.
 
 A **job** is one request and its progress: **ranges** of keys that were not acted on yet,
-checkpoints of large **copies** under way, **failures**. Never its objects: a job of millions that
-goes well has as many rows as workers.
+checkpoints of large **copies** under way, **acts** that are about to make objects vanish, many
+together, **failures**. Never its objects: a job of millions that goes well has as many rows as
+workers.
 
 Invariants:
 
 - two trees have at most one job that is RUNNING (``held_pair`` is unique);
 - only the owner of a RUNNING job writes to it: every write names the owner, and one that lost its
   job to another is told so;
-- what lies in no range of a job was acted on, and its rows are in the report.
+- what lies in no range of a job was acted on, and its rows are in the report;
+- what was deleted or moved and has no row is among the acts of its job.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from calque.ledger.job_record import (
     job_of,
     write_spans,
 )
-from calque.ledger.schema import job_copies, job_failures, job_ranges, jobs
+from calque.ledger.schema import job_acts, job_copies, job_failures, job_ranges, jobs
 
 LIFE = 30 * DAY
 """How long a job is kept after it was last worked on."""
@@ -136,7 +138,7 @@ def end_job(ledger: Ledger, job: Job, state: State, message: str | None = None) 
         )
         check_held(ended, job)
         if over:
-            for table in (job_ranges, job_copies):
+            for table in (job_ranges, job_copies, job_acts):
                 connection.execute(delete(table).where(table.c.job_id == job.job_id))
 
 
@@ -245,7 +247,7 @@ def expire_jobs(ledger: Ledger) -> int:
 
 
 def _remove(connection: Connection, ids: list[str]) -> None:
-    for table in (job_ranges, job_copies, job_failures, jobs):
+    for table in (job_ranges, job_copies, job_acts, job_failures, jobs):
         connection.execute(delete(table).where(table.c.job_id.in_(ids)))
 
 

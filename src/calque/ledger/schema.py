@@ -189,6 +189,15 @@ job_copies = Table(
     Column("checkpoint", Text, nullable=False),
 )
 
+job_acts = Table(
+    "calque_job_acts",
+    metadata,
+    Column("job_id", ForeignKey("calque_jobs.job_id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("tree", Integer, nullable=False),
+    Column("packed", LargeBinary, nullable=False),
+)
+
 job_failures = Table(
     "calque_job_failures",
     metadata,

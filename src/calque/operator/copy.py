@@ -214,6 +214,24 @@ def resume_copy(
     return Copier(driver, identity, route=route, resumable=True, resumed=True, stop=stop)
 
 
+def abort_copy(origin: Service, into: Service, checkpoint: Checkpoint) -> None:
+    """Remove what an earlier copy has left at its target; its source may be another by now."""
+    _refuse_foreign(origin, into, checkpoint)
+    try:
+        found = _find_same_source(origin, checkpoint)
+    except CheckpointInvalid:
+        # Nothing will be read of it: as it was is enough to find what was made of it.
+        known = checkpoint.source
+        found = Metadata(
+            checkpoint.source_path,
+            known.size,
+            etag=known.etag,
+            version=known.version,
+            token=known.token,
+        )
+    _resume_driver(origin, found, into, checkpoint, checkpoint.copy_options).abort()
+
+
 def copy_parts(
     origin: Service,
     into: Service,

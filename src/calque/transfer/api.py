@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
@@ -17,22 +15,23 @@ from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
-from calque.transfer.jobs.open_job import configured_ledger, find_left, open_job
+from calque.transfer.jobs.open_job import configured_ledger, find_left_of, open_job
 from calque.transfer.model import Row, new_job_id
 from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.overlap import refuse_overlaps, refuse_report_inside
-from calque.transfer.plan.pairing import pair_up, settle_name
-from calque.transfer.plan.places import open_source, open_target, refuse_link
+from calque.transfer.plan.pairing import pair_up
+from calque.transfer.plan.places import open_target
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.rules import refuse_incomparable
 from calque.transfer.plan.shared_paths import refuse_shared_paths
 from calque.transfer.plan.side import Side
-from calque.transfer.report.report import Collector, Report, RowWriter
+from calque.transfer.prepared_removal import PreparedRemoval, removal_of
+from calque.transfer.report.report import Collector, Report
 from calque.transfer.report.shown_progress import OnTreeProgress, shown_progress
 from calque.transfer.request.keywords import TreeKeywords, options_from
 from calque.transfer.request.options import Kind, TreeOptions
 from calque.transfer.request.tree_request import Given, TreeRequest
-from calque.transfer.run.remove import Removal
+from calque.transfer.run.deletes import remove_root
 from calque.transfer.run.run import Confirm, Run
 from calque.transfer.run.verification import Verification
 
@@ -61,9 +60,8 @@ class PreparedRun:
         layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
         target = open_target(request.target, request.target_options, layers)
         backup = _open_backup(request, layers)
-        resumable = options.journal and not options.dry_run and not options.restart
-        find = {"find_left": partial(find_left, ledger, request.kind)} if resumable else {}
-        self.trees = pair_up(request, target, layers, backup, **find)
+        left = find_left_of(request, ledger)
+        self.trees = pair_up(request, target, layers, backup, **left)
         for each in self.trees:
             if options.compare == "checksum" and not options.download:
                 refuse_incomparable(each.source, each.target)
@@ -71,7 +69,7 @@ class PreparedRun:
         refuse_overlaps(self.trees, removes=removes, clears=clears)
         refuse_report_inside(self.trees, request.report, removes=removes)
         refuse_shared_paths(self.trees, removes=removes, clears=clears)
-        sources = tuple(_shown(each) for each in self.trees)
+        sources = tuple(each.shown for each in self.trees)
         report = Report(
             new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
         )
@@ -142,13 +140,12 @@ class PreparedRun:
     def _remove_moved(self) -> None:
         """Folders that were moved with their names go too, if nothing is left in them."""
         for each in self.trees:
-            if each.named and each.source.is_local:
-                with suppress(OSError):
-                    os.rmdir(each.source.service.location("").removeprefix("file://"))
+            if each.named:
+                remove_root(each.source)
 
     def describe(self) -> list[str]:
         """What becomes what, a line a source."""
-        return [f"{_shown(each)} → {each.target.location(_single(each))}" for each in self.trees]
+        return [f"{each.shown} → {each.target.location(each.single)}" for each in self.trees]
 
 
 def copy_tree(
@@ -212,6 +209,7 @@ def remove_tree(
     location: Given | Sequence[Given],
     *,
     on_event: Callable[[Row], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     options: Mapping[str, object] = NONE,
     confirm: Confirm | None = None,
     **keywords: Unpack[TreeKeywords],
@@ -219,41 +217,12 @@ def remove_tree(
     """Delete what lies below folders, as far as filters take it; a whole bucket is refused.
 
     Not atomic: after an error some are gone. An object that was rewritten since it was listed
-    stays.
+    stays. ``on_event`` and ``progress`` are as of :func:`copy_tree`.
     """
-    chosen = options_from("rm", keywords)
-    return remove_trees(_several(location), options, chosen, on_event=on_event, confirm=confirm)
-
-
-def remove_trees(
-    given: Sequence[Given],
-    options: Mapping[str, object],
-    chosen: TreeOptions,
-    *,
-    on_event: Callable[[Row], None] | None = None,
-    writer: RowWriter | None = None,
-    confirm: Confirm | None = None,
-) -> Report:
-    """:func:`remove_tree`, with options that were made before."""
-    for each in given:
-        refuse_link(each)
-    layers = default_layers(limit=ConcurrencyLimit(chosen.concurrent))
-    opened = [open_source(each, options, layers, globs=chosen.globs) for each in given]
-    origins = [settle_name(each) for each in opened]
-    sources = tuple(origin.shown for origin in origins)
-    report = Report(new_job_id(), "rm", sources, "", dry_run=chosen.dry_run)
-    collector = Collector(report, writer, on_event)
-    try:
-        for origin in origins:
-            Removal(origin, chosen, collector, confirm).run()
-            if report.stopped:
-                break
-    finally:
-        if writer is not None:
-            writer.finish()
-        for origin in origins:
-            origin.side.close()
-    return report
+    request = removal_of(_several(location), options_from("rm", keywords), options=options)
+    prepared = PreparedRemoval(request, on_event=on_event, confirm=confirm)
+    with shown_progress(prepared.progress, progress):
+        return prepared.run()
 
 
 async def copy_tree_async(
@@ -369,12 +338,3 @@ def _cluster_of(options: TreeOptions, trees: Sequence[Trees]) -> Cluster | None:
     from calque.transfer.run.cluster import Cluster
 
     return Cluster(spark, shared_fs=options.shared_fs)
-
-
-def _shown(trees: Trees) -> str:
-    return trees.source.location(_single(trees))
-
-
-def _single(trees: Trees) -> str:
-    only = trees.source.only
-    return only[0] if only is not None and len(only) == 1 else ""

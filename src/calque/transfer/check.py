@@ -29,7 +29,9 @@ from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.rules import Comparison, checksums
 from calque.transfer.plan.side import Side
 from calque.transfer.report.html import render_html
+from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report_file import read_report
+from calque.transfer.report.shown_progress import OnTreeProgress, shown_progress
 from calque.transfer.request.keywords import TreeKeywords, options_from
 from calque.transfer.request.options import By, Compare, TreeOptions
 from calque.transfer.request.tree_request import Given, TreeRequest
@@ -104,14 +106,16 @@ def check_trees(
     *,
     by: By = "listing",
     on_event: Callable[[CheckRow], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
     source_options: Mapping[str, object] = NONE,
     target_options: Mapping[str, object] = NONE,
     **keywords: Unpack[TreeKeywords],
 ) -> CheckReport:
     """Compare two trees, between any two services; nothing is written anywhere.
 
-    ``on_event`` gets a row for each path. What could not be told of (an object that cannot be
-    read, no checksum in common) is a row too, and never counts as equal.
+    ``on_event`` gets a row for each path; ``progress`` is as of :func:`calque.copy_tree`. What
+    could not be told of (an object that cannot be read, no checksum in common) is a row too, and
+    never counts as equal.
     """
     if by not in get_args(By):
         raise InvalidInput(f"trees cannot be compared by {by!r}", hint=f"One of {get_args(By)}.")
@@ -124,14 +128,20 @@ def check_trees(
         source_options=source_options,
         target_options=target_options,
     )
-    return check_request(request, by, on_event)
+    done = TreeProgress(phase="comparing")
+    with shown_progress(done, progress):
+        return check_request(request, by, on_event, done)
 
 
 def check_request(
-    request: TreeRequest, by: By, on_event: Callable[[CheckRow], None] | None = None
+    request: TreeRequest,
+    by: By,
+    on_event: Callable[[CheckRow], None] | None = None,
+    progress: TreeProgress | None = None,
 ) -> CheckReport:
     """:func:`check_trees`, of a request that was made before."""
     options = request.options
+    told = _Telling(on_event, progress)
     layers = default_layers(limit=ConcurrencyLimit(options.concurrent))
     target = open_target(request.target, request.target_options, layers)
     trees = pair_up(request, target, layers)
@@ -140,13 +150,26 @@ def check_request(
         for each in trees:
             for row in _check(each, options, by):
                 report.add(row)
-                if on_event is not None:
-                    on_event(row)
+                told(row)
     finally:
         for each in trees:
             each.source.service.close()
             each.target.service.close()
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """Who hears of each row."""
+
+    on_event: Callable[[CheckRow], None] | None
+    progress: TreeProgress | None
+
+    def __call__(self, row: CheckRow) -> None:
+        if self.progress is not None:
+            self.progress.add_listed()
+        if self.on_event is not None:
+            self.on_event(row)
 
 
 def _check(trees: Trees, options: TreeOptions, by: By) -> Iterator[CheckRow]:
@@ -260,6 +283,7 @@ def check_against(
     target_options: Mapping[str, object] = NONE,
     concurrent: int = 16,
     on_event: Callable[[CheckRow], None] | None = None,
+    progress: TreeProgress | None = None,
 ) -> CheckReport:
     """Prove a target by the checksums that an earlier run has recorded, without its source.
 
@@ -269,12 +293,12 @@ def check_against(
     layers = default_layers(limit=ConcurrencyLimit(concurrent))
     side = open_target(target, target_options, layers)
     found = CheckReport((str(report),), side.location(), "report")
+    told = _Telling(on_event, progress)
     rows = (row for row in read_report(report) if row.outcome in ("copied", "up to date"))
     try:
         for row in _in_parallel(lambda row: _prove(side, row), rows, concurrent):
             found.add(row)
-            if on_event is not None:
-                on_event(row)
+            told(row)
     finally:
         side.service.close()
     return found

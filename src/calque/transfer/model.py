@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NewType
 
@@ -87,9 +87,17 @@ class KeyRange:
             return False
         return self.up_to is None or key <= sort_key(self.up_to)
 
+    def meets(self, other: KeyRange) -> bool:
+        """Whether a key may lie in both."""
+        return _begins_within(self, other) and _begins_within(other, self)
+
     @property
     def is_everything(self) -> bool:
         return not self.after and self.up_to is None
+
+
+def _begins_within(one: KeyRange, other: KeyRange) -> bool:
+    return other.up_to is None or sort_key(one.after) < sort_key(other.up_to)
 
 
 EVERYTHING = KeyRange()
@@ -191,6 +199,13 @@ class Row:
     @property
     def is_problem(self) -> bool:
         return self.outcome in PROBLEMS
+
+    def under(self, label: str) -> Row:
+        """The row as it is told where a run has several sources, which have a label each."""
+        if not label:
+            return self
+        into = None if self.target is None else label + self.target
+        return replace(self, path=label + self.path, target=into)
 
 
 ROW_FIELDS = tuple(each.name for each in fields(Row))

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.locations import Options, SourceOptions, TargetOptions, settle, settle_alike
+from calque.cli.locations import (
+    Options,
+    SourceOptions,
+    TargetOptions,
+    refuse_idle_options,
+    settle,
+    settle_alike,
+)
 from calque.cli.output import JsonFlag, as_json, printable, say
 from calque.cli.tree_flags import sheet_of_filters, with_sheet
 from calque.errors import ConfigInvalid
@@ -60,10 +68,15 @@ def check(
 
     - `calque check --against report.jsonl s3://b/x/` proves a target by recorded checksums
     """
+    from calque.cli.trees import progress_shown
     from calque.transfer.check import check_against, check_request
+    from calque.transfer.report.progress import TreeProgress
+    from calque.transfer.report.shown_progress import CLEAR_LINE
     from calque.transfer.request.tree_request import TreeRequest
 
     rows: list[CheckRow] = []
+    progress = TreeProgress(phase="comparing")
+    shown = progress_shown(progress, show=not (quiet or json))
 
     def show(row: CheckRow) -> None:
         if row.sign == "=" and not show_all:
@@ -72,7 +85,9 @@ def check(
             rows.append(row)
         elif not quiet:
             why = f"  ({row.why or row.rule})" if row.sign not in "=+-" else ""
-            print(f"{row.sign} {printable(row.path)}{why}")
+            if sys.stderr.isatty():
+                sys.stderr.write(CLEAR_LINE)  # of the progress, which is written again
+            print(f"{row.sign} {printable(row.path)}{why}", flush=sys.stderr.isatty())
 
     of_source = [*(option or ()), *(source_option or ())]
     of_target = [*(option or ()), *(target_option or ())]
@@ -81,12 +96,19 @@ def check(
     if against is not None:
         if sources:
             raise ConfigInvalid("--against compares one target with a report: name no source")
-        found = check_against(
-            against, goal, target_options=goal_options, concurrent=concurrent, on_event=show
-        )
+        with shown:
+            found = check_against(
+                against,
+                goal,
+                target_options=goal_options,
+                concurrent=concurrent,
+                on_event=show,
+                progress=progress,
+            )
     else:
         if not sources:
             raise typer.BadParameter("a source and a target are needed", param_hint="SRC... DST")
+        refuse_idle_options(sources, target, of_source, of_target)
         uris, source_options = settle_alike(sources, of_source)
         request = TreeRequest(
             kind="cp",
@@ -96,7 +118,8 @@ def check(
             source_options=source_options,
             target_options=goal_options,
         )
-        found = check_request(request, "download" if download else by, show)
+        with shown:
+            found = check_request(request, "download" if download else by, show, progress)
     if json:
         as_json({**found.to_json(), "rows": rows})
     elif not quiet:

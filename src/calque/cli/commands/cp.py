@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calque.cli.commands.verify import compare
-from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
+from calque.cli.locations import (
+    Location,
+    Options,
+    SourceOptions,
+    TargetOptions,
+    refuse_idle_options,
+)
 from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.quantities import parse_duration
@@ -197,6 +203,7 @@ def cp(
         else:
             show_on_standard_output(Location.of(source, of_source, layers=layers).file(), options)
         return
+    refuse_idle_options([source], target, of_source, of_target)
     origin = Location.of(source, of_source, layers=layers).file()
     goal = Location.of(target, of_target, layers=layers).target_for(origin)
     options["stream"] = stream_option(origin, goal, stream)

@@ -45,7 +45,7 @@ def ls(json: JsonFlag = False) -> None:
     if json:
         as_json(found)
         return
-    columns = ("job", "state", "kind", "copied", "failed", "started", "source", "target")
+    columns = ("job", "state", "kind", "copied", "deleted", "failed", "started", "source", "target")
     table(columns, ([job[name] for name in columns] for job in found))
 
 
@@ -104,7 +104,7 @@ def resume(
 
     calque jobs resume 20261115T101316-e202ddb8
     """
-    from calque.cli.trees import run_and_show
+    from calque.cli.trees import remove_and_show, run_and_show
     from calque.ledger.jobs import find_job
     from calque.transfer.jobs.open_job import configured_ledger
     from calque.transfer.request.tree_request import TreeRequest
@@ -119,6 +119,9 @@ def resume(
     request = TreeRequest.from_json(found.request)
     if concurrent is not None:
         request = replace(request, options=replace(request.options, concurrent=concurrent))
+    if request.kind == "rm":
+        remove_and_show(request, yes=yes, quiet=quiet, json=json, left_job=found.job_id)
+        return
     run_and_show(request, yes=yes, quiet=quiet, json=json, metrics=metrics, left_job=found.job_id)
 
 
@@ -186,6 +189,7 @@ def _summary(job: Job, now: int) -> dict[str, Any]:
         "source": job.source,
         "target": job.target,
         "copied": totals.get("copied", {}).get("objects", 0),
+        "deleted": totals.get("deleted", {}).get("objects", 0),
         "failed": totals.get("failed", {}).get("objects", 0),
         "started": datetime.fromtimestamp(job.started_at / 1e6, UTC),
         "updated": datetime.fromtimestamp(job.updated_at / 1e6, UTC),

@@ -18,7 +18,13 @@ from calque.cli.commands.cp import (
     stream_option,
     summary,
 )
-from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
+from calque.cli.locations import (
+    Location,
+    Options,
+    SourceOptions,
+    TargetOptions,
+    refuse_idle_options,
+)
 from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.standard_streams import STANDARD
@@ -108,8 +114,11 @@ def mv(
     source, target = source_and_target(locations)
     if STANDARD in (source, target):
         raise InvalidInput("a pipe cannot be moved", hint="calque cp takes - for it.")
-    origin = Location.of(source, [*(option or ()), *(source_option or ())]).file()
-    goal = Location.of(target, [*(option or ()), *(target_option or ())]).target_for(origin)
+    of_source = [*(option or ()), *(source_option or ())]
+    of_target = [*(option or ()), *(target_option or ())]
+    refuse_idle_options([source], target, of_source, of_target)
+    origin = Location.of(source, of_source).file()
+    goal = Location.of(target, of_target).target_for(origin)
     keywords: CopyKeywords = {
         "if_not_exists": if_not_exists,
         "concurrent": 8 if concurrent is None else concurrent,

@@ -10,7 +10,9 @@ import typer
 from calque.cli.locations import Location, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, say
 from calque.cli.tree_flags import (
+    KeepJournal,
     Recursive,
+    Restart,
     sheet_of_filters,
     with_sheet,
 )
@@ -42,12 +44,16 @@ def rm(
         typer.Option("--report", metavar="FILE", help="A row for each object of a tree."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
+    restart: Restart = False,
+    journal: KeepJournal = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     option: Options = None,
     json: JsonFlag = False,
 ) -> None:
     """Delete objects, or with -r trees. Each is tried; exit code 3 when some could not be deleted.
 
-    Of trees all is listed first, and an object that was rewritten since stays.
+    Of trees all is listed first, and an object that was rewritten since stays. A run that was
+    stopped or killed is gone on with by the same command, or by `calque jobs resume`.
 
     Examples:
 
@@ -64,14 +70,9 @@ def rm(
         if if_match is not None:
             raise ConfigInvalid("--if-match is of one object, not of a tree")
         trees = import_module("calque.cli.trees")  # not paid for by the delete of one object
-        trees.remove_and_show(
-            locations,
-            TreeOptions(filters=filters, dry_run=dry_run),
-            given=option or (),
-            report=report,
-            yes=yes,
-            json=json,
-        )
+        options = TreeOptions(filters=filters, dry_run=dry_run, restart=restart, journal=journal)
+        request = trees.removal_request(locations, options, given=option or (), report=report)
+        trees.remove_and_show(request, yes=yes, quiet=quiet, json=json)
         return
     if dry_run or report is not None or not filters.are_none:
         raise ConfigInvalid("filters, --dry-run and --report are for trees", hint="Say -r.")

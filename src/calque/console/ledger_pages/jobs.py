@@ -136,6 +136,7 @@ def describe_job(job: Job, now: int) -> dict[str, Any]:
         "copied": int(copied.get("objects", 0)),
         "bytes": moved,
         "bytes_a_second": int(moved / seconds) if seconds else None,
+        "deleted": int(job.totals.get("deleted", {}).get("objects", 0)),
         "failed": int(job.totals.get("failed", {}).get("objects", 0)),
         "who": _who(job.owner),
         "started": moment(job.started_at),
@@ -156,6 +157,7 @@ def live_figures(job: Job, now: int) -> dict[str, object]:
     return {
         f"job {job.job_id} state": told["state"],
         f"job {job.job_id} copied": told["copied"],
+        f"job {job.job_id} deleted": told["deleted"],
         f"job {job.job_id} failed": told["failed"],
         f"job {job.job_id} bytes": size_text(told["bytes"]),
         f"job {job.job_id} speed": "—" if speed is None else size_text(speed),

@@ -12,7 +12,7 @@ from calque.ledger.job_progress import LEASE_SECONDS, copies_of
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import end_job, find_job, remove_job, take_job
 from calque.operator.checkpoint import Checkpoint
-from calque.operator.copy import resume_copy
+from calque.operator.copy import abort_copy
 from calque.operator.layers import default_layers
 from calque.transfer.jobs.journal import new_owner
 from calque.transfer.plan.pairing import pair_up
@@ -72,6 +72,4 @@ def _open_trees(job: Job) -> list[Trees]:
 
 
 def _abort_copy(trees: Trees, text: str) -> None:
-    checkpoint = Checkpoint.from_json(text)
-    options = checkpoint.copy_options
-    resume_copy(trees.source.service, trees.target.service, checkpoint, options).abort()
+    abort_copy(trees.source.service, trees.target.service, Checkpoint.from_json(text))

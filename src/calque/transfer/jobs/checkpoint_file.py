@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,10 +44,9 @@ class CheckpointFile:
         """Keep other processes from the same copy; ConditionNotMatch while one is at it."""
         with self._map_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
             # A file of its own: the checkpoint is replaced by renaming, and a lock would stay on
             # the old.
-            descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
+            descriptor = open_private(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
         try:
             _lock(descriptor)
             yield
@@ -56,15 +55,18 @@ class CheckpointFile:
 
     def read(self) -> bytes | None:
         """The envelope as it was written; None when there is none."""
-        with self._map_errors(), suppress(FileNotFoundError):
-            return self.path.read_bytes()
-        return None
+        with self._map_errors():
+            try:
+                with open(self.path, "rb", opener=open_private) as file:
+                    return file.read()
+            except FileNotFoundError:
+                return None
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Replace the envelope in one moment; a crash leaves the old one or the new one."""
         fresh = self.path.with_suffix(".new")
         with self._map_errors():
-            with open(fresh, "w", opener=_private) as file:
+            with open(fresh, "w", opener=open_private) as file:
                 file.write(checkpoint.to_json())
                 file.flush()
                 # On the disk before it gets its name: after a power cut an empty file would stand
@@ -97,5 +99,9 @@ def _lock(descriptor: int) -> None:
         ) from error
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def open_private(path: str | Path, flags: int) -> int:
+    """Open a file of the state folder, for its owner alone.
+
+    A link is not followed: it could lead to a file that is none of ours. A pipe is not waited for.
+    """
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

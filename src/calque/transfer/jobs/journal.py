@@ -3,13 +3,18 @@
 A journal holds ranges of keys that were not acted on yet, large copies under way and failures,
 never objects. So whoever resumes lists only what is left, and finds what was done since the last
 note up to date; objects that have a row in the report's file get no other.
+
+What is deleted or moved is in no listing any more. It is announced before, many objects together,
+and forgotten once its rows are on the disk: whoever resumes looks what became of it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import uuid
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +23,11 @@ from calque.errors import CalqueError, ConditionNotMatch, Unavailable
 from calque.ledger import Ledger
 from calque.ledger.job_progress import (
     LEASE_SECONDS,
+    Acts,
     Failure,
     Progress,
+    acts_of,
+    announce_acts,
     copies_of,
     forget_copy,
     keep_copy,
@@ -35,6 +43,9 @@ from calque.transfer.model import KeyRange, Row, Totals, sort_key
 _NOTE_SECONDS = 1.0
 WHOLE = "whole"
 """The phase of a job while a tree goes as a whole, in one act that nobody may have seen end."""
+
+DELETES = "delete"
+"""The phase while a target is cleared of what the source lacks."""
 
 Left = Callable[[], Sequence[tuple[int, KeyRange]]]
 """What is left to be acted on: of which tree, which keys."""
@@ -52,6 +63,9 @@ class Unfinished:
     spans: tuple[tuple[int, KeyRange], ...]
     copies: dict[tuple[int, str], str]
     """Checkpoints of large copies by tree and path; empty where there was none yet."""
+    announced: tuple[tuple[int, tuple[Row, ...]], ...] = ()
+    """What it was about to delete or to move: of which tree, and the rows that this would have had.
+    Some may have them."""
 
     def spans_of(self, tree: int) -> list[KeyRange]:
         return [span for number, span in self.spans if number == tree]
@@ -80,6 +94,10 @@ class Journal:
         """Totals of what lies in no range that is left."""
         self.phase = job.phase
         self._failures: list[Failure] = []
+        self._acts: dict[int, tuple[int, KeyRange | None]] = {}
+        """Announced by number: of which tree, and in which range, unless their end is told."""
+        self._ended_acts: set[int] = set()
+        self._last_acts = 0
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._trouble: CalqueError | None = None
@@ -95,14 +113,19 @@ class Journal:
     def resume(cls, ledger: Ledger, job_id: str) -> Journal:
         """Take a job over that nobody is at; of two at once one wins."""
         job = take_job(ledger, job_id, new_owner(), LEASE_SECONDS)
+        acts = acts_of(ledger, job.job_id)
         left = Unfinished(
             tuple((span.tree, range_of(span)) for span in spans_of(ledger, job.job_id)),
             {
                 (tree, os.fsdecode(path)): checkpoint
                 for (tree, path), checkpoint in copies_of(ledger, job.job_id).items()
             },
+            tuple((each.tree, _unpack(each.packed)) for each in acts),
         )
-        return cls(ledger, job, left)
+        journal = cls(ledger, job, left)
+        journal._last_acts = max((each.number for each in acts), default=0)
+        journal._acts = {each.number: (each.tree, None) for each in acts}
+        return journal
 
     @property
     def resumed(self) -> bool:
@@ -139,19 +162,61 @@ class Journal:
     def note(self, left: Left, flush: Callable[[], None]) -> None:
         """Note how far the run is."""
         with self.lock:
-            spans = [span_of(tree, each) for tree, each in left()]
+            found = left()
+            spans = [span_of(tree, each) for tree, each in found]
             totals, phase = self.settled.to_json(), self.phase
             failures, self._failures = self._failures, []
+            ended = self._find_ended(found)
         # Rows of all that is done lie before this: first they are on the disk, then it is noted.
         flush()
         faults.point("journal.note")
-        progress = Progress(spans=spans, totals=totals, phase=phase, failures=failures)
+        progress = Progress(
+            spans=spans, totals=totals, phase=phase, failures=failures, ended_acts=ended
+        )
         try:
             note_progress(self._ledger, self.job, progress)
         except CalqueError:
             with self.lock:
                 self._failures = [*failures, *self._failures]
             raise
+        with self.lock:
+            self._ended_acts -= ended
+            for number in ended:
+                self._acts.pop(number, None)
+
+    def _find_ended(self, left: Sequence[tuple[int, KeyRange]]) -> set[int]:
+        """Acts that count among the totals: told as ended, or of a range that is left no more."""
+        behind = {
+            number
+            for number, (tree, span) in self._acts.items()
+            if span is not None and not any(tree == of and span.meets(each) for of, each in left)
+        }
+        return self._ended_acts | behind
+
+    def announce(self, tree: int, rows: Sequence[Row], span: KeyRange | None = None) -> int:
+        """Keep what is about to be deleted or moved, by the rows that it will have.
+
+        Of ``span`` they are over when nothing of that range is left; without one, when
+        :meth:`settle_acts` is told the number that is given back.
+        """
+        with self.lock:
+            self._last_acts = number = self._last_acts + 1
+            self._acts[number] = (tree, span)
+        announce_acts(self._ledger, self.job, Acts(number, tree, _pack(rows)))
+        return number
+
+    def settle_acts(self, number: int, rows: Sequence[Row]) -> None:
+        """Count the rows of acts that were announced, which are over. The caller holds ``lock``."""
+        for row in rows:
+            self.settle(row)
+        self._ended_acts.add(number)
+
+    def settle_announced(self, rows: Sequence[Row]) -> None:
+        """Count rows of what an earlier process has announced: all of that is over."""
+        with self.lock:
+            for row in rows:
+                self.settle(row)
+            self._ended_acts |= self._acts.keys()
 
     def settle(self, row: Row) -> None:
         """Count a row whose object lies in no range that is left. The caller holds ``lock``."""
@@ -176,6 +241,7 @@ class Journal:
         self._join()
         if self._trouble is not None:
             raise self._trouble
+        faults.point("job.ends")
         self.note(left, flush)
         end_job(self._ledger, self.job, state, message)
 
@@ -198,6 +264,19 @@ class Journal:
         self._over.set()
         if self._thread is not None:
             join(self._thread)
+
+
+_KEPT_OF_ROWS = ("path", "outcome", "rule", "why", "size", "source_etag", "target_etag", "target")
+
+
+def _pack(rows: Sequence[Row]) -> bytes:
+    told = [[getattr(row, name) for name in _KEPT_OF_ROWS] for row in rows]
+    return zlib.compress(json.dumps(told).encode(), 1)
+
+
+def _unpack(packed: bytes) -> tuple[Row, ...]:
+    told = json.loads(zlib.decompress(packed))
+    return tuple(Row(**dict(zip(_KEPT_OF_ROWS, each, strict=True))) for each in told)
 
 
 def span_of(tree: int, keys: KeyRange) -> Span:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from calque.config import load_settings
 from calque.errors import CalqueError, ConditionNotMatch
 from calque.ledger import Ledger
 from calque.ledger.configured import ledger_of
 from calque.ledger.job_progress import copies_of, spans_of
-from calque.ledger.job_record import Job
+from calque.ledger.job_record import Job, State
 from calque.ledger.jobs import find_unfinished, remove_job
-from calque.transfer.jobs.journal import WHOLE, Journal, Unfinished, new_owner
+from calque.transfer.jobs.journal import DELETES, WHOLE, Journal, Left, new_owner
 from calque.transfer.model import JobId, Row, Totals
+from calque.transfer.plan.pairing import FindLeft
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
 from calque.transfer.report.report import Report
@@ -133,7 +135,19 @@ def _journal(
         owner=new_owner(),
         report=told["report"],
     )
+    if request.kind == "rm":
+        # Nothing is left by ranges: all that is still there is deleted, whoever resumes.
+        return Journal.begin(ledger, replace(job, phase=DELETES), 0)
     return Journal.begin(ledger, job, len(trees))
+
+
+def end_journal(journal: Journal, report: Report, left: Left, flush: Callable[[], None]) -> None:
+    """Note how a run has ended: over, or to be resumed."""
+    if report.stopped or report.error:
+        journal.end("STOPPED", left, flush, report.error or "it was stopped")
+    else:
+        state: State = "PARTLY" if report.exit_code else "DONE"
+        journal.end(state, left, flush, report.no_deletes or None)
 
 
 def find_left(
@@ -151,6 +165,13 @@ def find_left(
         return None
     named: Sequence[bool] | None = left.request.get(_NAMED)
     return named
+
+
+def find_left_of(request: TreeRequest, ledger: Callable[[], Ledger]) -> dict[str, FindLeft]:
+    """How sources are found that an earlier process has taken away, where there may be one."""
+    options = request.options
+    resumable = options.journal and not options.dry_run and not options.restart
+    return {"find_left": partial(find_left, ledger, request.kind)} if resumable else {}
 
 
 def pair_of(trees: Sequence[Trees]) -> str:
@@ -196,23 +217,31 @@ def _open_report(
         report.totals = Totals.from_json(journal.job.totals)
         return OpenedJob(journal, report=report)
     file = ReportFile(journal.job.report, resume=True)
-    known = _count_rows(file, left, trees, report)
+    known = _count_rows(file, journal, trees, report)
     journal.settled = Totals.from_json(report.totals.to_json())
     return OpenedJob(journal, file, known, report)
 
 
 def _count_rows(
-    file: ReportFile, left: Unfinished, trees: Sequence[Trees], report: Report
+    file: ReportFile, journal: Journal, trees: Sequence[Trees], report: Report
 ) -> dict[tuple[int, str], Row]:
     """Count the rows that are there; those of paths that are left must not be written again.
 
-    They are few: what was done since the last note, and what overtook an object before it.
+    They are few: what was done since the last note, what overtook an object before it, and what
+    could not be deleted.
     """
     known = {}
+    left, deletes = journal.unfinished, journal.phase == DELETES
+    assert left is not None
+    announced = {(number, row.path) for number, rows in left.announced for row in rows}
     for row in file.rows():
         report.totals.add(row)
         for number, each in enumerate(trees):
             path = row.path.removeprefix(each.label)
-            if row.path.startswith(each.label) and left.holds(number, path):
+            if row.path.startswith(each.label) and (
+                (deletes and row.is_problem)
+                or (number, path) in announced
+                or left.holds(number, path)
+            ):
                 known[number, path] = row
     return known

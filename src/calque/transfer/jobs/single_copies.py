@@ -19,12 +19,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from calque.errors import NotFound
-from calque.transfer.jobs.checkpoint_file import CheckpointFile, state_folder
+from calque.transfer.jobs.checkpoint_file import CheckpointFile, open_private, state_folder
 
 WORTH_A_NOTE = 16 * 1024 * 1024
 """Bytes. Smaller copies are over before anybody looks."""
 _NOTE_SECONDS = 0.5
+_TAKE_SECONDS = 1.0
 _SUFFIX = ".copy"
+_RESUME = "--resume"
+_LAST_YEAR = 253_402_300_799
+"""The last second that a date can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,7 @@ class CopyNote:
         self._file: int | None = None
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX)  # held for moments by those who look, else free
+            self._file = _take(path)
             self.tell(0)
 
     def tell(self, done: int) -> None:
@@ -94,6 +97,27 @@ class CopyNote:
         self._file = None
 
 
+def _take(path: Path) -> int | None:
+    """The file of a note, locked; None where somebody who looks at it does not let go.
+
+    Those who look hold it for moments, and may remove it while they do.
+    """
+    until = time.monotonic() + _TAKE_SECONDS
+    while time.monotonic() < until:
+        file = open_private(path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file), os.lstat(path)):
+                return file
+        except (BlockingIOError, FileNotFoundError):
+            time.sleep(_NOTE_SECONDS / 50)
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+    return None
+
+
 def note_copy(
     source: tuple[str, str],
     target: tuple[str, str],
@@ -108,7 +132,7 @@ def note_copy(
     name = kept.path.stem if resumable else f"{kept.path.stem}-{os.getpid()}"
     now = time.time()
     copy = SingleCopy(
-        copy_id=hashlib.sha256(os.fsencode(name)).hexdigest()[:16],
+        copy_id=_id_of(name),
         source=source[0],
         target=target[0],
         done=0,
@@ -127,8 +151,14 @@ def list_copies() -> list[SingleCopy]:
     """Copies of this user on this machine, under way or left; the youngest first."""
     found = []
     for path in _notes():
-        with suppress(OSError, ValueError, TypeError, KeyError), _opened(path) as (file, is_left):
-            copy = _read(file, is_left=is_left)
+        with (
+            suppress(OSError, ValueError, TypeError, KeyError, RecursionError),
+            _opened(path) as (
+                file,
+                is_left,
+            ),
+        ):
+            copy = _read(path, file, is_left=is_left)
             if is_left and not (copy.resumable and path.with_suffix(".json").exists()):
                 path.unlink()
                 continue
@@ -153,7 +183,7 @@ def _notes() -> list[Path]:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[int, bool]]:
     """The note, and whether its process is gone: the lock is free then, and ours while we look."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    file = open_private(path, os.O_RDONLY)
     try:
         is_left = True
         try:
@@ -165,7 +195,31 @@ def _opened(path: Path) -> Iterator[tuple[int, bool]]:
         os.close(file)
 
 
-def _read(file: int, *, is_left: bool) -> SingleCopy:
+def _read(path: Path, file: int, *, is_left: bool) -> SingleCopy:
+    """The note, if a process of this user has written it here: its command may be run again."""
+    found = os.fstat(file)
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise ValueError("somebody else could have written it")
     told: dict[str, Any] = json.loads(os.pread(file, 1 << 20, 0))
     state = "STOPPED" if is_left else "RUNNING"
-    return SingleCopy(**{**told, "command": tuple(told["command"]), "state": state})
+    copy = SingleCopy(**{**told, "command": tuple(told["command"]), "state": state})
+    if not _is_sound(copy) or copy.copy_id != _id_of(path.stem):
+        raise ValueError("it is no note of ours")
+    return copy
+
+
+def _is_sound(copy: SingleCopy) -> bool:
+    texts = (copy.source, copy.target, copy.folder, *copy.command)
+    counts = (copy.done, copy.process, 0 if copy.total is None else copy.total)
+    moments = (copy.started, copy.updated)
+    return (
+        all(isinstance(each, str) for each in texts)
+        and all(type(each) is int and each >= 0 for each in counts)
+        and all(type(each) in (int, float) and 0 <= each <= _LAST_YEAR for each in moments)
+        and type(copy.resumable) is bool
+        and (not copy.resumable or _RESUME in copy.command)
+    )
+
+
+def _id_of(name: str) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]

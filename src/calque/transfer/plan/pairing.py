@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from calque.errors import CalqueError, NotFound
 from calque.operator.layers.chain import Layer
 from calque.transfer.plan.places import (
     Origin,
@@ -40,18 +41,49 @@ def pair_up(
 
     NotFound for a source that is not there, unless an earlier process was done with it.
     """
-    if request.kind == "mv":
+    several = len(request.sources) > 1
+
+    def pair(settled: Sequence[Origin]) -> list[Trees]:
+        return [_trees(origin, target, request, several, backup) for origin in settled]
+
+    return _settle_all(request, layers, pair, find_left)
+
+
+def pair_with_itself(
+    request: TreeRequest, layers: tuple[Layer, ...], *, find_left: FindLeft = _find_none
+) -> list[Trees]:
+    """The trees of a request that only deletes: each is what it is held against."""
+
+    def pair(settled: Sequence[Origin]) -> list[Trees]:
+        filters, several = request.options.filters, len(settled) > 1
+        return [
+            Trees(
+                replace(each.side, links=True),  # a link goes itself, wherever it leads
+                replace(each.side, links=True),
+                filters,
+                each.chosen,
+                named=bool(each.name),
+                label=each.name if several else "",
+            )
+            for each in settled
+        ]
+
+    return _settle_all(request, layers, pair, find_left)
+
+
+def _settle_all(
+    request: TreeRequest,
+    layers: tuple[Layer, ...],
+    pair: Callable[[Sequence[Origin]], list[Trees]],
+    find_left: FindLeft,
+) -> list[Trees]:
+    if request.kind in ("mv", "rm"):
         for each in request.sources:
             refuse_link(each)
     origins = [
         open_source(each, request.source_options, layers, globs=request.options.globs)
         for each in request.sources
     ]
-    several = len(origins) > 1
-
-    def pair(settled: Sequence[Origin]) -> list[Trees]:
-        return [_trees(origin, target, request, several, backup) for origin in settled]
-
     settled = [_settle(each) for each in origins]
     gone = [number for number, each in enumerate(settled) if each is None]
     if not gone:
@@ -98,22 +130,19 @@ def _trees(
     return Trees(source, into, request.options.filters, origin.chosen, kept, named, label)
 
 
-def settle_name(origin: Origin) -> Origin:
-    """Whether a name without a slash is a folder or an object; the service is asked."""
-    settled = _settle(origin)
-    if settled is None:
-        raise missing(origin)
-    return settled
-
-
 def _settle(origin: Origin) -> Origin | None:
     if not origin.single:
         return origin
     folder = as_folder(origin)
     if not origin.side.is_local and folder.side.exists():
         return folder
-    single = as_object(origin)
-    return None if next(iter(single.side.entries()), None) is None else single
+    single, told = as_object(origin), list[str | CalqueError]()
+    found = next(iter(single.side.entries(tell=lambda path, kind: told.append(kind))), None)
+    for each in told:
+        # Nobody may look at it, or it is a pipe: that is not the same as nothing.
+        if isinstance(each, CalqueError) and not isinstance(each, NotFound):
+            raise each
+    return None if found is None else single
 
 
 def _take_for(origin: Origin, *, named: bool) -> Origin:

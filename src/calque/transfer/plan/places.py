@@ -86,8 +86,8 @@ def refuse_link(given: Given) -> None:
 
 def as_folder(origin: Origin) -> Origin:
     """A source that may be a folder or an object, taken for a folder."""
-    side = replace(origin.side, prefix=f"{origin.side.prefix}{origin.single}/")
-    return Origin(side, name=f"{origin.single}/")
+    name = f"{origin.single}/"
+    return Origin(below(origin.side, name), name=name)
 
 
 def as_object(origin: Origin) -> Origin:

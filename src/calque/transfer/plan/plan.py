@@ -40,6 +40,17 @@ class Trees:
         """By what the listings are narrowed; the other one is asked for each path."""
         return self.chosen or self.filters
 
+    @property
+    def single(self) -> str:
+        """The name of the one object that is all of the source; empty where it is a tree."""
+        only = self.source.only
+        return only[0] if only is not None and len(only) == 1 else ""
+
+    @property
+    def shown(self) -> str:
+        """The source as people are told of it."""
+        return self.source.location(self.single)
+
     def takes_path(self, path: str) -> bool:
         """Whether a listed path is taken by the filters that the listing did not know."""
         return self.chosen is None or self.filters.takes_path(path)

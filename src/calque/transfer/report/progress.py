@@ -19,6 +19,9 @@ class TreeProgress:
     ended: int = 0
     """Copies that have ended, well or not."""
     bytes_moved: int = 0
+    to_delete: int = 0
+    deleted: int = 0
+    """Deletes that have ended, well or not."""
     phase: str = "copying"
     trees: int = 1
     """How many there are, one listed after the other."""
@@ -44,3 +47,7 @@ class TreeProgress:
     def add_ended(self) -> None:
         with self._lock:
             self.ended += 1
+
+    def add_deleted(self) -> None:
+        with self._lock:
+            self.deleted += 1

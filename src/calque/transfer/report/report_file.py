@@ -52,6 +52,7 @@ class ReportFile:
         try:
             if resume:
                 _cut_torn(self.lines)
+                _drop_kept(self.lines)
             else:
                 # Until it is over, an older file of the same name must not be taken for this one's.
                 self.path.unlink(missing_ok=True)
@@ -137,6 +138,24 @@ def _cut_torn(lines: Path) -> None:
                 break
             end = start
         file.truncate(end)
+
+
+def _drop_kept(lines: Path) -> None:
+    """Take out rows of deletes that were withheld: whether they are is decided anew.
+
+    They tell of nothing that was done, and there are none but in a run that died at its very end.
+    """
+    with open(lines, "rb") as file:
+        if not any(_is_kept(line) for line in file):
+            return
+    fresh = lines.with_name(lines.name + ".new")
+    with open(lines, "rb") as file, open(fresh, "wb") as into:
+        into.writelines(line for line in file if not _is_kept(line))
+    fresh.rename(lines)
+
+
+def _is_kept(line: bytes) -> bool:
+    return b'"kept"' in line and Row.from_json(json.loads(line)).outcome == "kept"
 
 
 def read_report(path: str | os.PathLike[str]) -> Iterator[Row]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from calque.notebook import is_notebook, notebook_line
+from calque.ticker import ticking
 from calque.transfer.report.progress import TreeProgress
 from calque.values import size_text
 
 _LOOK_SECONDS = 0.2
+CLEAR_LINE = "\r\x1b[K"
+"""What clears the line of a terminal that shows how far it is."""
 
 OnTreeProgress = Callable[[TreeProgress], None]
 """Called several times a second while a run goes on, and once more when it is over."""
@@ -35,7 +37,7 @@ def shown_progress(progress: TreeProgress, wanted: OnTreeProgress | bool | None)
 @contextmanager
 def watched(progress: TreeProgress, tell: OnTreeProgress) -> Iterator[None]:
     """Tell how far it is until it is over, and then."""
-    with _ticking(lambda: tell(progress), _LOOK_SECONDS):
+    with ticking(lambda: tell(progress), _LOOK_SECONDS):
         yield
     tell(progress)
 
@@ -45,47 +47,34 @@ def terminal_line(progress: TreeProgress) -> Iterator[None]:
     """A line of the terminal that is renewed, and gone in the end."""
 
     def write(line: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.write(f"{CLEAR_LINE}{line}")
         sys.stderr.flush()
 
     try:
         with described(progress, write, _LOOK_SECONDS):
             yield
     finally:
-        sys.stderr.write("\r\x1b[K")
+        sys.stderr.write(CLEAR_LINE)
 
 
 @contextmanager
 def described(progress: TreeProgress, say: Callable[[str], None], every: float) -> Iterator[None]:
     """Say every so many seconds how far it is."""
     begun = time.monotonic()
-    with _ticking(lambda: say(describe_progress(progress, time.monotonic() - begun)), every):
+    with ticking(lambda: say(describe_progress(progress, time.monotonic() - begun)), every):
         yield
 
 
 def describe_progress(progress: TreeProgress, seconds: float) -> str:
     """How far a run is after so many seconds, in a line."""
     done = f"{progress.ended} copied, {size_text(progress.bytes_moved)}"
+    if progress.to_delete:
+        share = progress.deleted / progress.to_delete
+        return f"deleting: {progress.deleted} of {progress.to_delete} ({share:.0%})"
+    if progress.listing and progress.phase != "copying":
+        return f"{progress.phase}: {progress.listed} listed so far"
     if progress.listing:
         return f"{progress.listed} listed so far, {done} of {progress.to_copy}"
     share = progress.bytes_moved / progress.bytes_to_copy if progress.bytes_to_copy else 1.0
     left = f", {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
     return f"{progress.phase}: {done} of {size_text(progress.bytes_to_copy)} ({share:.0%}){left}"
-
-
-@contextmanager
-def _ticking(look: Callable[[], None], every: float) -> Iterator[None]:
-    """Look from a thread of its own: the caller's is at work."""
-    over = threading.Event()
-
-    def tick() -> None:
-        while not over.wait(every):
-            look()
-
-    teller = threading.Thread(target=tick, name="calque-progress", daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()

@@ -11,7 +11,7 @@ from calque.transfer.plan.plan import Plan
 from calque.transfer.plan.side import is_marker
 from calque.transfer.report.rows import predicted_row
 from calque.transfer.run.backup import Backup
-from calque.transfer.run.deletes import Spool, delete_all
+from calque.transfer.run.deletes import DeleteRows, Spool, delete_all
 from calque.transfer.run.shared import Shared
 from calque.values import Metadata
 
@@ -19,10 +19,11 @@ from calque.values import Metadata
 class Clearing:
     """The deletes of one pair of trees."""
 
-    def __init__(self, shared: Shared, plan: Plan, add: Callable[[Row], Row]) -> None:
+    def __init__(self, shared: Shared, plan: Plan, number: int, add: Callable[[Row], Row]) -> None:
         """``add`` writes a row, and gives back how it was told."""
         self._shared = shared
         self._plan = plan
+        self._number = number
         self._add = add
         self.spool = Spool()
         self._taken = 0
@@ -67,22 +68,17 @@ class Clearing:
         options, trees = self._shared.options, self._plan.trees
         if withheld or options.dry_run:
             for decision in self.spool:
-                self._add(predicted_row(decision, withheld))
+                if (self._number, decision.path) not in self._shared.known:
+                    self._add(predicted_row(decision, withheld))
             return
         delete_all(
             trees.target,
             iter(self.spool),
             options.concurrent,
-            self._add_deleted,
+            DeleteRows(self._shared, self._number, self._add),
             self._shared.stopping.is_set,
             None if trees.backup is None else Backup(trees.target, trees.backup),
         )
-
-    def _add_deleted(self, row: Row) -> None:
-        row, journal = self._add(row), self._shared.journal
-        if journal is not None:
-            with journal.lock:
-                journal.settle(row)
 
     def close(self) -> None:
         self.spool.close()

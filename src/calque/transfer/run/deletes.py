@@ -7,22 +7,31 @@ survives.
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from calque import faults, tracing
-from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, NotFound
+from calque.errors import (
+    CalqueError,
+    ConditionNotMatch,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+)
 from calque.operator.options import DeleteOptions
 from calque.operator.service import DeletingMany, Directories, Linking, Service
 from calque.transfer.model import Decision, Row
 from calque.transfer.plan.side import Side
-from calque.transfer.report.rows import failed_row
+from calque.transfer.report.rows import failed_row, predicted_row
 from calque.transfer.run.backup import Backup
+from calque.transfer.run.shared import Shared
 from calque.values import Metadata
 from calque.values.file_attributes import LINK_TYPE
 
@@ -91,11 +100,45 @@ def _stat_again(service: Service, entry: Metadata) -> Metadata:
     return service.stat(entry.path)
 
 
+class DeleteRows:
+    """The rows of deletes of one tree, which are announced to the journal, many together.
+
+    An object that is gone is in no listing: whoever resumes could not tell of it otherwise.
+    """
+
+    def __init__(self, shared: Shared, number: int, add: Callable[[Row], Row]) -> None:
+        """``add`` writes a row, and gives back how it was told."""
+        self._journal = shared.journal
+        self._progress = shared.progress
+        self._number = number
+        self._add = add
+        self._told: list[Row] = []
+
+    @contextmanager
+    def announce(self, decisions: Sequence[Decision]) -> Iterator[None]:
+        """Inside of this they may be deleted. What an error ends stays announced."""
+        if self._journal is None:
+            yield
+            return
+        acts = self._journal.announce(self._number, [predicted_row(each) for each in decisions])
+        yield
+        with self._journal.lock:
+            self._journal.settle_acts(acts, self._told)
+        self._told = []
+
+    def tell(self, row: Row) -> None:
+        """An object was deleted, or could not be."""
+        told = self._add(row)
+        self._progress.add_deleted()
+        if self._journal is not None:
+            self._told.append(told)
+
+
 def delete_all(
     side: Side,
     decisions: Iterator[Decision],
     concurrent: int,
-    done: Callable[[Row], None],
+    rows: DeleteRows,
     stopped: Callable[[], bool],
     backup: Backup | None = None,
 ) -> None:
@@ -115,10 +158,10 @@ def delete_all(
                 several[begin : begin + together] for begin in range(0, len(several), together)
             ]
             work = partial(_delete_batch, service, backup, stopped=stopped)
-            for rows in pool.map(work, batches):
-                for row in rows:
+            with rows.announce(several):
+                for row in chain.from_iterable(pool.map(work, batches)):
                     faults.point("tree.deleted")
-                    done(row)
+                    rows.tell(row)
                     if row.outcome == "deleted" and "/" in row.path:
                         folders.add(row.path.rpartition("/")[0])
     remove_emptied(side, folders)
@@ -180,9 +223,20 @@ def _entry(decision: Decision) -> Metadata:
 
 
 def remove_emptied(side: Side, folders: set[str]) -> None:
-    """Remove folders that deletes have left empty, and those above them; no other one."""
+    """Remove folders that deletes have left empty, and those above them; no other one.
+
+    One that may not be removed stays: all that was to be deleted is deleted.
+    """
     if not isinstance(side.service, Directories):
         return
     for folder in sorted(folders, key=len, reverse=True):
-        while folder and side.service.remove_folder(side.key(folder) + "/"):
-            folder = folder.rpartition("/")[0]
+        with suppress(PermissionDenied):
+            while folder and side.service.remove_folder(side.key(folder) + "/"):
+                folder = folder.rpartition("/")[0]
+
+
+def remove_root(side: Side) -> None:
+    """Remove the folder of a local tree, if nothing is left in it."""
+    if side.is_local and side.only is None:
+        with suppress(OSError):
+            os.rmdir(side.service.location("").removeprefix("file://"))

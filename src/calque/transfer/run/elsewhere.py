@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 
 from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.plan.plan import Trees
@@ -46,9 +47,10 @@ class Elsewhere:
                 self._left_out,
                 self._shared.moved_before,
             )
-            rows = [self._settle(result) for result in results]
             failed = None
             journal = self._shared.journal
+            acts = [self._announce(result) for result in results]
+            rows = [self._settle(result) for result in results]
             found = (each for result in results for each in result.huge)
             huge = sorted(found, key=lambda each: each.size, reverse=True)
             for each in huge:
@@ -60,12 +62,23 @@ class Elsewhere:
                     left += result.left
                     failed = failed or result.error
                 self.left = left
+                for number in filter(None, acts):
+                    if journal is not None:  # their rows were counted one by one
+                        journal.settle_acts(number, ())
             if failed is not None:
                 raise failed
             for each in huge:
                 if not self._shared.stopping.is_set():
                     self._carry_split(cluster, each)
         self._moves.remove_emptied()
+
+    def _announce(self, result: RangeResult) -> int | None:
+        """Sources that are about to go are in no listing afterwards."""
+        journal, sources, cut = self._shared.journal, dict(result.moved), len(self._trees.label)
+        if journal is None or not sources:
+            return None
+        rows = (replace(row, path=row.path[cut:]) for row in result.rows)
+        return journal.announce(self._number, [row for row in rows if row.path in sources])
 
     def _settle(self, result: RangeResult) -> Sequence[Row]:
         """The rows of a task whose copies count, and so what they were made of may go."""

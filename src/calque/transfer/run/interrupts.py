@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from calque.operator import interruptible
 from calque.operator.http.patience import SLICE
 
 GRACE_SECONDS = 2.0
@@ -59,17 +60,16 @@ def wait_until(
     look: Look,
     seconds: float | None = None,
 ) -> bool:
-    """Wait on a condition, so that Ctrl-C is heard; whether it is ready."""
+    """Wait on a condition, and look between two slices of that; whether it is ready."""
     until = None if seconds is None else time.monotonic() + seconds
     while True:
         look()
+        left = SLICE if until is None else min(SLICE, until - time.monotonic())
         with changed:
-            if ready():
+            if interruptible.wait_until(changed, ready, left):
                 return True
-            left = SLICE if until is None else min(SLICE, until - time.monotonic())
-            if left <= 0:
-                return False
-            changed.wait(left)
+        if left < SLICE:
+            return False
 
 
 def see_through(work: Callable[[], None], stop: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from itertools import islice
 from calque import faults
 from calque.errors import CalqueError
 from calque.transfer.jobs.journal import Journal
-from calque.transfer.model import Decision, Pair
+from calque.transfer.model import Decision, KeyRange, Pair
 from calque.transfer.plan.free_space import Decided, FreeSpace
 from calque.transfer.plan.plan import Plan
 from calque.transfer.run.frontier import Frontier, NoRange
@@ -25,6 +25,10 @@ Act = Callable[[Pair, Decision | None, Frontier], None]
 """Gets each pair with what is to be done with it, in the order of keys of its range."""
 
 
+Announce = Callable[[Sequence[Decided], KeyRange], None]
+"""Gets the decisions of a page, and the range that it is."""
+
+
 class Lister:
     """Lists ranges of a pool, on as many threads as call it."""
 
@@ -35,6 +39,7 @@ class Lister:
         others: OtherEntries,
         act: Act,
         call_help: Callable[[], None],
+        announce: Announce | None = None,
         *,
         stopping: threading.Event,
         journal: Journal | None = None,
@@ -42,13 +47,15 @@ class Lister:
         space: FreeSpace | None = None,
         most_pages: int = 0,
     ) -> None:
-        """``call_help`` brings more threads; ``left_out``: paths that somebody else acts on;
+        """``call_help`` brings more threads; ``announce`` hears of a page before the first of it is
+        acted on; ``left_out``: paths that somebody else acts on;
         ``most_pages``: the rest is left to whoever asked for no more."""
         self._plan = plan
         self._ranges = ranges
         self._others = others
         self._act = act
         self._call_help = call_help
+        self._announce = announce
         self._stopping = stopping
         self._journal = journal
         self._left_out = left_out
@@ -93,8 +100,9 @@ class Lister:
         decide = plan.decider()
         for page in _pages(plan.pairs(span.span)):
             faults.point("tree.listed")
+            before = span.after
             mine = span.claim([pair.path for pair in page])
-            self._act_on(decide, page[:mine], frontier)
+            self._act_on(decide, page[:mine], frontier, before)
             if mine == len(page):
                 others.tell_up_to(page[-1].path)
             pages = self._count_page(page)
@@ -130,6 +138,7 @@ class Lister:
         decide: Callable[[Pair], Decision | None],
         pairs: Iterable[Pair],
         frontier: Frontier,
+        before: str,
     ) -> None:
         # Also those that are left out are decided: a plan counts what it sees.
         all_decided = ((pair, decide(pair)) for pair in pairs)
@@ -138,6 +147,9 @@ class Lister:
         )
         if self._space is not None:
             decided = self._space.reserve(decided)
+        if self._announce is not None and (page := list(decided)):
+            self._announce(page, KeyRange(before, page[-1][0].path))
+            decided = iter(page)
         for pair, decision in decided:
             self._act(pair, decision, frontier)
 

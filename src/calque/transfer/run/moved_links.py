@@ -8,7 +8,8 @@ other links before these.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 
@@ -38,9 +39,23 @@ def move_links(
     for _, several in groupby(found, key=lambda each: each[0]):
         paths = tuple(path for _, path in several)
         source, target = replace(trees.source, only=paths), replace(trees.target, only=paths)
-        run(alone, replace(trees, source=source, target=target))
+        with _announced(shared, number, paths):
+            run(alone, replace(trees, source=source, target=target))
     told = {(number, path): Row(path=path, outcome="copied", rule="kind") for _, path in found}
     return replace(shared, known={**shared.known, **told}) if told else shared
+
+
+@contextmanager
+def _announced(shared: Shared, number: int, paths: Sequence[str]) -> Iterator[None]:
+    journal = shared.journal
+    if journal is None:
+        yield
+        return
+    rows = [Row(path=path, outcome="copied", rule="new") for path in paths]
+    acts = journal.announce(number, rows)
+    yield
+    with journal.lock:
+        journal.settle_acts(acts, ())
 
 
 def _find_links(trees: Trees) -> Iterator[tuple[int, str]]:

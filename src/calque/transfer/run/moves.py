@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 
+from calque import faults
 from calque.errors import CalqueError, IsSameFile
 from calque.operator.paths import collapse
 from calque.transfer.model import Decision, Row
@@ -60,10 +61,16 @@ class Moves:
 
     def note_gone(self, path: str) -> None:
         """A source is not there any more; its folder may be empty now."""
+        faults.point("tree.moved")
         folder = path.rpartition("/")[0]
         if folder:
             with self._lock:
                 self._emptied.add(folder)
+
+    def note_empty(self, folder: str) -> None:
+        """A folder (``name/``) that was empty in the first place has been made at the target."""
+        with self._lock:
+            self._emptied.add(folder.rstrip("/"))
 
     def remove_emptied(self) -> None:
         """Remove folders that nothing is left in."""

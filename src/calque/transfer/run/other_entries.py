@@ -23,8 +23,15 @@ class OtherEntries:
     """Tells what is no object of one tree, and keeps empty folders."""
 
     def __init__(
-        self, shared: Shared, trees: Trees, number: int, add: Callable[[Row], Row]
+        self,
+        shared: Shared,
+        trees: Trees,
+        number: int,
+        add: Callable[[Row], Row],
+        note_moved: Callable[[str], None],
     ) -> None:
+        """``note_moved`` gets empty folders that a move has made at its target."""
+        self._note_moved = note_moved
         self._shared = shared
         self._trees = trees
         self._number = number
@@ -61,8 +68,6 @@ class OtherEntries:
 
     def _keep_folder(self, path: str) -> None:
         into, options = self._trees.target.service, self._shared.options
-        if self._shared.moves:
-            return
         if not isinstance(into, Directories) and not options.folders:
             self._add(Row(path=path, outcome="skipped", rule="kind", why="empty folder"))
         elif not options.dry_run:
@@ -70,6 +75,9 @@ class OtherEntries:
                 _make_folder(into, self._trees.target.key(path))
             except CalqueError as error:
                 self._fail(path, error)
+            else:
+                if self._shared.moves:
+                    self._note_moved(path)
 
     def _fail(self, path: str, error: CalqueError) -> None:
         pair = Pair(path, Metadata(path=path, is_dir=path.endswith("/")), None)

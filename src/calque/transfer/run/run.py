@@ -9,9 +9,9 @@ from functools import partial
 from types import MappingProxyType
 
 from calque.errors import CalqueError
-from calque.ledger.job_record import State
 from calque.operator.layers import ConcurrencyLimit
-from calque.transfer.jobs.journal import Journal
+from calque.transfer.jobs.journal import DELETES, Journal
+from calque.transfer.jobs.open_job import end_journal
 from calque.transfer.model import EVERYTHING, KeyRange, Row
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
@@ -21,6 +21,7 @@ from calque.transfer.run.interrupts import GRACE_SECONDS, see_through
 from calque.transfer.run.moved_links import move_links
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
+from calque.transfer.run.untold_acts import tell_untold_acts
 from calque.transfer.run.verification import Verification
 from calque.transfer.run.whole_prefix import WholePrefix
 
@@ -84,6 +85,7 @@ class Run:
         if self._journal is not None:
             self._journal.start(self._left, self._collector.flush, self.stop)
         try:
+            self._shared = tell_untold_acts(self._shared, self._trees)
             for number, trees in enumerate(self._trees):
                 elsewhere = self._cluster is not None
                 if not self._stopping.is_set() and self._went_whole(number, trees):
@@ -136,7 +138,7 @@ class Run:
 
     def _note_deletes(self, jobs: Sequence[TreeJob]) -> None:
         if self._journal is not None:
-            self._journal.phase = "delete"
+            self._journal.phase = DELETES
         resumed = self._journal is not None and self._journal.resumed
         if (resumed or self._cluster is not None) and not self._stopping.is_set():
             for job in jobs:
@@ -157,15 +159,8 @@ class Run:
 
     def end_journal(self) -> None:
         """Note how the run has ended: over, or to be resumed."""
-        journal, report = self._journal, self.report
-        if journal is None:
-            return
-        if report.stopped or report.error:
-            message = report.error or "it was stopped"
-            journal.end("STOPPED", self._left, self._collector.flush, message)
-        else:
-            state: State = "PARTLY" if report.exit_code else "DONE"
-            journal.end(state, self._left, self._collector.flush, report.no_deletes or None)
+        if self._journal is not None:
+            end_journal(self._journal, self.report, self._left, self._collector.flush)
 
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
@@ -186,6 +181,8 @@ class Run:
             self.report.no_deletes = "the trees could not be listed to their end"
 
     def _delete(self, jobs: Sequence[TreeJob]) -> None:
+        if not self.report.no_deletes:
+            self.progress.to_delete = sum(job.clearing.spool.count for job in jobs)
         for job in jobs:
             job.clearing.delete(withheld=self.report.no_deletes)
 

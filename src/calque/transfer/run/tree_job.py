@@ -17,12 +17,12 @@ from calque.errors import (
 from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
-from calque.transfer.plan.free_space import FreeSpace
+from calque.transfer.plan.free_space import Decided, FreeSpace
 from calque.transfer.plan.plan import Plan, Trees
 from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.renames import Renames
 from calque.transfer.plan.rules import checksums
-from calque.transfer.report.rows import failed_row, kept_row
+from calque.transfer.report.rows import failed_row, kept_row, predicted_row
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.backup import Backup
 from calque.transfer.run.carry import RENAMED, Carrier
@@ -76,7 +76,7 @@ class TreeJob:
         if shared.options.track_renames:
             self.plan = replace(self.plan, twin=Renames(self.plan).twin)
         self._moves = Moves(trees, shared.delete_later)
-        self.clearing = Clearing(shared, self.plan, self._add)
+        self.clearing = Clearing(shared, self.plan, number, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
         self._carrier = Carrier(
             trees.source,
@@ -106,9 +106,10 @@ class TreeJob:
         self._lister = Lister(
             self.plan,
             self._ranges,
-            OtherEntries(shared, trees, number, self._add),
+            OtherEntries(shared, trees, number, self._add, self._moves.note_empty),
             self._act,
             self._call_help,
+            self._announce if shared.moves and shared.journal is not None else None,
             stopping=shared.stopping,
             journal=shared.journal,
             left_out=self._named.union(left_out),
@@ -276,6 +277,17 @@ class TreeJob:
             frontier.begin(decision.path)
             frontier.end(decision.path, self._settle(decision))
 
+    def _announce(self, page: Sequence[Decided], span: KeyRange) -> None:
+        """A source that was moved is in no listing: whoever resumes knows it by this alone."""
+        assert self._journal is not None
+        rows = [
+            predicted_row(decision) if decision.step == "copy" else kept_row(decision)
+            for _, decision in page
+            if decision is not None and decision.step in ("copy", "keep")
+        ]
+        if rows:
+            self._journal.announce(self._number, rows, span)
+
     def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
         self._shared.progress.add_copy(decision.size)
         if self._options.dry_run:
@@ -367,11 +379,7 @@ class TreeJob:
         return any(theirs.get(name) == value for name, value in ours.items())
 
     def _add(self, row: Row) -> Row:
-        label = self._trees.label
-        told = row
-        if label:
-            into = None if row.target is None else label + row.target
-            told = replace(row, path=label + row.path, target=into)
+        told = row.under(self._trees.label)
         self._shared.collector.add(told)
         return told
 
