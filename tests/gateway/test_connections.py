@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import select
 import socket
 import time
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
 from calque.gateway import server
 from calque.gateway.http import connection
+from calque.gateway.http.watch import Watch
 from calque.gateway.server import LINGER, serve_gateway
 from calque.store.metainfo.tls import ServerCertificate
-from tests.gateway.test_server import connect, head_of, read_answer
+from tests.gateway.test_server import connect, head_of, read_answer, wait_until
 from tests.gateway.world import World
 from tests.store_client.test_tls import write_pair
 
@@ -132,6 +135,11 @@ PIPELINED = b"GET /second HTTP/1.1\r\nhost: x\r\n\r\n"
         b"transfer-encoding: chunked, identity\r\n",
         b"transfer-encoding: xchunked\r\n",
         b"transfer-encoding : chunked\r\n",
+        b"transfer-encoding: \xa0chunked\r\n",
+        b"transfer-encoding:\r\n chunked\r\n",
+        b"content-length:\r\n 5\r\n",
+        b"content-length: 5\n\n",
+        b"host: y\r\n",
     ],
 )
 def test_where_a_body_ends_is_never_guessed(world: World, head: bytes) -> None:
@@ -141,6 +149,113 @@ def test_where_a_body_ends_is_never_guessed(world: World, head: bytes) -> None:
         said = read_to_end(line)
     assert said.count(b"HTTP/1.1") <= 1
     assert said == b"" or said.split()[1] == b"400"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"PUT /b/k HTTP/1.0\r\nhost: x\r\nconnection: keep-alive\r\ntransfer-encoding: chunked\r\n",
+        b"GET / HTTP/1.1\r\n",
+        b"GET http://y/ HTTP/1.1\r\nhost: x\r\n",
+        b"GET http://me@x/ HTTP/1.1\r\nhost: x\r\n",
+        b"GET ftp://x/ HTTP/1.1\r\nhost: x\r\n",
+        b"GET /\r\n",
+        b"GET / HTTP/1.2\r\nhost: x\r\n",
+    ],
+)
+def test_whom_a_request_is_for_is_never_guessed(world: World, head: bytes) -> None:
+    """One host, a version that both sides speak, no chunks in one that has none: or 400."""
+    with connect(world) as line:
+        line.sendall(head + b"\r\n0\r\n\r\n" + PIPELINED)
+        said = read_to_end(line)
+    assert said.count(b"HTTP/1.1") == 1
+    assert said.split()[1] == b"400"
+
+
+def test_a_target_that_names_its_host(world: World, bucket: str) -> None:
+    """As clients send it to a proxy: the same request."""
+    world.project.upload(bucket, "k", b"x")
+    head = head_of(world, "GET", f"/{bucket}/k", {})
+    with connect(world) as line:
+        line.sendall(head.replace(b"GET /", f"GET {world.url}/".encode(), 1))
+        assert read_answer(line).read() == b"x"
+
+
+def test_clients_of_http_1_0(world: World, bucket: str) -> None:
+    """They are told that the line stays open, and are not given a leave that they do not know."""
+    head = head_of(world, "PUT", f"/{bucket}/k", {"content-length": "1", "expect": "100-continue"})
+    old = head.replace(b"HTTP/1.1", b"HTTP/1.0", 1)
+    with connect(world) as line:
+        line.sendall(old[:-2] + b"connection: keep-alive\r\n\r\nx")
+        answer = read_answer(line)
+        assert (answer.status, answer.getheader("connection")) == (200, "keep-alive")
+        answer.read()
+        line.sendall(old)
+        line.shutdown(socket.SHUT_WR)
+        assert read_to_end(line) == b""
+
+
+def test_a_leave_that_is_asked_for_twice(world: World, bucket: str) -> None:
+    """A proxy may add the header to one that is there; the client still waits."""
+    head = head_of(world, "PUT", f"/{bucket}/k", {"content-length": "1", "expect": "100-continue"})
+    with connect(world) as line:
+        line.sendall(head[:-2] + b"Expect: 100-Continue\r\n\r\n")
+        assert line.recv(100).startswith(b"HTTP/1.1 100")
+        line.sendall(b"x")
+        assert read_answer(line).status == 200
+
+
+def test_chunks_of_who_would_speak_another_protocol(world: World, bucket: str) -> None:
+    """As curl sends an upload by default where it knows HTTP/2: the body is read, and no other."""
+    headers = {
+        "transfer-encoding": "chunked",
+        "content-encoding": "aws-chunked",
+        "x-amz-decoded-content-length": "5",
+        "connection": "Upgrade, HTTP2-Settings",
+        "upgrade": "h2c",
+    }
+    payload = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+    head = head_of(world, "PUT", f"/{bucket}/k", headers, payload=payload)
+    with connect(world) as line:
+        line.sendall(head + b"f\r\n5\r\nhello\r\n0\r\n\r\n\r\n0\r\n\r\n" + PIPELINED)
+        said = read_to_end(line)
+    assert said.count(b"HTTP/1.1") == 1
+    assert said.split()[1] == b"200"
+    assert world.project.download(bucket, "k").read() == b"hello"
+
+
+class _Crowded(socket.socket):
+    """A listening socket of a system that has no room for a connection, and then some."""
+
+    refusals = 0
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+def test_who_is_silent_makes_room() -> None:
+    """Where no more connections can be had, the one that waits longest goes: the next is served."""
+    served: Queue[connection.Connection] = Queue()
+    with _Crowded(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        watch = Watch(listening, None, served.put)
+        watch.start()
+        try:
+            with socket.create_connection(listening.getsockname()) as silent:
+                silent.sendall(b"GET")
+                wait_until(lambda: len(watch._watched) == 1)
+                listening.refusals = 1
+                with socket.create_connection(listening.getsockname()) as next_one:
+                    next_one.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+                    silent.settimeout(60)
+                    assert read_to_end(silent) == b""
+                    served.get(timeout=60).close()
+        finally:
+            watch.stop()
 
 
 def read_to_end(line: socket.socket) -> bytes:

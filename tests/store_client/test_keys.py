@@ -22,8 +22,8 @@ from calque.store.uplink.encryption.cipher import (
 from calque.store.uplink.encryption.keys import SecretKey
 from calque.store.uplink.encryption.segment_keys import (
     Position,
+    SegmentKeyRewrap,
     new_segment_key,
-    rewrap_segment_key,
     unwrap_segment_key,
     wrap_segment_key,
 )
@@ -92,7 +92,7 @@ def test_rewrapping_changes_the_wrapping_only() -> None:
     old, new = access.locate("a", "x"), access.locate("b", "y/z")
     position, key = Position(3, 1), new_segment_key()
     wrapped = wrap_segment_key(CipherSuite.AES_256_GCM, old, key, position)
-    again = rewrap_segment_key(CipherSuite.AES_256_GCM, old, new, wrapped, position)
+    again = SegmentKeyRewrap(CipherSuite.AES_256_GCM, old, new).rewrap(wrapped, position)
     assert again.nonce != wrapped.nonce
     assert unwrap_segment_key(CipherSuite.AES_256_GCM, new, again, position) == key
     with pytest.raises(IntegrityError, match="segment 3:1 of a/x"):

@@ -227,6 +227,37 @@ def test_another_process_goes_on(filled: tuple[World, dict[str, bytes]]) -> None
     assert again == done
 
 
+def test_what_is_prepared_twice_counts_once(filled: tuple[World, dict[str, bytes]]) -> None:
+    """A client that lost an answer sends a page again: it replaces itself."""
+    world, contents = filled
+    job = PrefixMove(world.project.session, BUCKET, "old/", OTHER, "new/", move=True)
+    job._request.limit = 4
+    assert job.prepare()
+    job._request.cursor = b"\0"  # before every name
+    assert job.prepare()
+    assert job.objects == 4
+    while job.prepare():
+        pass
+    assert (job.objects, job.finish().objects) == (len(contents), len(contents))
+    assert below(world.project, OTHER, "new/") == contents
+
+
+@pytest.mark.parametrize("move", [True, False])
+def test_an_upload_under_way_at_a_new_name(
+    filled: tuple[World, dict[str, bytes]], move: bool
+) -> None:
+    """It stands in nobody's way, and takes the place of what came when it is committed."""
+    world, contents = filled
+    project = world.project
+    upload = project.begin_multipart(OTHER, "new/b")
+    work = project.move_prefix if move else project.copy_prefix
+    assert work(BUCKET, "old/", OTHER, "new/").objects == len(contents)
+    assert below(project, OTHER, "new/") == contents
+    upload.upload_part(1, b"later")
+    upload.commit()
+    assert below(project, OTHER, "new/") == {**contents, "b": b"later"}
+
+
 def test_long_names_go_in_several_messages(
     plain_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -97,6 +98,15 @@ CODES: Mapping[type[CalqueError], str] = MappingProxyType(
 )
 """Every class of our tree; what no row knows better is looked up by its nearest ancestor."""
 
+_TRY_AGAIN = "The server cannot do this now. Please try again."
+_UNTOLD = {
+    "InternalError": "We encountered an internal error. Please try again.",
+    "ServiceUnavailable": _TRY_AGAIN,
+}
+"""Codes of which only the owner of the server is told more, by its log: files, nodes."""
+_BUSY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What the system has too little of for a while; a disk stays full."""
+
 
 class S3Error(CalqueError):
     """An answer that S3 has a code for. ``fields`` are further elements of its document."""
@@ -130,13 +140,18 @@ def to_s3_error(error: CalqueError) -> S3Error:
     """One of ours as S3 would say it; what went wrong inside is not told to strangers."""
     if isinstance(error, S3Error):
         return error
+    cause = error.__cause__
+    number = cause.errno if isinstance(cause, OSError) else None
     code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-    if STATUS[code] == 500:
-        return S3Error(code, "We encountered an internal error. Please try again.")
+    if number in _BUSY:
+        code = "SlowDown"
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after)))
-    return S3Error(code, error.message, headers=headers)
+    is_inside = code in _UNTOLD or (number is not None and STATUS[code] > 500)
+    return S3Error(
+        code, _UNTOLD.get(code, _TRY_AGAIN) if is_inside else error.message, headers=headers
+    )
 
 
 def not_implemented(what: str) -> S3Error:

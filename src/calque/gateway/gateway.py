@@ -198,7 +198,9 @@ def _level(target: Target) -> str:
 
 def _refuse(request: Request, error: S3Error, request_id: str, cause: Exception) -> Response:
     if error.status >= 500 and error.code != "NotImplemented":
-        _log.warning("%s: %s (%s)", request_id, error.code, type(cause).__name__)
+        # The client is told a code alone; of an error that is none of ours the words may quote it.
+        words = cause.message if isinstance(cause, CalqueError) else ""
+        _log.warning("%s: %s (%s) %s", request_id, error.code, type(cause).__name__, words)
     content = {
         "Code": error.code,
         "Message": error.message,

@@ -49,7 +49,8 @@ class Connection:
         self._is_draining = False
         self.is_idle = False
         """Whether its thread waits for a next request."""
-        self._due = time.monotonic() + HEAD_PATIENCE
+        self.due = time.monotonic() + HEAD_PATIENCE
+        """When it has said nothing for too long."""
 
     def fileno(self) -> int:
         return self._line.fileno()
@@ -72,7 +73,7 @@ class Connection:
                 if self._is_draining:
                     continue
                 if not self.held:  # a head has a time from its first byte on
-                    self._due = time.monotonic() + HEAD_PATIENCE
+                    self.due = time.monotonic() + HEAD_PATIENCE
                 self.held += data
                 if self.has_head:
                     return Step.READY
@@ -85,7 +86,7 @@ class Connection:
             return Step.OVER
 
     def is_late(self, now: float) -> bool:
-        return now > self._due
+        return now > self.due
 
     @property
     def has_head(self) -> bool:
@@ -97,7 +98,7 @@ class Connection:
     def rest(self) -> None:
         """From now on nothing waits."""
         self._line.setblocking(False)
-        self._due = time.monotonic() + (HEAD_PATIENCE if self.held else KEEP_ALIVE)
+        self.due = time.monotonic() + (HEAD_PATIENCE if self.held else KEEP_ALIVE)
 
     def drain(self) -> None:
         """Say no more, and read what the client still sends: were it left unread, the system would
@@ -105,7 +106,7 @@ class Connection:
         self._line.shutdown(socket.SHUT_WR)
         self._is_draining = True
         self._line.setblocking(False)
-        self._due = time.monotonic() + HEAD_PATIENCE
+        self.due = time.monotonic() + HEAD_PATIENCE
 
     # While a thread works on it: everything waits, and not for ever.
 

@@ -89,6 +89,8 @@ class _Answer:
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if not self._stays:
             lines.append("Connection: close")
+        elif self._head.is_old:
+            lines.append("Connection: keep-alive")
         text = "\r\n".join(lines)
         if text.count("\n") >= len(lines):  # one header must never become two
             text = "\r\n".join(" ".join(line.splitlines()) for line in lines)

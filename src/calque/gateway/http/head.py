@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,12 +27,15 @@ class Head:
     length: int | None
     may_continue: bool
     """Whether the client lets the connection stay open."""
+    is_old: bool
+    """Whether it is of HTTP/1.0, which knows no leave, and closes unless it is told otherwise."""
     parser: _Parser = field(repr=False)
 
     @property
     def waits_for_leave(self) -> bool:
         """Whether the client sends its body when it is told to."""
-        return self.headers.get("expect", "").lower() == "100-continue"
+        expected = self.headers.get("expect", "").lower().split(",")
+        return not self.is_old and "100-continue" in map(str.strip, expected)
 
 
 def parse_head(data: bytes) -> Head | None:
@@ -44,7 +48,10 @@ def parse_head(data: bytes) -> Head | None:
     except (httptools.HttpParserError, ValueError):
         return None
     length = _length_of(headers)
-    if not parser.is_head_complete or length == _UNKNOWN:
+    if not parser.is_head_complete or length == _UNKNOWN or not parser.names_its_host:
+        return None
+    # Chunks came with HTTP/1.1: who speaks 1.0, and stands before us, does not see where they end.
+    if length == _CHUNKED and parser.version != _NEW:
         return None
     return Head(
         parser.method,
@@ -53,18 +60,21 @@ def parse_head(data: bytes) -> Head | None:
         headers,
         None if length == _CHUNKED else length,
         parser.may_continue,
-        parser,
+        parser.version == _OLD,
+        # One that was told to speak another protocol has ended, and reads no chunks.
+        _Parser.of_chunks() if length == _CHUNKED and parser.is_over else parser,
     )
 
 
 _CHUNKED, _UNKNOWN = -1, -2
+_OLD, _NEW = "1.0", "1.1"
 
 
 def _length_of(headers: Headers) -> int:
     """Bytes of the body. Two that read one connection must never differ about where it ends."""
     coding, length = headers.get("transfer-encoding"), headers.get("content-length")
     if coding is not None:
-        return _CHUNKED if coding.strip().lower() == "chunked" and length is None else _UNKNOWN
+        return _CHUNKED if coding.strip(" \t").lower() == "chunked" and length is None else _UNKNOWN
     if length is None:
         return 0
     is_number = length.isascii() and length.isdigit() and len(length) <= 19
@@ -86,6 +96,13 @@ class _Parser:
         """Whether something came behind the end: it was swallowed, and the connection with it."""
         self.may_continue = False
 
+    @classmethod
+    def of_chunks(cls) -> _Parser:
+        """One that has read a head, which says that chunks follow."""
+        made = cls()
+        made.feed(b"PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n")
+        return made
+
     def feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
@@ -96,6 +113,24 @@ class _Parser:
     @property
     def method(self) -> str:
         return str(self._parser.get_method().decode("latin-1"))
+
+    @property
+    def version(self) -> str:
+        return str(self._parser.get_http_version())
+
+    @property
+    def names_its_host(self) -> bool:
+        """Whether it is of a version that is spoken here, and all agree about whom it is for: one
+        host, and the same where the target names it too."""
+        hosts = [value for name, value in self.headers if name.lower() == "host"]
+        if self.version not in (_OLD, _NEW) or len(hosts) != 1:
+            return self.version == _OLD and not hosts
+        scheme, is_absolute, rest = self._target.partition(b"://")
+        if self._target.startswith(b"/") or not is_absolute:
+            return True
+        named = re.split(rb"[/?#]", rest, maxsplit=1)[0]
+        is_http = scheme.lower() in (b"http", b"https")
+        return is_http and named.lower() == hosts[0].lower().encode("latin-1")
 
     def split_target(self) -> tuple[str, str, str]:
         """Path and query as they were sent."""

@@ -94,10 +94,11 @@ class Watch(threading.Thread):
                 line, _ = self._listening.accept()
             except BlockingIOError:
                 return
-            except OSError as error:  # no room for another; who is served meanwhile makes some
+            except ConnectionError:  # gone before it was taken
+                continue
+            except OSError as error:  # no room for another
                 _log.warning("a connection could not be accepted: %s", error.strerror)
-                self._selector.unregister(self._listening)
-                self._accept_from = time.monotonic() + _PAUSE
+                self._make_room()
                 return
             try:
                 connection = Connection(line, self._tls)
@@ -105,6 +106,18 @@ class Watch(threading.Thread):
                 line.close()
                 continue
             self._advance(connection)
+
+    def _make_room(self) -> None:
+        """Close those that were silent for longest: whoever holds connections and says nothing
+        must not keep out all who would. Without any, those that are served make room."""
+        most = min(len(self._watched) // 4 + 1, _ACCEPT_AT_ONCE)
+        silent = sorted(self._watched, key=lambda each: each.due)[:most]
+        for connection in silent:
+            self._forget(connection)
+            connection.close()
+        if not silent:
+            self._selector.unregister(self._listening)
+            self._accept_from = time.monotonic() + _PAUSE
 
     def _advance(self, connection: Connection) -> None:
         step = connection.advance()

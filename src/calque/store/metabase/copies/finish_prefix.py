@@ -35,6 +35,8 @@ from calque.store.metabase.copies.stage_prefix import (
     PrefixOperation,
     changed_below,
     nothing_there,
+    pack_count,
+    staged_count,
 )
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import close_gates, lock_families
@@ -118,6 +120,16 @@ AT_TARGETS = Statement(
         )
     ),
 )
+IN_THE_WAY = Statement(
+    "anything below the new prefix",
+    select(objects.c.stream_id)
+    .where(
+        objects.c.project_id == bindparam("project"),
+        objects.c.bucket_name == bindparam("new_bucket"),
+        key_between(objects.c.object_key, key_parameter("new_first"), key_parameter("new_end")),
+    )
+    .limit(1),
+)
 OTHER_PLACEMENT = Statement(
     "a segment of an operation whose pieces lie elsewhere",
     select(segments.c.position)
@@ -178,7 +190,7 @@ def _finish(transaction: Transaction, asked: PrefixOperation, may_overwrite: boo
     )
     state = operation_record(states)
     if state is not None and state.is_finished:
-        return PrefixDone(int.from_bytes(state.result_stream_id or b"", "big"), [])
+        return PrefixDone(staged_count(state), [])
     asked.operation.check_time(transaction.now)
     require_bucket(old, source.bucket, "source")
     placement = require_bucket(new, target.bucket, "destination")
@@ -190,7 +202,8 @@ def _finish(transaction: Transaction, asked: PrefixOperation, may_overwrite: boo
         raise FailedPrecondition(
             "the destination bucket has another placement than pieces below the prefix"
         )
-    in_the_way = _found(transaction, AT_TARGETS, values)
+    values["is_new"] = int(not transaction.rows(IN_THE_WAY, values))
+    in_the_way = [] if values["is_new"] else _found(transaction, AT_TARGETS, values)
     live = [each for each in in_the_way if not each.object.is_expired(transaction.now)]
     if live and not asked.overwrite:
         first = min(each.object.object_key for each in live)
@@ -206,7 +219,7 @@ def _finish(transaction: Transaction, asked: PrefixOperation, may_overwrite: boo
             usage = usage.plus(each.object)
         copy_rows(transaction, values)
     transaction.run(DROP_STAGED, {"of_operation": asked.operation.operation_id})
-    transaction.run(*finish_step(asked.operation, count.to_bytes(8, "big")))
+    transaction.run(*finish_step(asked.operation, pack_count(count)))
     # Last, since charging a shard locks its row, for which other commits of the project may wait.
     quota.charge(transaction, source.project_id, usage)
     return PrefixDone(count, freed)
@@ -220,6 +233,8 @@ def _values(asked: PrefixOperation, now: int) -> dict[str, Any]:
         "new_bucket": asked.target.bucket,
         "first": asked.source.encrypted,
         "end": after_prefix(asked.source.encrypted),
+        "new_first": asked.target.encrypted,
+        "new_end": after_prefix(asked.target.encrypted),
         "now": now,
     }
 

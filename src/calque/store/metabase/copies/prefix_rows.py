@@ -11,6 +11,7 @@ from sqlalchemy import (
     LargeBinary,
     Text,
     bindparam,
+    case,
     cast,
     func,
     insert,
@@ -41,7 +42,7 @@ _of_operation = _staged.operation_id == bindparam("of_operation", type_=LargeBin
 
 _there = objects.alias("there")
 _new_bucket: ColumnElement[str] = cast(bindparam("new_bucket"), Text)
-_version = (
+_next_version = (
     select(func.coalesce(func.max(_there.c.version), literal_column("0")) + 1)
     .where(
         _there.c.project_id == bindparam("project"),
@@ -51,6 +52,8 @@ _version = (
     .correlate(operation_objects)
     .scalar_subquery()
 )
+# Nothing is looked for where there is nothing: most prefixes are moved to one that is new.
+_version = case((bindparam("is_new", type_=Integer) == 1, literal_column("1")), else_=_next_version)
 MOVE_OBJECTS = Statement(
     "move the objects of an operation",
     update(objects)

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import ARRAY, BindParameter, Column, and_, bindparam, cast, distinct, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import (
+    LargeBinary,
+    and_,
+    bindparam,
+    delete,
+    distinct,
+    func,
+    select,
+    update,
+)
 
 from calque.errors import FailedPrecondition, InvalidInput, NotFound
 from calque.store.metabase.accounts.buckets import BUCKET_EXISTS, require_bucket
@@ -20,16 +28,17 @@ from calque.store.metabase.copies.operations import (
     OPEN_OPERATION,
     OPERATION,
     Operation,
+    OperationRecord,
     operation_record,
     operation_row,
 )
+from calque.store.metabase.engine.bulk_insert import BulkInsert
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.engine.statement import POSTGRES, Statement
+from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import (
-    ObjectRecord,
     SegmentKey,
     new_stream_id,
 )
@@ -37,9 +46,10 @@ from calque.store.metabase.model.schema import (
     COLLECTING,
     objects,
     operation_objects,
+    operations,
     segments,
 )
-from calque.store.metabase.objects.list_objects import COMMITTED_FROM, after_prefix
+from calque.store.metabase.objects.list_objects import after_prefix, select_committed
 from calque.store.metabase.streams.given_streams import give_streams, statement_of_streams
 
 MAX_OBJECTS = 100_000
@@ -48,6 +58,19 @@ MAX_PAGE = 1000
 
 _staged = operation_objects.c
 
+# Without the metadata, which may be larger than all else and is left as it is.
+BELOW_FROM = Statement(
+    "what to prepare of objects from a key",
+    select_committed(
+        objects.c.object_key,
+        objects.c.stream_id,
+        objects.c.encryption,
+        objects.c.encrypted_metadata_nonce,
+        objects.c.encrypted_metadata_encrypted_key,
+        objects.c.total_plain_size,
+        objects.c.segment_count,
+    ),
+)
 KEYS_OF_STREAMS = statement_of_streams(
     "segment keys of streams",
     segments.c.stream_id,
@@ -63,49 +86,28 @@ KEYS_OF_STREAMS = statement_of_streams(
     ),
 )
 POSITIONS_OF_STREAMS = statement_of_streams(
-    "positions of streams",
-    segments.c.stream_id,
-    lambda given: (
-        select(segments.c.stream_id, segments.c.position)
-        .where(given)
-        .order_by(segments.c.stream_id, segments.c.position)
-    ),
-)
-WHICH_ARE_THERE = statement_of_streams(
-    "which of some objects are there",
+    "positions of objects that are there",
     objects.c.stream_id,
-    lambda given: select(objects.c.stream_id).where(given),
-)
-_changed = [column.name for column in _staged if not column.primary_key]
-
-
-def _many(column: Column[Any]) -> BindParameter[Any]:
-    return bindparam(column.name, type_=ARRAY(column.type))
-
-
-def _replace(insert: Any) -> Any:
-    return insert.on_conflict_do_update(
-        index_elements=["operation_id", "stream_id"],
-        set_={name: insert.excluded[name] for name in _changed},
-    )
-
-
-STAGE = Statement(
-    "stage an object of an operation", sqlite=_replace(sqlite.insert(operation_objects))
-)
-STAGE_MANY = Statement(
-    "stage objects of an operation",
-    postgres=_replace(
-        postgresql.insert(operation_objects).from_select(
-            [column.name for column in _staged],
-            # Arrays of one length are gone through side by side; of NULLs alone they need a type.
-            select(*(func.unnest(cast(_many(each), _many(each).type)) for each in _staged)),
-        )
+    lambda given: (
+        select(objects.c.stream_id, segments.c.position)
+        .select_from(objects.outerjoin(segments, segments.c.stream_id == objects.c.stream_id))
+        .where(given)
+        .order_by(objects.c.stream_id, segments.c.position)
     ),
 )
-COUNT_STAGED = Statement(
-    "objects of an operation",
-    select(func.count()).where(_staged.operation_id == bindparam("of_operation")),
+UNSTAGE = statement_of_streams(
+    "take objects out of an operation",
+    _staged.stream_id,
+    lambda given: delete(operation_objects).where(
+        _staged.operation_id == bindparam("of_operation", type_=LargeBinary), given
+    ),
+)
+STAGE = BulkInsert("stage an object of an operation", operation_objects)
+NOTE_STAGED = Statement(
+    "note how many objects an operation has",
+    update(operations)
+    .where(operations.c.operation_id == bindparam("of_operation"))
+    .values(result_stream_id=bindparam("staged")),
 )
 COUNT_NEW_KEYS = Statement(
     "objects of an operation, and their new keys",
@@ -137,10 +139,22 @@ class Prefix(NamedTuple):
             raise InvalidInput("the prefix is longer than a key can be")
 
 
+class ObjectBelow(NamedTuple):
+    """What is needed of an object below a prefix."""
+
+    object_key: bytes
+    stream_id: bytes
+    encryption: int
+    metadata_nonce: bytes | None
+    metadata_key: bytes | None
+    plain_size: int
+    segment_count: int
+
+
 class PrefixEntry(NamedTuple):
     """An object below a prefix, and the wrapped keys of its segments."""
 
-    object: ObjectRecord
+    object: ObjectBelow
     keys: list[SegmentKey]
 
 
@@ -194,13 +208,11 @@ def prefix_page(
         raise InvalidInput(f"a page holds 1 to {MAX_PAGE} objects, not {limit}")
 
     def work(transaction: Transaction) -> PrefixPage:
-        of_operation = {"of_operation": asked.operation.operation_id}
-        buckets, targets, states, counts = transaction.batch(
+        buckets, targets, states = transaction.batch(
             [
                 (BUCKET_EXISTS, _place(asked.source)),
                 (BUCKET_EXISTS, _place(asked.target)),
                 (OPERATION, {"operation_id": asked.operation.operation_id}),
-                (COUNT_STAGED, of_operation),
             ]
         )
         require_bucket(buckets, asked.source.bucket)
@@ -210,12 +222,12 @@ def prefix_page(
             return PrefixPage([], False, 0, True)
         # Looked for by whoever goes on with an operation alone: it reads all that was staged.
         last = (
-            transaction.rows(LAST_STAGED, of_operation)[0][0]
+            transaction.rows(LAST_STAGED, {"of_operation": asked.operation.operation_id})[0][0]
             if cursor is None
             else asked.source.encrypted + cursor
         )
         rows = transaction.rows(
-            COMMITTED_FROM,
+            BELOW_FROM,
             {
                 "project": asked.source.project_id,
                 "bucket": asked.source.bucket,
@@ -225,9 +237,9 @@ def prefix_page(
                 "page": limit + 1,
             },
         )
-        found = [ObjectRecord(*row) for row in rows]
+        found = [ObjectBelow._make(row) for row in rows]
         entries = _with_keys(transaction, found[:limit])
-        return PrefixPage(entries, len(entries) < len(found), counts[0][0], False)
+        return PrefixPage(entries, len(entries) < len(found), staged_count(state), False)
 
     return database.read(work)
 
@@ -236,9 +248,9 @@ def _place(prefix: Prefix) -> dict[str, object]:
     return {"project_id": prefix.project_id, "bucket": prefix.bucket}
 
 
-def _with_keys(transaction: Transaction, found: Sequence[ObjectRecord]) -> list[PrefixEntry]:
+def _with_keys(transaction: Transaction, found: Sequence[ObjectBelow]) -> list[PrefixEntry]:
     """As many of ``found`` as have keys for one call, and one at least."""
-    chosen: list[ObjectRecord] = []
+    chosen: list[ObjectBelow] = []
     total = 0
     for record in found:
         if record.segment_count > verify.MAX_KEYS_PER_CALL:
@@ -275,46 +287,70 @@ def stage_prefix(database: Database, asked: PrefixOperation, staged: Sequence[St
 
     def work(transaction: Transaction) -> int:
         asked.operation.check_time(transaction.now)
-        transaction.run(OPEN_OPERATION, operation_row(asked.operation, COLLECTING, None))
-        locked = operation_record(
-            transaction.rows(LOCK_OPERATION, {"operation_id": asked.operation.operation_id})
+        of_operation = {"of_operation": asked.operation.operation_id}
+        given = give_streams(transaction, [each.stream_id for each in staged])
+        # Opened first and locked then: a Finish that commits meanwhile is seen.
+        _, states, there = transaction.batch(
+            [
+                (OPEN_OPERATION, operation_row(asked.operation, COLLECTING, None)),
+                (LOCK_OPERATION, {"operation_id": asked.operation.operation_id}),
+                (POSITIONS_OF_STREAMS, given),
+            ]
         )
-        if locked is not None and locked.is_finished:
+        state = operation_record(states)
+        if state is not None and state.is_finished:
             raise FailedPrecondition("this operation was finished before")
-        positions: dict[bytes, list[int]] = {each.stream_id: [] for each in staged}
-        if len(positions) < len(staged):
-            raise InvalidInput("an object comes twice in one call")
-        given = give_streams(transaction, positions)
-        for stream_id, position in transaction.rows(POSITIONS_OF_STREAMS, given):
-            positions[stream_id].append(position)
-        # What went since it was read is no fault of the caller's, who is to begin again.
-        if len(transaction.rows(WHICH_ARE_THERE, given)) < len(positions):
-            raise changed_below()
-        for each in staged:
-            each.keys.must_match(positions[each.stream_id])
-        rows = [_row(asked.operation, each, transaction.now) for each in staged]
-        if transaction.dialect == POSTGRES:
-            transaction.run(STAGE_MANY, {name: [row[name] for row in rows] for name in rows[0]})
-        else:
-            transaction.batch([(STAGE, row) for row in rows])
-        count = int(
-            transaction.rows(COUNT_STAGED, {"of_operation": asked.operation.operation_id})[0][0]
-        )
+        _check_keys(staged, there)
+        # What comes again replaces itself, and is not counted twice.
+        replaced = transaction.run(UNSTAGE, {**given, **of_operation})
+        STAGE.run(transaction, [_row(asked, each, transaction.now) for each in staged])
+        count = staged_count(state) + len(staged) - replaced
         if count > MAX_OBJECTS:
             raise InvalidInput(
                 f"more than {MAX_OBJECTS} objects lie below the prefix, which is the limit",
                 hint="Take the prefixes below it one by one.",
             )
+        transaction.run(NOTE_STAGED, {**of_operation, "staged": pack_count(count)})
         return count
 
     return database.write(work)
 
 
-def _row(operation: Operation, each: StagedObject, now: int) -> dict[str, object]:
+def _check_keys(staged: Sequence[StagedObject], there: Sequence[tuple[bytes, int | None]]) -> None:
+    """Each object is there, comes once, and has a key for each of its segments."""
+    if len({each.stream_id for each in staged}) < len(staged):
+        raise InvalidInput("an object comes twice in one call")
+    positions: dict[bytes, list[int]] = {}
+    for stream_id, position in there:
+        found = positions.setdefault(stream_id, [])
+        if position is not None:
+            found.append(position)
+    # What went since it was read is no fault of the caller's, who is to begin again.
+    if len(positions) < len(staged):
+        raise changed_below()
+    for each in staged:
+        each.keys.must_match(positions[each.stream_id])
+
+
+def pack_count(objects: int) -> bytes:
+    """What an operation over a prefix has come to: it has no stream as its result."""
+    return objects.to_bytes(8, "big")
+
+
+def staged_count(state: OperationRecord | None) -> int:
+    """How many objects such an operation has by now, or had when it was finished.
+
+    Noted, since counting them for each page would cost a large operation more than all else.
+    """
+    return int.from_bytes((state and state.result_stream_id) or b"", "big")
+
+
+def _row(asked: PrefixOperation, each: StagedObject, now: int) -> dict[str, object]:
     return {
-        "operation_id": operation.operation_id,
+        "operation_id": asked.operation.operation_id,
         "stream_id": each.stream_id,
-        "new_stream_id": new_stream_id(now),
+        # What is moved stays the stream that it is.
+        "new_stream_id": each.stream_id if asked.move else new_stream_id(now),
         "new_key": each.new_key,
         "seen_metadata_key": each.seen_metadata_key,
         "metadata_nonce": each.metadata_nonce,

@@ -93,10 +93,13 @@ def _open_driven(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
         from psycopg import RawCursor
+        from psycopg.types.array import ListBinaryDumper
 
         _prepare(connection)
         connection.autocommit = True
         connection.cursor_factory = RawCursor
+        # As text an array of ids has each of them spelled in hex, quoted and parsed again.
+        connection.adapters.register_dumper(list, ListBinaryDumper)
 
     return engine
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -67,6 +67,14 @@ class Transaction:
         if self.dialect == SQLITE:
             return [self.run(statement, parameters) for statement, parameters in work]
         return [cursor.rowcount for cursor in self._in_one_trip(work)]
+
+    def copy_in(self, text: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Rows for a ``COPY … FROM STDIN`` in PostgreSQL's own format."""
+        self._open()
+        with self._connection.cursor() as cursor, cursor.copy(text) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
 
     def _in_one_trip(self, work: Sequence[Step]) -> list[Any]:
         with self._connection.pipeline():

@@ -58,13 +58,19 @@ _visible = (
     IS_COMMITTED,
     or_(objects.c.expires_at.is_(None), objects.c.expires_at > bindparam("now")),
 )
-COMMITTED_FROM = Statement(
-    "committed objects from a key",
-    select(objects)
-    .where(*_in_bucket, *_visible)
-    .order_by(in_key_order(_key))
-    .limit(bindparam("page")),
-)
+
+
+def select_committed(*columns: Any) -> Any:
+    """A page of the objects that are to be seen from key ``first`` on, before ``end``."""
+    return (
+        select(*columns)
+        .where(*_in_bucket, *_visible)
+        .order_by(in_key_order(_key))
+        .limit(bindparam("page"))
+    )
+
+
+COMMITTED_FROM = Statement("committed objects from a key", select_committed(objects))
 PENDING_FROM = Statement(
     "pending objects from a key",
     select(objects)

@@ -135,10 +135,10 @@ def _entry(entry: PrefixEntry, prefix_size: int) -> pb.PrefixEntry:
         encrypted_object_key=record.object_key[prefix_size:],
         stream_id=record.stream_id,
         cipher_suite=cast(pb.CipherSuite, Encryption.decode(record.encryption).cipher),
-        encrypted_metadata_key_nonce=record.encrypted_metadata_nonce or b"",
-        encrypted_metadata_key=record.encrypted_metadata_encrypted_key or b"",
+        encrypted_metadata_key_nonce=record.metadata_nonce or b"",
+        encrypted_metadata_key=record.metadata_key or b"",
         segment_keys=messages.segment_keys(entry.keys),
-        plain_size=record.total_plain_size,
+        plain_size=record.plain_size,
     )
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from calque.errors import AlreadyExists, InvalidInput, NotFound
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.uplink.encryption.access import Located
-from calque.store.uplink.encryption.cipher import Sealed
 from calque.store.uplink.encryption.keys import SecretKey
 from calque.store.uplink.encryption.metadata import rewrap_metadata_key
 from calque.store.uplink.encryption.paths import NameCipher, check_key, child_key, decrypt_path
-from calque.store.uplink.encryption.segment_keys import Position, rewrap_segment_key
 from calque.store.uplink.session import Session
+from calque.store.uplink.verbs.rewrap import rewrap_keys
 from calque.values import MIB
 
 _PAGE = 1000
@@ -212,8 +211,7 @@ class _Names:
 
     def rewrap(self, entry: pb.PrefixEntry) -> pb.PrefixEntry:
         """The entry as it will be: another name, and every key wrapped for it."""
-        directory, _, last = entry.encrypted_object_key.rpartition(b"/")
-        slash = b"/" if b"/" in entry.encrypted_object_key else b""
+        directory, slash, last = entry.encrypted_object_key.rpartition(b"/")
         folder = self._folder(directory + slash)
         name = folder.old_names.decrypt(last)
         encrypted = folder.encrypted + folder.new_names.encrypt(name)
@@ -232,7 +230,7 @@ class _Names:
             cipher_suite=suite,
             encrypted_metadata_key_nonce=metadata.nonce if metadata else b"",
             encrypted_metadata_key=metadata.ciphertext if metadata else b"",
-            segment_keys=list(_rewrap_keys(suite, old, new, entry.segment_keys)),
+            segment_keys=rewrap_keys(suite, old, new, entry.segment_keys),
             seen_metadata_key=entry.encrypted_metadata_key,
         )
 
@@ -276,21 +274,3 @@ def _in_messages(entries: Iterable[pb.PrefixEntry]) -> Iterator[list[pb.PrefixEn
         total += entry.ByteSize()
     if some:
         yield some
-
-
-def _rewrap_keys(
-    suite: int, old: Located, new: Located, keys: Iterable[pb.EncryptedKeyAndNonce]
-) -> Iterable[pb.EncryptedKeyAndNonce]:
-    for key in keys:
-        sealed = rewrap_segment_key(
-            suite,
-            old,
-            new,
-            Sealed(key.encrypted_key_nonce, key.encrypted_key),
-            Position(key.position.part_number, key.position.index),
-        )
-        yield pb.EncryptedKeyAndNonce(
-            position=key.position,
-            encrypted_key_nonce=sealed.nonce,
-            encrypted_key=sealed.ciphertext,
-        )

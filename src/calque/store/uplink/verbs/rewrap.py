@@ -23,7 +23,7 @@ from calque.store.uplink.encryption.metadata import (
     rewrap_metadata_key,
     seal_metadata,
 )
-from calque.store.uplink.encryption.segment_keys import Position, rewrap_segment_key
+from calque.store.uplink.encryption.segment_keys import Position, SegmentKeyRewrap
 from calque.store.uplink.etags import stream_of
 from calque.store.uplink.objects import ObjectInfo, object_info
 from calque.store.uplink.plain_names import name_missing_object
@@ -208,7 +208,7 @@ class Rewrap:
         finish = FinishPage(
             operation=page.operation,
             stream=page.stream,
-            keys=_rewrap_keys(page.suite, self._transfer, page.keys),
+            keys=rewrap_keys(page.suite, self._transfer.old, self._transfer.new, page.keys),
             metadata=self._metadata(page),
             partial=page.more,
         )
@@ -244,24 +244,20 @@ class Rewrap:
         return SealedMetadata(nonce=key.nonce, wrapped_key=key.ciphertext)
 
 
-def _rewrap_keys(
-    suite: int, transfer: Transfer, keys: Iterable[pb.EncryptedKeyAndNonce]
+def rewrap_keys(
+    suite: int, old: Located, new: Located, keys: Iterable[pb.EncryptedKeyAndNonce]
 ) -> list[pb.EncryptedKeyAndNonce]:
-    return [_rewrap_key(suite, transfer, key) for key in keys]
+    """The keys of an object's segments, wrapped for another name."""
+    both = SegmentKeyRewrap(suite, old, new)
+    return [_rewrap_key(both, key) for key in keys]
 
 
-def _rewrap_key(
-    suite: int, transfer: Transfer, key: pb.EncryptedKeyAndNonce
-) -> pb.EncryptedKeyAndNonce:
-    sealed = rewrap_segment_key(
-        suite,
-        transfer.old,
-        transfer.new,
+def _rewrap_key(both: SegmentKeyRewrap, key: pb.EncryptedKeyAndNonce) -> pb.EncryptedKeyAndNonce:
+    position = key.position
+    nonce, wrapped = both.rewrap(
         Sealed(key.encrypted_key_nonce, key.encrypted_key),
-        Position(key.position.part_number, key.position.index),
+        Position(position.part_number, position.index),
     )
     return pb.EncryptedKeyAndNonce(
-        position=key.position,
-        encrypted_key_nonce=sealed.nonce,
-        encrypted_key=sealed.ciphertext,
+        position=position, encrypted_key_nonce=nonce, encrypted_key=wrapped
     )
