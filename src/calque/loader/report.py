@@ -10,33 +10,35 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import islice
 from operator import attrgetter
-from typing import IO, Any
-
-import pyarrow as pa
+from typing import IO, TYPE_CHECKING, Any
 
 from calque.errors import Unsupported
+from calque.late_module import LateModule
 from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import WritePlan
 from calque.values import size_text
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LateModule("pyarrow")
+
 IN_MEMORY = 20_000
 """Result rows that are kept in memory; the others wait in a file."""
 SHOWN_IN_HTML = 50
-RESULT_SCHEMA = pa.schema(
-    [
-        pa.field("location", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("status", pa.string()),
-        pa.field("rows_parsed", pa.int64()),
-        pa.field("rows_loaded", pa.int64()),
-        pa.field("errors", pa.int64()),
-        pa.field("first_error", pa.string()),
-        pa.field("bytes", pa.int64()),
-        pa.field("seconds", pa.float64()),
-        pa.field("message", pa.string()),
-    ]
-)
+RESULT_TYPES = {
+    "location": "string",
+    "name": "string",
+    "status": "string",
+    "rows_parsed": "int64",
+    "rows_loaded": "int64",
+    "errors": "int64",
+    "first_error": "string",
+    "bytes": "int64",
+    "seconds": "float64",
+    "message": "string",
+}
 """The result rows as :meth:`Report.to_arrow` gives them: the fields of FileResult."""
 _values = attrgetter(*FileResult.__slots__)
 
@@ -204,11 +206,12 @@ class Report:
 
     def to_arrow(self) -> pa.Table:
         """The result rows as a table; one without rows has the columns too."""
-        columns: dict[str, list[Any]] = {name: [] for name in RESULT_SCHEMA.names}
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in RESULT_TYPES.items()])
+        columns: dict[str, list[Any]] = {name: [] for name in RESULT_TYPES}
         for row in self.rows():
             for name, value in row.to_json().items():
                 columns[name].append(value if name != "status" else str(value))
-        return pa.table(columns, schema=RESULT_SCHEMA)
+        return pa.table(columns, schema=schema)
 
     def to_pandas(self) -> Any:
         """The result rows as a pandas DataFrame."""

@@ -146,7 +146,6 @@ def load(
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
     from calque.cli.load_run import Run
-    from calque.cli.watch import Watch
     from calque.config import load_settings
     from calque.loader.loader import Loader
     from calque.loader.request.option_values import column_match, on_error, validation
@@ -204,6 +203,8 @@ def load(
         ):
             run = Run(loader, quiet, counted)
             if watch:
+                from calque.cli.watch import Watch
+
                 seconds = read_value("--every", parse_duration, every).total_seconds()
                 Watch(loader, request, seconds, json=json).run(run)
             _once(run, request, quiet, json, require_files, show_all)

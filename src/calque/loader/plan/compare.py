@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, DataError
 from calque.ledger import Known, Ledger, TableRow, Verdict, judge
 from calque.ledger.files import NAMES_AT_ONCE, mget, scan
 from calque.ledger.identity import is_stale, is_uncertain, micros, needs_renewal
@@ -243,3 +243,12 @@ def _decide_missing(one: Missing) -> Decision:
     identity = SourceIdentity(one.location, 0)
     file = StagedFile(one.location, one.name, identity)
     return Decision(file, Status.FAILED, one.why)
+
+
+def changed_error(one: Decision) -> DataError:
+    """ON_CHANGED = ERROR, of a file that changed."""
+    assert one.known is not None, "what changed was known"
+    return DataError(
+        f"{one.file.location} changed since load {one.known.load_id}",
+        hint="Nothing was loaded. Choose on_changed=reload, replace or skip.",
+    )
