@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import marshal
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -66,24 +66,28 @@ class ResultRows:
         self.errors += row.errors
         if row.status in (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY):
             self.bytes += row.bytes
-        self._keep(str(row.status), _values(row))
+        location, name, status, *rest = _values(row)
+        self.counts[str(status)] += 1
+        self._rows.append((location, name, str(status), *rest))
+        if len(self._rows) >= IN_MEMORY:
+            self._spill()
 
     def skip(self, location: str, name: str, status: str, size: int, message: str | None) -> None:
         """The row of a file that was left alone; there may be millions, so it costs little."""
-        self._keep(status, (location, name, status, 0, 0, 0, None, size, 0.0, message))
-
-    def _keep(self, status: str, row: tuple[Any, ...]) -> None:
         self.counts[status] += 1
-        self._rows.append(row)
-        if len(self._rows) >= IN_MEMORY:
+        rows = self._rows
+        rows.append((location, name, status, 0, 0, 0, None, size, 0.0, message))
+        if len(rows) >= IN_MEMORY:
             self._spill()
 
     def _spill(self) -> None:
         if self._spilled is None:
             # The file lives as long as the report, so no context can close it here.
             self._spilled = tempfile.TemporaryFile()  # noqa: SIM115
+        # Read by nobody but this process, so the quickest form there is of plain values will do.
+        packed = marshal.dumps(self._rows)
         self._spilled.seek(0, 2)
-        pickle.dump(self._rows, self._spilled)
+        self._spilled.write(len(packed).to_bytes(8, "big") + packed)
         self._rows = []
 
     def __len__(self) -> int:
@@ -95,7 +99,8 @@ class ResultRows:
             at = 0
             while at < end:
                 self._spilled.seek(at)
-                rows = pickle.load(self._spilled)
+                size = int.from_bytes(self._spilled.read(8), "big")
+                rows = marshal.loads(self._spilled.read(size))
                 at = self._spilled.tell()
                 yield from (FileResult(*row) for row in rows)
         yield from (FileResult(*row) for row in self._rows)

@@ -11,7 +11,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from calque import tracing
@@ -298,18 +297,18 @@ class RequestRun:
         done = find_loaded_by_label(self._target.ledger, table, self.request)
         formats = None if self._failed is None else make_plan.OneFormat(self.request)
         count = size = 0
+        report, add_skipped = self.report, self._filler.add_skipped
         for found in Comparison(stage, self.request, self._target.ledger, table):
+            report.matched += 1
             if upkeep is not None:
                 upkeep.note(found)
             one = self._consider(found, formats)
             if one is None:
-                self.report.matched += 1
                 continue
             if one.status is None and one.file.location in done:
-                one = replace(one, status=Status.SKIPPED_LOADED, message="loaded by this label")
-            self.report.matched += 1
+                one = one._replace(status=Status.SKIPPED_LOADED, message="loaded by this label")
             if one.status is not None:
-                self._filler.add_skipped(one)
+                add_skipped(one)
                 continue
             if self.request.max_files is not None and count >= self.request.max_files:
                 return
@@ -326,7 +325,7 @@ class RequestRun:
         if not self._failed.take(one.file):
             return None
         if one.status is None and (why := formats.refuse(one.file)) is not None:
-            return replace(one, status=Status.FAILED, message=why)
+            return one._replace(status=Status.FAILED, message=why)
         return one if one.status is not None or formats.takes(one.file) else None
 
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
