@@ -7,7 +7,7 @@ import pytest
 
 from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
-from calque.loader.report import RESULT_TYPES, SHOWN_IN_HTML, Report, count_of
+from calque.loader.report import IN_MEMORY, RESULT_TYPES, SHOWN_IN_HTML, Report, count_of
 
 
 def report(*rows: FileResult) -> Report:
@@ -51,6 +51,20 @@ def test_arrow_has_every_row() -> None:
     assert report().to_arrow().schema == report(LOADED).to_arrow().schema
     assert list(RESULT_TYPES) == list(FileResult.__slots__)
     assert isinstance(report().to_arrow(), pa.Table)
+
+
+def test_rows_that_wait_in_a_file_are_the_same() -> None:
+    """Many rows give back what few would, in their order: names that are no UTF-8 among them."""
+    made = report(LOADED, FAILED)
+    for number in range(2 * IN_MEMORY):
+        made.files.skip(f"file:///\udcff{number}", "é", "SKIPPED_LOADED", number, None)
+    made.files.add(LOADED)
+    found = list(made.files)
+    assert found[:2] == [LOADED, FAILED]
+    assert found[-1] == LOADED
+    assert [one.bytes for one in found[2:-1]] == list(range(2 * IN_MEMORY))
+    assert found[2] == FileResult("file:///\udcff0", "é", "SKIPPED_LOADED")
+    assert len(made.files) == len(found)
 
 
 def test_pandas_has_every_row() -> None:
