@@ -95,6 +95,17 @@ def test_a_load_with_nothing_to_do_imports_no_parser(
     assert "deltalake" in modules  # else nothing would be shown
 
 
+def test_a_dry_run_of_trees_imports_no_journal(folder: Path, environment: dict[str, str]) -> None:
+    """What compares two trees and writes nothing needs no SQL; only a real run keeps a journal."""
+    (folder / "a").mkdir()
+    (folder / "a" / "x").write_bytes(b"data")
+    for words in (("sync", "a/", "b/", "--dry-run"), ("cp", "-r", "a/", "b/", "--dry-run")):
+        modules = imported_by(folder, environment, *words)
+        assert modules & (HEAVY | {"asyncio", "pydantic", "rich.progress"}) == set()
+        assert "calque.ledger.copied_objects" in modules  # what was copied before is asked for
+    assert not (folder / "b").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "flag", "value"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,14 +96,14 @@ class Ledger:
         self.close()
 
 
-def fetch_plain_rows(connection: Connection, query: Select[Any]) -> list[tuple[Any, ...]]:
+def fetch_plain_rows(connection: Connection, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
     """All rows as the driver gives them, for who reads very many: of numbers and text alone.
 
     A row of SQLAlchemy takes as long to make as SQLite takes to read it.
     """
     result = connection.execute(query)
     assert result.cursor is not None, "a SELECT has rows"
-    rows: list[tuple[Any, ...]] = result.cursor.fetchall()
+    rows = result.cursor.fetchall()
     result.close()
     return rows
 

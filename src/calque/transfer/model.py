@@ -273,3 +273,6 @@ class Totals:
 
 Entries = Iterator[tuple[str, Metadata]]
 """What a side lists: paths below its root in the order of :func:`sort_key`, with their entries."""
+
+WHOLE = "whole"
+"""The phase of a job while a tree goes as a whole, in one act that nobody may have seen end."""

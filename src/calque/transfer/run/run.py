@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from calque.errors import CalqueError
-from calque.ledger.job_record import State
 from calque.operator.layers import ConcurrencyLimit
-from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import EVERYTHING, KeyRange, Row
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
@@ -23,6 +22,10 @@ from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
 from calque.transfer.run.verification import Verification
 from calque.transfer.run.whole_prefix import WholePrefix
+
+if TYPE_CHECKING:
+    from calque.ledger.job_record import State
+    from calque.transfer.jobs.journal import Journal
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 
