@@ -91,7 +91,8 @@ def test_a_load_with_nothing_to_do_imports_no_parser(
     modules = imported_by(folder, environment, *words)
     unused = {"alembic", "duckdb", "numpy", "pyarrow", "pyiceberg", "pyspark", "rich.progress"}
     assert modules & (unused | {"sqlglot"}) == set()
-    assert not {each for each in modules if each.startswith("calque.loader.run.formats")}
+    unused_layers = ("calque.loader.run.formats", "calque.transfer")
+    assert not {each for each in modules if each.startswith(unused_layers)}
     assert "deltalake" in modules  # else nothing would be shown
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.flags import name_flags
 from calque.cli.format_flags import (
     Delimiter,
@@ -32,7 +33,6 @@ from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.settings_flags import Config, LedgerUrl, Spark
-from calque.cli.tree_flags import with_sheet
 from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from calque.cli.commands.cp import (
     stream_option,
     summary,
 )
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.locations import Location, Options, SourceOptions, TargetOptions
 from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, as_json, say, size
@@ -31,7 +32,6 @@ from calque.cli.tree_flags import (
     sheet_of_tree,
     source_and_target,
     with_filters,
-    with_sheet,
 )
 from calque.errors import ConfigInvalid, InvalidInput
 from calque.transfer.request.filters import Filters
