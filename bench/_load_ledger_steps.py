@@ -8,13 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from bench._commands import peak_memory
 from calque.config import Settings
-from calque.ledger import TableKey, open_ledger
+from calque.ledger import Ledger, TableKey, TableRow, open_ledger
 from calque.ledger.claim import LoadStart, Wanted, claim
 from calque.ledger.files import scan
 from calque.ledger.identity import micros
@@ -122,6 +123,70 @@ def naive(where: str, count: str) -> dict[str, float]:
         return {"seconds": time.perf_counter() - begun, "megabytes": _megabytes()}
 
 
+def list_local(where: str, count: str) -> dict[str, float]:
+    """A local stage as it is listed for a load, and the same files by scandir and stat alone.
+
+    CPU seconds, the least of several rounds in turn; then those of comparing it, nothing new.
+    """
+    folder, number = Path(where), int(count)
+    for start in range(0, number, 1000):
+        day = folder / f"day={start // 1000:05d}"
+        day.mkdir(parents=True)
+        for at in range(start, min(start + 1000, number)):
+            (day / f"part-{at:07d}.csv").touch()
+    stage = Stage(f"{where}/", Settings())
+    with open_ledger(f"{where}.db") as ledger:
+        table = register_table(ledger, KEY)
+        _note_loaded(ledger, table, stage.list())
+        request = LoadRequest(stage=f"{where}/", into="x")
+        works: dict[str, Callable[[], int]] = {
+            "bare": lambda: _scan_and_stat(folder),
+            "listing": lambda: sum(1 for _ in stage.list()),
+            "compared": lambda: sum(
+                one.status is Status.SKIPPED_LOADED
+                for one in Comparison(stage, request, ledger, table)
+            ),
+        }
+        least = dict.fromkeys(works, float("inf"))
+        for _ in range(3):
+            for name, work in works.items():
+                spent = time.process_time()
+                assert work() == number
+                least[name] = min(least[name], time.process_time() - spent)
+    return {**least, "megabytes": _megabytes()}
+
+
+def _note_loaded(ledger: Ledger, table: TableRow, staged: Iterator[StagedFile]) -> None:
+    now = ledger.now()
+    columns = (*FILLED, "token")
+    marks = ", ".join("?" * len(columns))
+    insert = f"INSERT INTO {files.name} ({', '.join(columns)}) VALUES ({marks})"
+    # Verified well after the files were written, as those of a stage are that is looked at again.
+    same = (now + 10_000_000, now + ledger.life, "load", 10, 0, now, 1)
+    while chunk := list(islice(staged, 50_000)):
+        rows = [
+            (table.number, one.location, one.identity.size, None,
+             micros(one.identity.last_modified), *same, one.identity.token)
+            for one in chunk
+        ]  # fmt: skip
+        with ledger.write() as connection:
+            connection.exec_driver_sql(insert, rows)
+
+
+def _scan_and_stat(folder: Path) -> int:
+    """What no listing of files with their sizes and times can go below in Python."""
+    count, folders = 0, [str(folder)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    entry.stat(follow_symlinks=False)
+                    count += 1
+    return count
+
+
 SCHEMA = pa.schema([(f"c{number}", pa.int64()) for number in range(12)])
 
 
@@ -181,6 +246,7 @@ STEPS: dict[str, Callable[..., dict[str, float]]] = {
     "fill": fill,
     "compare": compare,
     "naive": naive,
+    "list": list_local,
     "commit": commit,
     "recover": recover_dead,
 }

@@ -27,6 +27,7 @@ def run(scale: float) -> list[Row]:
     count = max(1000, int(scale * MILLION))
     with tempfile.TemporaryDirectory() as folder:
         rows = _compare(Path(folder), count)
+        rows += _list_local(Path(folder), max(1000, count // 10))
         rows += [_commit(Path(folder), kind) for kind in ("delta", "iceberg")]
         rows.append(_recover(Path(folder)))
     return rows
@@ -54,6 +55,31 @@ def _compare(folder: Path, count: int) -> list[Row]:
         _memory(count, few, f"records in a dict {naive['megabytes']:.0f} MB", naive, 300),
         _time(10 * count, many, tenfold, 10 * _after(few) / _after(many), 90),
         _memory(10 * count, many, f"{few['megabytes']:.0f} MB at {count:,}", few, 500),
+    ]
+
+
+def _list_local(folder: Path, count: int) -> list[Row]:
+    """CPU alone: a tenth of the files will do, because the time is that of each."""
+    taken = _child("list", str(folder / "stage"), str(count))
+    each = {name: taken[name] / count * 1e6 for name in ("bare", "listing", "compared")}
+    bare = f"scandir and stat {each['bare']:.1f} µs"
+    return [
+        Row(
+            f"list a local stage of {count:,} files, CPU of each",
+            f"{each['listing']:.1f} µs",
+            bare,
+            each["bare"] / each["listing"],
+            "≥ 0.7",
+            each["bare"] / each["listing"] >= 0.7,
+        ),
+        Row(
+            f"list and compare a local stage of {count:,} files, nothing new, CPU of each",
+            f"{each['compared']:.1f} µs, {taken['megabytes']:.0f} MB",
+            bare,
+            each["bare"] / each["compared"],
+            "for information",
+            True,
+        ),
     ]
 
 

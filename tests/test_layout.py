@@ -33,6 +33,7 @@ NOT_PACKAGES = {
 FOLDERS_OF = {
     "store": ("store", "store_client"),
     "config": (".",),
+    "late_module": (".",),
     "notebook": (".",),
     "tracing": (".",),
     "errors": (".",),

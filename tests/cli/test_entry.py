@@ -59,3 +59,23 @@ def test_an_unexpected_error_shows_itself(folder: Path, environment: dict[str, s
     )  # fmt: skip
     assert done.returncode == 1
     assert "Traceback" in done.stderr
+
+
+def test_garbage_is_collected_after_the_start(folder: Path, environment: dict[str, str]) -> None:
+    """Modules are imported without a look for garbage; who makes more has it collected as ever."""
+    code = """
+import gc
+from calque.cli.entry import START, collect_after_start
+usual = gc.get_threshold()
+collect_after_start()
+before = sum(one["collections"] for one in gc.get_stats())
+import calque.loader.loader
+assert sum(one["collections"] for one in gc.get_stats()) == before
+made = [[] for _ in range(START)]
+assert gc.get_threshold() == usual and gc.callbacks == []
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=150,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -82,15 +82,29 @@ def test_a_copy_of_a_file_imports_no_table(folder: Path, environment: dict[str, 
 def test_a_load_with_nothing_to_do_imports_no_parser(
     folder: Path, environment: dict[str, str], calque: Any
 ) -> None:
-    """No statement is parsed, no bar shown, no table of another kind opened, no step applied."""
+    """No statement is parsed, no bar shown, no table of another kind opened, no step applied; no
+    reader, writer or engine, and none of the Arrow that those work on."""
     (folder / "in").mkdir()
     (folder / "in" / "a.csv").write_text("id,name\n1,x\n")
     words = ("load", "in/", "--into", "lake/t")
     assert calque(*words).returncode == 0
     modules = imported_by(folder, environment, *words)
-    unused = {"alembic", "duckdb", "pyiceberg", "pyspark", "rich.progress", "sqlglot"}
-    assert modules & unused == set()
+    unused = {"alembic", "duckdb", "numpy", "pyarrow", "pyiceberg", "pyspark", "rich.progress"}
+    assert modules & (unused | {"sqlglot"}) == set()
+    unused_layers = ("calque.loader.run.formats", "calque.transfer")
+    assert not {each for each in modules if each.startswith(unused_layers)}
     assert "deltalake" in modules  # else nothing would be shown
+
+
+def test_a_dry_run_of_trees_imports_no_journal(folder: Path, environment: dict[str, str]) -> None:
+    """What compares two trees and writes nothing needs no SQL; only a real run keeps a journal."""
+    (folder / "a").mkdir()
+    (folder / "a" / "x").write_bytes(b"data")
+    for words in (("sync", "a/", "b/", "--dry-run"), ("cp", "-r", "a/", "b/", "--dry-run")):
+        modules = imported_by(folder, environment, *words)
+        assert modules & (HEAVY | {"asyncio", "pydantic", "rich.progress"}) == set()
+        assert "calque.ledger.copied_objects" in modules  # what was copied before is asked for
+    assert not (folder / "b").exists()
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import literal_column, select, text
 
-from calque.errors import (
-    ConfigInvalid,
-)
+from calque.errors import CalqueError, ConfigInvalid
 from calque.ledger import open_ledger
-from calque.ledger.database import DEFAULT_LIFE
+from calque.ledger.database import DEFAULT_LIFE, fetch_plain_rows
 from calque.ledger.identity import DAY
 
 
@@ -20,6 +19,17 @@ def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
     path.write_text("this is no database, and long enough to be read as a header " * 20)
     with pytest.raises(ConfigInvalid, match=r"x\.db"):
         open_ledger(path)
+
+
+def test_an_error_while_rows_are_read(tmp_path: Path) -> None:
+    """What SQLite finds wrong in the midst of a result is told as an error of the ledger too."""
+    rows = text("(VALUES ('1'), ('no json'))")  # the second is looked at when it is fetched
+    query = select(literal_column("json_extract(column1, '$')")).select_from(rows)
+    with open_ledger(tmp_path / "x.db") as ledger:
+        with pytest.raises(CalqueError, match=r"x\.db.*malformed JSON"), ledger.read() as one:
+            fetch_plain_rows(one, query)
+        with ledger.read() as one:
+            assert fetch_plain_rows(one, select(literal_column("7"))) == [(7,)]
 
 
 def test_a_wrong_url() -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.ledger import GRAIN, Known, Verdict, is_racy, judge
-from calque.ledger.identity import DAY, is_uncertain, micros, moment, needs_renewal
+from calque.ledger.identity import (
+    DAY,
+    is_settled,
+    is_stale,
+    is_uncertain,
+    micros,
+    moment,
+    needs_renewal,
+)
 from calque.values import SourceIdentity
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -143,3 +152,24 @@ def test_uncertain_by_what_was_forgotten() -> None:
         assert is_uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY)
         assert not is_uncertain(found, None, now, 64 * DAY, forgotten=100 * DAY - 1)
     assert not is_uncertain(SourceIdentity("x", 1), None, 0, 64 * DAY, forgotten=100 * DAY)
+
+
+@given(
+    records(),
+    found,
+    st.sampled_from([None, "v1", "v2"]),
+    st.sampled_from([None, "v1"]),
+    st.integers(0, 4 * DAY),
+)
+def test_settled_is_what_the_rules_say_together(
+    known: Known, file: SourceIdentity, noted: str | None, version: str | None, left: int
+) -> None:
+    """The quick answer is never another than that of the rules one by one."""
+    known = known._replace(version=noted, expires_at=left)
+    file = replace(file, version=version)
+    together = (
+        judge(known, file) is Verdict.SAME
+        and not is_stale(known, file)
+        and not needs_renewal(known, 0, 4 * DAY)
+    )
+    assert is_settled(known, file, DAY) == together

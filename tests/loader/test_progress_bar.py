@@ -11,7 +11,7 @@ from rich.console import Console
 
 from calque.cli import output
 from calque.loader.api import load
-from calque.loader.load_batches import LoadProgress
+from calque.loader.model.load_progress import LoadProgress
 from calque.loader.progress_bar import describe_progress
 from calque.values import size_text
 from tests.loader.loader import Place

@@ -7,7 +7,7 @@ import pytest
 
 from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
-from calque.loader.report import RESULT_SCHEMA, SHOWN_IN_HTML, Report, count_of
+from calque.loader.report import IN_MEMORY, RESULT_TYPES, SHOWN_IN_HTML, Report, count_of
 
 
 def report(*rows: FileResult) -> Report:
@@ -48,9 +48,23 @@ def test_html_leaves_skipped_files_out() -> None:
 def test_arrow_has_every_row() -> None:
     """The result rows with all their columns, in order; without rows, the columns."""
     assert report(LOADED, FAILED).to_arrow().to_pylist() == [LOADED.to_json(), FAILED.to_json()]
-    assert report().to_arrow().schema == RESULT_SCHEMA
-    assert RESULT_SCHEMA.names == list(FileResult.__slots__)
+    assert report().to_arrow().schema == report(LOADED).to_arrow().schema
+    assert list(RESULT_TYPES) == list(FileResult.__slots__)
     assert isinstance(report().to_arrow(), pa.Table)
+
+
+def test_rows_that_wait_in_a_file_are_the_same() -> None:
+    """Many rows give back what few would, in their order: names that are no UTF-8 among them."""
+    made = report(LOADED, FAILED)
+    for number in range(2 * IN_MEMORY):
+        made.files.skip(f"file:///\udcff{number}", "é", "SKIPPED_LOADED", number, None)
+    made.files.add(LOADED)
+    found = list(made.files)
+    assert found[:2] == [LOADED, FAILED]
+    assert found[-1] == LOADED
+    assert [one.bytes for one in found[2:-1]] == list(range(2 * IN_MEMORY))
+    assert found[2] == FileResult("file:///\udcff0", "é", "SKIPPED_LOADED")
+    assert len(made.files) == len(found)
 
 
 def test_pandas_has_every_row() -> None:

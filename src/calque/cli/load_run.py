@@ -14,8 +14,8 @@ from calque.errors import CalqueError, LoadAborted
 
 if TYPE_CHECKING:
     from calque.cli.run_metrics import RunMetrics
-    from calque.loader.load_batches import LoadProgress
     from calque.loader.loader import Loader
+    from calque.loader.model.load_progress import LoadProgress
     from calque.loader.plan.failed_files import FailedFiles
     from calque.loader.report import Report
     from calque.loader.request.request import LoadRequest

@@ -39,7 +39,7 @@ from calque.errors import CalqueError, ConfigInvalid
 from calque.ticker import ticking
 
 if TYPE_CHECKING:
-    from calque.loader.load_batches import LoadProgress
+    from calque.loader.model.load_progress import LoadProgress
     from calque.loader.report import Report as LoadReport
     from calque.transfer.report.progress import TreeProgress
     from calque.transfer.report.report import Report as TreeReport

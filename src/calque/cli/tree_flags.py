@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 import typer
 
+from calque.cli.flag_sheets import blame_flags
 from calque.cli.quantities import parse_duration, parse_rate, parse_size
 from calque.cli.standard_streams import STANDARD
 from calque.errors import ConfigInvalid, InvalidInput
@@ -360,63 +358,5 @@ def with_filters(options: TreeOptions, filters: Filters, **more: object) -> Tree
         return replace(options, filters=filters, **more)  # type: ignore[arg-type]
 
 
-@contextmanager
-def blame_flags() -> Iterator[None]:
-    """What cannot be asked for is here a matter of flags, so the exit code is that of usage."""
-    try:
-        yield
-    except ConfigInvalid:
-        raise
-    except InvalidInput as error:
-        raise ConfigInvalid(error.message, hint=error.hint) from error
-
-
 def parse_chunk(chunk: str | None) -> int | None:
     return None if chunk is None else parse_size(chunk)
-
-
-def with_sheet(*sheets: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the flags of sheets: what they come to arrives by the name of the sheet.
-
-    Typer reads flags off a signature; so that thirty of them are not written out in four commands,
-    the signature is put together here.
-    """
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        own = inspect.signature(command)
-        kept = [each for name, each in own.parameters.items() if name not in _names(sheets)]
-        flags = [each for sheet in sheets for each in inspect.signature(sheet).parameters.values()]
-
-        @functools.wraps(command)
-        def call(**given: Any) -> Any:
-            for sheet in sheets:
-                names = inspect.signature(sheet).parameters
-                with blame_flags():
-                    given[_name(sheet)] = sheet(**{name: given.pop(name) for name in names})
-            return command(**given)
-
-        hints = {
-            name: hint
-            for each in (command, *sheets)
-            for name, hint in get_type_hints(each, include_extras=True).items()
-        }
-        parameters = [
-            each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for each in (*kept, *flags)
-        ]
-        call.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=parameters, return_annotation=None
-        )
-        call.__annotations__ = {each.name: each.annotation for each in parameters}
-        del call.__wrapped__
-        return call
-
-    return decorate
-
-
-def _name(sheet: Callable[..., Any]) -> str:
-    return str(sheet.__name__).removeprefix("sheet_of_")
-
-
-def _names(sheets: Sequence[Callable[..., Any]]) -> set[str]:
-    return {_name(sheet) for sheet in sheets}

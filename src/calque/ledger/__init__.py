@@ -31,9 +31,13 @@ Files:
   ``purge``: sources to be removed; ``expire``: what is too old to keep.
 """
 
-from calque.ledger.database import Ledger, open_ledger
-from calque.ledger.identity import GRAIN, Known, Verdict, is_racy, judge
-from calque.ledger.tables import TableKey, TableRow
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calque.ledger.database import Ledger, open_ledger
+    from calque.ledger.identity import GRAIN, Known, Verdict, is_racy, judge
+    from calque.ledger.tables import TableKey, TableRow
 
 __all__ = [
     "GRAIN",
@@ -46,3 +50,22 @@ __all__ = [
     "judge",
     "open_ledger",
 ]
+
+_HOMES = {
+    "GRAIN": "identity",
+    "Known": "identity",
+    "Ledger": "database",
+    "TableKey": "tables",
+    "TableRow": "tables",
+    "Verdict": "identity",
+    "is_racy": "identity",
+    "judge": "identity",
+    "open_ledger": "database",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when it is first used: not all that lies here needs a library of SQL."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'calque.ledger' has no attribute {name!r}")
+    return getattr(import_module(f"calque.ledger.{_HOMES[name]}"), name)

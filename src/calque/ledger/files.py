@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from sqlalchemy import Select, delete, select, update
 
-from calque.ledger.database import Ledger
+from calque.ledger.database import Ledger, fetch_plain_rows
 from calque.ledger.identity import Known, micros
 from calque.ledger.schema import files
 from calque.ledger.tables import TableRow
@@ -32,6 +33,8 @@ KNOWN = (
     files.c.expires_at,
     files.c.load_id,
 )
+_make_known = partial(tuple.__new__, Known)
+"""What ``Known._make`` does, without a call of Python for each record."""
 
 
 def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
@@ -46,8 +49,8 @@ def scan(ledger: Ledger, table: TableRow, prefix: str = "") -> Iterator[Known]:
     following = files.c.location >= prefix
     while True:
         with ledger.read() as connection:
-            page = connection.execute(query.where(following)).all()
-        yield from map(Known._make, page)
+            page = fetch_plain_rows(connection, query.where(following))
+        yield from map(_make_known, page)
         if len(page) < RECORDS_AT_ONCE:
             return
         following = files.c.location > page[-1][0]
@@ -60,7 +63,7 @@ def mget(ledger: Ledger, table: TableRow, locations: Iterable[str]) -> dict[str,
     with ledger.read() as connection:
         while chunk := list(islice(names, NAMES_AT_ONCE)):
             query = _records(table).where(files.c.location.in_(chunk))
-            for known in map(Known._make, connection.execute(query)):
+            for known in map(_make_known, fetch_plain_rows(connection, query)):
                 found[known.location] = known
     return found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from calque.config import Settings, load_settings
-from calque.loader.load_batches import OnProgress
 from calque.loader.loader import Loader
 from calque.loader.look.stage_preview import FIRST_ROWS, StagePreview, preview_stage
+from calque.loader.model.load_progress import OnProgress
 from calque.loader.progress_bar import shown_progress
 from calque.loader.report import Report
 from calque.loader.request.keywords import LoadKeywords, request_of, signature_of

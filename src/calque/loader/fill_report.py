@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from calque.errors import CalqueError, DataError, LoadAborted
 from calque.ledger import Ledger
 from calque.ledger.history import LoadRow, results_of
 from calque.ledger.manifest import FileResult
-from calque.loader.after.purge import Purged
-from calque.loader.batch import BatchResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.compare import Decision
-from calque.loader.plan.preview import Preview
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
+
+if TYPE_CHECKING:
+    from calque.loader.after.purge import Purged
+    from calque.loader.batch import BatchResult
+    from calque.loader.plan.preview import Preview
 
 
 class ReportFiller:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from calque.config import Settings
-from calque.errors import ConditionNotMatch, DataError, NotFound
+from calque.errors import ConditionNotMatch, NotFound
 from calque.ledger import TableRow
 from calque.ledger.claim import LoadStart
 from calque.loader.after.purge import purge_sources
@@ -17,9 +17,10 @@ from calque.loader.commit.tables import Snapshot
 from calque.loader.commit.target import Target
 from calque.loader.fill_report import ReportFiller
 from calque.loader.model.file_formats import FormatOptions
+from calque.loader.model.load_progress import LoadProgress, OnProgress
 from calque.loader.model.plan import Engine, OnAdvance
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.compare import Comparison, Decision
+from calque.loader.plan.compare import Comparison, Decision, changed_error
 from calque.loader.plan.dialect import as_property
 from calque.loader.plan.evolve import SAMPLE, evolve_table, schema_for_new_table
 from calque.loader.plan.label import new_load_id
@@ -27,22 +28,6 @@ from calque.loader.plan.make_plan import choose_match, make_plan
 from calque.loader.plan.stage import Stage
 from calque.loader.request.render import render
 from calque.loader.request.request import LoadRequest
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """How far a load has come, for a bar."""
-
-    files: int = 0
-    files_total: int = 0
-    rows: int = 0
-    bytes: int = 0
-    bytes_total: int = 0
-    phase: str = "loading"
-    """What is being done, in words: ``listing and comparing``, ``starting Spark``, ``loading`` …"""
-
-
-OnProgress = Callable[[LoadProgress], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -221,15 +206,6 @@ class BatchLoader:
         return lambda done: tell(
             LoadProgress(min(done.files, count), count, done.rows, min(done.bytes, size), size)
         )
-
-
-def changed_error(one: Decision) -> DataError:
-    """ON_CHANGED = ERROR, of a file that changed."""
-    assert one.known is not None, "what changed was known"
-    return DataError(
-        f"{one.file.location} changed since load {one.known.load_id}",
-        hint="Nothing was loaded. Choose on_changed=reload, replace or skip.",
-    )
 
 
 def _user_name() -> str:

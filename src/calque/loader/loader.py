@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 from calque.config import Settings, load_settings
 from calque.errors import CalqueError
+from calque.late_module import LateModule
 from calque.ledger.configured import ledger_of
 from calque.ledger.files import scan
 from calque.ledger.tables import find_table
 from calque.loader.commit.tables import open_table
-from calque.loader.commit.truncate import truncate_table
-from calque.loader.load_batches import OnProgress
+from calque.loader.model.load_progress import OnProgress
 from calque.loader.model.plan import Engine
-from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.plan.stage import Stage
-from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
@@ -24,6 +22,12 @@ from calque.spark.session import SparkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from calque.loader.commit import truncate
+    from calque.loader.plan.failed_files import FailedFiles
+    from calque.loader.report import Report
+else:
+    truncate = LateModule("calque.loader.commit.truncate")
 
 
 class Loader:
@@ -52,7 +56,7 @@ class Loader:
 
     def truncate(self, table: str) -> Report:
         """Empty a table and forget what was loaded into it, in one commit."""
-        return truncate_table(table, self.settings, self.ledger)
+        return truncate.truncate_table(table, self.settings, self.ledger)
 
     def _engine(self, size: int, transforms: bool) -> Engine:
         told = self.settings.spark

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import marshal
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,33 +10,35 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import islice
 from operator import attrgetter
-from typing import IO, Any
-
-import pyarrow as pa
+from typing import IO, TYPE_CHECKING, Any
 
 from calque.errors import Unsupported
+from calque.late_module import LateModule
 from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import WritePlan
 from calque.values import size_text
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LateModule("pyarrow")
+
 IN_MEMORY = 20_000
 """Result rows that are kept in memory; the others wait in a file."""
 SHOWN_IN_HTML = 50
-RESULT_SCHEMA = pa.schema(
-    [
-        pa.field("location", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("status", pa.string()),
-        pa.field("rows_parsed", pa.int64()),
-        pa.field("rows_loaded", pa.int64()),
-        pa.field("errors", pa.int64()),
-        pa.field("first_error", pa.string()),
-        pa.field("bytes", pa.int64()),
-        pa.field("seconds", pa.float64()),
-        pa.field("message", pa.string()),
-    ]
-)
+RESULT_TYPES = {
+    "location": "string",
+    "name": "string",
+    "status": "string",
+    "rows_parsed": "int64",
+    "rows_loaded": "int64",
+    "errors": "int64",
+    "first_error": "string",
+    "bytes": "int64",
+    "seconds": "float64",
+    "message": "string",
+}
 """The result rows as :meth:`Report.to_arrow` gives them: the fields of FileResult."""
 _values = attrgetter(*FileResult.__slots__)
 
@@ -64,24 +66,28 @@ class ResultRows:
         self.errors += row.errors
         if row.status in (Status.LOADED, Status.PARTIALLY_LOADED, Status.EMPTY):
             self.bytes += row.bytes
-        self._keep(str(row.status), _values(row))
+        location, name, status, *rest = _values(row)
+        self.counts[str(status)] += 1
+        self._rows.append((location, name, str(status), *rest))
+        if len(self._rows) >= IN_MEMORY:
+            self._spill()
 
     def skip(self, location: str, name: str, status: str, size: int, message: str | None) -> None:
         """The row of a file that was left alone; there may be millions, so it costs little."""
-        self._keep(status, (location, name, status, 0, 0, 0, None, size, 0.0, message))
-
-    def _keep(self, status: str, row: tuple[Any, ...]) -> None:
         self.counts[status] += 1
-        self._rows.append(row)
-        if len(self._rows) >= IN_MEMORY:
+        rows = self._rows
+        rows.append((location, name, status, 0, 0, 0, None, size, 0.0, message))
+        if len(rows) >= IN_MEMORY:
             self._spill()
 
     def _spill(self) -> None:
         if self._spilled is None:
             # The file lives as long as the report, so no context can close it here.
             self._spilled = tempfile.TemporaryFile()  # noqa: SIM115
+        # Read by nobody but this process, so the quickest form there is of plain values will do.
+        packed = marshal.dumps(self._rows)
         self._spilled.seek(0, 2)
-        pickle.dump(self._rows, self._spilled)
+        self._spilled.write(len(packed).to_bytes(8, "big") + packed)
         self._rows = []
 
     def __len__(self) -> int:
@@ -93,7 +99,8 @@ class ResultRows:
             at = 0
             while at < end:
                 self._spilled.seek(at)
-                rows = pickle.load(self._spilled)
+                size = int.from_bytes(self._spilled.read(8), "big")
+                rows = marshal.loads(self._spilled.read(size))
                 at = self._spilled.tell()
                 yield from (FileResult(*row) for row in rows)
         yield from (FileResult(*row) for row in self._rows)
@@ -204,11 +211,12 @@ class Report:
 
     def to_arrow(self) -> pa.Table:
         """The result rows as a table; one without rows has the columns too."""
-        columns: dict[str, list[Any]] = {name: [] for name in RESULT_SCHEMA.names}
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in RESULT_TYPES.items()])
+        columns: dict[str, list[Any]] = {name: [] for name in RESULT_TYPES}
         for row in self.rows():
             for name, value in row.to_json().items():
                 columns[name].append(value if name != "status" else str(value))
-        return pa.table(columns, schema=RESULT_SCHEMA)
+        return pa.table(columns, schema=schema)
 
     def to_pandas(self) -> Any:
         """The result rows as a pandas DataFrame."""

@@ -11,38 +11,46 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from calque import tracing
 from calque.config import Settings
 from calque.errors import CalqueError, DataError
+from calque.late_module import LateModule
 from calque.ledger import Ledger, TableRow
 from calque.ledger.expire import OldLoad, expire_some
 from calque.ledger.lease import this_process
 from calque.loader.after.archive import check_archive
 from calque.loader.after.expire import forget_load
+from calque.loader.after.purge import purge_sources
 from calque.loader.after.upkeep import RecordUpkeep
 from calque.loader.commit.rebuild import ledger_to_look
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Lake, Snapshot, open_table
 from calque.loader.commit.target import Target
 from calque.loader.fill_report import ReportFiller
-from calque.loader.load_batches import BatchLoader, LoadProgress, OnProgress, changed_error
 from calque.loader.model.file_formats import FormatOptions
+from calque.loader.model.load_progress import LoadProgress, OnProgress
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Engine, TargetSchema
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.plan.compare import Comparison, Decision
-from calque.loader.plan.dialect import choose_dialect
-from calque.loader.plan.evolve import schema_for_new_table
-from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.plan.compare import Comparison, Decision, changed_error
 from calque.loader.plan.label import count_uses_of_label, find_loaded_by_label, find_replay
-from calque.loader.plan.make_plan import OneFormat, choose_format, make_plan
-from calque.loader.plan.preview import preview, validate
 from calque.loader.plan.stage import Stage
 from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
+
+if TYPE_CHECKING:
+    from calque.loader import load_batches
+    from calque.loader.plan import dialect, evolve, make_plan, preview
+    from calque.loader.plan.failed_files import FailedFiles
+else:
+    # What reads, writes and knows Arrow: a run that finds nothing to load imports none of it.
+    load_batches = LateModule("calque.loader.load_batches")
+    dialect = LateModule("calque.loader.plan.dialect")
+    evolve = LateModule("calque.loader.plan.evolve")
+    make_plan = LateModule("calque.loader.plan.make_plan")
+    preview = LateModule("calque.loader.plan.preview")
 
 T = TypeVar("T")
 EngineChoice = Callable[[int, bool], Engine]
@@ -180,14 +188,15 @@ class RequestRun:
             return
         format = self._choose_format(stage, snapshot, files)
         target = self._find_target(stage, snapshot, files, format)
-        plan = make_plan(
+        plan = make_plan.make_plan(
             self.request, stage, self.lake, files, target, format, is_made=snapshot is not None
         )
         asked = self.request.validation
         if asked is None:
-            self._filler.add_preview(preview(plan))
+            self._filler.add_preview(preview.preview(plan))
         else:
-            self._filler.add_preview(validate(asked, self._engine_for(plan.bytes), plan))
+            engine = self._engine_for(plan.bytes)
+            self._filler.add_preview(preview.validate(asked, engine, plan))
 
     def _find_target(
         self,
@@ -200,47 +209,43 @@ class RequestRun:
         if snapshot is not None:
             return snapshot.target
         engine = self._engine_for(0)
-        schema = schema_for_new_table(self.request, engine, files, format, stage.options, self.lake)
+        schema = evolve.schema_for_new_table(
+            self.request, engine, files, format, stage.options, self.lake
+        )
         return TargetSchema(schema=schema, partition_columns=self.request.partition_by)
 
     def _load(self, stage: Stage, snapshot: Snapshot | None, archive: str | None) -> None:
         asked = self.request
         table = self._target.register(snapshot) if snapshot is not None else None
-        loader = BatchLoader(
-            request=asked,
-            settings=self._settings,
-            stage=stage,
-            target=self._target,
-            filler=self._filler,
-            owner=self._owner,
-            archive=archive,
-            progress=self._progress,
-        )
         if table is not None:
             # What dead loads left comes first: finish or abort them, remove what they had queued.
             self.report.recovered = self._target.recover(table, self._owner, asked.lease_seconds)
-            loader.purge(table)
-        loader.label_uses = count_uses_of_label(self._target.ledger, table, asked)
+            done = purge_sources(self._target.ledger, table, stage, self._settings)
+            self._filler.add_purged(done)
+        uses = count_uses_of_label(self._target.ledger, table, asked)
         if self._replay(table):
             return
         self._filler.note_repetition()
-        self._load_stage(loader, stage, snapshot, table)
+        self._load_stage(stage, snapshot, table, archive, uses)
         if table is not None:
             self._expire(table)
 
     def _load_stage(
         self,
-        loader: BatchLoader,
         stage: Stage,
         snapshot: Snapshot | None,
         table: TableRow | None,
+        archive: str | None,
+        label_uses: int,
     ) -> None:
         """Compare, batch by batch, and load; then see to the records that were met."""
         upkeep = None if table is None else RecordUpkeep(self._target.ledger, table)
+        loader: load_batches.BatchLoader | None = None
         decisions = self._decide(stage, table, upkeep)
         try:
             batches = _split_into_batches(decisions, self.request.batch_files)
             for chunk, last in _trace_each(batches):
+                loader = loader or self._make_loader(stage, archive, label_uses)
                 files = [one.file for one in chunk]
                 format = self._choose_format(stage, snapshot, files)
                 engine = self._engine_for(sum(file.identity.size for file in files))
@@ -253,6 +258,21 @@ class RequestRun:
             raise
         if upkeep is not None:
             upkeep.write()
+
+    def _make_loader(
+        self, stage: Stage, archive: str | None, label_uses: int
+    ) -> load_batches.BatchLoader:
+        return load_batches.BatchLoader(
+            request=self.request,
+            settings=self._settings,
+            stage=stage,
+            target=self._target,
+            filler=self._filler,
+            owner=self._owner,
+            label_uses=label_uses,
+            archive=archive,
+            progress=self._progress,
+        )
 
     def _expire(self, table: TableRow) -> None:
         """A few records whose time is over, with what their loads left: nobody needs a cron job."""
@@ -275,20 +295,20 @@ class RequestRun:
         if self.request.on_changed == "error":
             self._refuse_changed(stage, table)
         done = find_loaded_by_label(self._target.ledger, table, self.request)
-        formats = OneFormat(self.request)
+        formats = None if self._failed is None else make_plan.OneFormat(self.request)
         count = size = 0
+        report, add_skipped = self.report, self._filler.add_skipped
         for found in Comparison(stage, self.request, self._target.ledger, table):
+            report.matched += 1
             if upkeep is not None:
                 upkeep.note(found)
             one = self._consider(found, formats)
             if one is None:
-                self.report.matched += 1
                 continue
             if one.status is None and one.file.location in done:
-                one = replace(one, status=Status.SKIPPED_LOADED, message="loaded by this label")
-            self.report.matched += 1
+                one = one._replace(status=Status.SKIPPED_LOADED, message="loaded by this label")
             if one.status is not None:
-                self._filler.add_skipped(one)
+                add_skipped(one)
                 continue
             if self.request.max_files is not None and count >= self.request.max_files:
                 return
@@ -298,14 +318,14 @@ class RequestRun:
             size += one.file.identity.size
             yield one
 
-    def _consider(self, one: Decision, formats: OneFormat) -> Decision | None:
+    def _consider(self, one: Decision, formats: make_plan.OneFormat | None) -> Decision | None:
         """Of a watch: not what failed before, and one format at a time."""
-        if self._failed is None or one.status not in (None, Status.FAILED):
+        if self._failed is None or formats is None or one.status not in (None, Status.FAILED):
             return one
         if not self._failed.take(one.file):
             return None
         if one.status is None and (why := formats.refuse(one.file)) is not None:
-            return replace(one, status=Status.FAILED, message=why)
+            return one._replace(status=Status.FAILED, message=why)
         return one if one.status is not None or formats.takes(one.file) else None
 
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
@@ -318,9 +338,9 @@ class RequestRun:
         self, stage: Stage, snapshot: Snapshot | None, files: Sequence[StagedFile]
     ) -> FormatOptions:
         """The format of the files; of delimited text it is told how it is read."""
-        reading = choose_dialect(
+        reading = dialect.choose_dialect(
             self.request,
-            choose_format(self.request, files),
+            make_plan.choose_format(self.request, files),
             files,
             stage.options,
             {} if snapshot is None else snapshot.properties,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from calque import tracing
 from calque.config import load_settings
 from calque.errors import Unsupported
-from calque.ledger import Ledger
+from calque.late_module import LateModule
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
@@ -36,7 +35,12 @@ from calque.transfer.run.run import Confirm, Run
 from calque.transfer.run.verification import Verification
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from calque.ledger import Ledger
     from calque.transfer.run.cluster import Cluster
+else:
+    asyncio = LateModule("asyncio")  # for the functions that are awaited, which few call
 
 NONE: Mapping[str, object] = MappingProxyType({})
 

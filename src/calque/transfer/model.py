@@ -288,3 +288,9 @@ class Totals:
 
 Entries = Iterator[tuple[str, Metadata]]
 """What a side lists: paths below its root in the order of :func:`sort_key`, with their entries."""
+
+WHOLE = "whole"
+"""The phase of a job while a tree goes as a whole, in one act that nobody may have seen end."""
+
+DELETES = "delete"
+"""The phase while a target is cleared of what the source lacks."""

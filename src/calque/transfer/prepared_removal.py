@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from calque import tracing
-from calque.ledger import Ledger
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.transfer.jobs.open_job import configured_ledger, end_journal, find_left_of, open_job
 from calque.transfer.model import Row, new_job_id
@@ -20,6 +20,9 @@ from calque.transfer.request.tree_request import Given, TreeRequest
 from calque.transfer.run.remove import Removal
 from calque.transfer.run.run import Confirm
 from calque.transfer.run.shared import Shared
+
+if TYPE_CHECKING:
+    from calque.ledger import Ledger
 
 NONE: Mapping[str, object] = MappingProxyType({})
 

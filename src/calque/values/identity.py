@@ -52,14 +52,15 @@ class SourceIdentity:
 
     @classmethod
     def of(cls, location: str, metadata: Metadata) -> SourceIdentity:
-        return cls(
-            location=location,
-            size=metadata.size,
-            etag=metadata.etag,
-            version=metadata.version,
-            last_modified=metadata.last_modified,
-            token=metadata.token,
-        )
+        """Made past the constructor, as :meth:`Metadata.from_listing`: of millions of files."""
+        made = object.__new__(cls)
+        _set_location(made, location)
+        _set_size(made, metadata.size)
+        _set_etag(made, metadata.etag)
+        _set_version(made, metadata.version)
+        _set_last_modified(made, metadata.last_modified)
+        _set_token(made, metadata.token)
+        return made
 
     @property
     def pin(self) -> str | None:
@@ -89,3 +90,8 @@ class SourceIdentity:
             last_modified=datetime.fromisoformat(stamp) if stamp else None,
             token=data.get("token"),
         )
+
+
+_set_location, _set_size, _set_etag, _set_version, _set_last_modified, _set_token = (
+    getattr(SourceIdentity, name).__set__ for name in SourceIdentity.__slots__
+)

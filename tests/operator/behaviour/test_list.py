@@ -18,13 +18,16 @@ def paths(op: Operator, prefix: str = "", **how: object) -> list[str]:
 
 
 def test_everything_in_key_order(op: Operator, need: Callable[..., None]) -> None:
-    """All objects, in the byte order of their keys, with their sizes."""
+    """All objects, in the byte order of their keys, with their sizes; the location of each is that
+    of the root and its path, which stages rely on."""
     need("list_in_key_order")
     fill(op, KEYS)
     found = list(op.list())
     assert [entry.path for entry in found] == sorted(KEYS, key=lambda key: key.encode())
     assert all(entry.size == len(entry.path.encode()) for entry in found)
     assert not any(entry.is_dir for entry in found)
+    root = op.location("").removesuffix("/") + "/"
+    assert [op.location(entry.path) for entry in found] == [root + entry.path for entry in found]
 
 
 def test_an_empty_root_lists_nothing(op: Operator) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.locations import (
     Options,
     SourceOptions,
@@ -16,7 +17,7 @@ from calque.cli.locations import (
     settle_alike,
 )
 from calque.cli.output import JsonFlag, as_json, printable, say
-from calque.cli.tree_flags import sheet_of_filters, with_sheet
+from calque.cli.tree_flags import sheet_of_filters
 from calque.errors import ConfigInvalid
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import By, TreeOptions

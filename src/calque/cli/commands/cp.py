@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calque.cli.commands.verify import compare
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.locations import (
     Location,
     Options,
@@ -33,7 +34,6 @@ from calque.cli.tree_flags import (
     sheet_of_tree,
     source_and_target,
     with_filters,
-    with_sheet,
 )
 from calque.errors import NotFound
 from calque.transfer.request.filters import Filters

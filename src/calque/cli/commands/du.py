@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.locations import Location, Options
 from calque.cli.output import JsonFlag, as_json, printable, size
-from calque.cli.tree_flags import sheet_of_filters, with_sheet
+from calque.cli.tree_flags import sheet_of_filters
 from calque.errors import NotFound
 from calque.transfer.request.filters import Filters
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import PARTLY, JsonFlag, as_json, record, say, table
-from calque.cli.tree_flags import with_sheet
 from calque.errors import InvalidInput
 
 if TYPE_CHECKING:

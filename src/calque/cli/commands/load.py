@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.flags import name_flags
 from calque.cli.format_flags import (
     Delimiter,
@@ -32,7 +33,6 @@ from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, say
 from calque.cli.quantities import parse_duration, parse_size
 from calque.cli.settings_flags import Config, LedgerUrl, Spark
-from calque.cli.tree_flags import with_sheet
 from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 
 if TYPE_CHECKING:
@@ -146,7 +146,6 @@ def load(
     - `calque load @landing --into warehouse.sales --watch --every 30s`
     """
     from calque.cli.load_run import Run
-    from calque.cli.watch import Watch
     from calque.config import load_settings
     from calque.loader.loader import Loader
     from calque.loader.request.option_values import column_match, on_error, validation
@@ -204,6 +203,8 @@ def load(
         ):
             run = Run(loader, quiet, counted)
             if watch:
+                from calque.cli.watch import Watch
+
                 seconds = read_value("--every", parse_duration, every).total_seconds()
                 Watch(loader, request, seconds, json=json).run(run)
             _once(run, request, quiet, json, require_files, show_all)

@@ -18,6 +18,7 @@ from calque.cli.commands.cp import (
     stream_option,
     summary,
 )
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.locations import (
     Location,
     Options,
@@ -37,7 +38,6 @@ from calque.cli.tree_flags import (
     sheet_of_tree,
     source_and_target,
     with_filters,
-    with_sheet,
 )
 from calque.errors import ConfigInvalid, InvalidInput
 from calque.transfer.request.filters import Filters

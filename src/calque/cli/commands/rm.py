@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.locations import Location, Options
 from calque.cli.output import PARTLY, JsonFlag, as_json, say
 from calque.cli.tree_flags import (
@@ -14,7 +15,6 @@ from calque.cli.tree_flags import (
     Recursive,
     Restart,
     sheet_of_filters,
-    with_sheet,
 )
 from calque.errors import CalqueError, ConfigInvalid, NotFound
 from calque.transfer.request.filters import NO_FILTERS, Filters

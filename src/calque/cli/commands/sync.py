@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from calque.cli.commands.cp import Chunk, IfNotExists, Quiet
+from calque.cli.flag_sheets import with_sheet
 from calque.cli.locations import Options, SourceOptions, TargetOptions
 from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag
@@ -17,7 +18,6 @@ from calque.cli.tree_flags import (
     sheet_of_filters,
     sheet_of_tree,
     with_filters,
-    with_sheet,
 )
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import TreeOptions

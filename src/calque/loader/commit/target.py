@@ -110,8 +110,7 @@ class Target:
 
 def _check_partitions(lake: Lake, snapshot: Snapshot, wanted: tuple[str, ...]) -> None:
     """PARTITION_BY makes a table; it does not change one."""
-    have = snapshot.target.partition_columns
-    if wanted and wanted != have:
+    if wanted and wanted != (have := snapshot.target.partition_columns):
         raise StatementInvalid(
             f"{lake.display} is partitioned by {', '.join(have) or 'nothing'}, "
             f"not by {', '.join(wanted)}",

@@ -22,9 +22,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from calque.loader.model.error_policy import ErrorPolicy
 from calque.loader.model.field_path import FieldPath
@@ -32,6 +30,9 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.staged_file import StagedFile
 from calque.values import MIB
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class MetadataKind(StrEnum):

@@ -134,15 +134,17 @@ class Stage:
         if self._single is not None:
             yield self._make_staged_file(self._single, self._path.rpartition("/")[2])
             return
-        start = len(self._path)
+        start, base = len(self._path), self.base
+        glob, pattern = self._glob, self._pattern
         self.unnamed = []
         for found in self.operator.list(self._path):
-            name = found.path[start:]
-            if found.is_dir or not name or name.endswith("/"):
+            path = found.path
+            name = path[start:]
+            if not name or name[-1] == "/" or found.is_dir:
                 continue
-            if self._glob is not None and not self._glob.fullmatch(name):
+            if glob is not None and not glob.fullmatch(name):
                 continue
-            if self._pattern is not None and not self._pattern.fullmatch(name):
+            if pattern is not None and not pattern.fullmatch(name):
                 continue
             if is_hidden(name):
                 self.ignored += 1
@@ -150,10 +152,11 @@ class Stage:
             if not _is_utf8(name):
                 self.unnamed.append(self._refuse_name(name))
                 continue
-            staged = self._make_staged_file(found, name)
-            if staged.location.startswith(self._own):
+            # What a location is for every listed key; one that could climb is refused as it was.
+            location = base + path if ".." not in path else self.operator.location(path)
+            if location.startswith(self._own):  # which may grow while the listing goes on
                 continue
-            yield staged
+            yield StagedFile(location, name, SourceIdentity.of(location, found), found.details())
 
     def look_up_files(self) -> Iterator[StagedFile | Missing]:
         """The files that FILES names, each looked up; in order of location, each once."""
@@ -209,6 +212,8 @@ def is_hidden(name: str) -> bool:
     """Names that tools use for what is not (yet) data: ``_x``, ``.x``, ``x.tmp`` …"""
     if name.endswith(UNFINISHED):
         return True
+    if name[:1] not in "._" and "/." not in name and "/_" not in name:
+        return False  # nearly every name
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part)
         for part in name.split("/")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal, get_args
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal, get_args
 
 from calque.errors import StatementInvalid
 from calque.loader.model.error_policy import ErrorMode, ErrorPolicy
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import ColumnMatch, MetadataColumn, Transformation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 OnChanged = Literal["reload", "skip", "error", "replace"]
 """What to do with a file that was loaded and has changed since."""

@@ -41,11 +41,6 @@ from calque.operator.interruptible import join
 from calque.transfer.model import KeyRange, Row, Totals, sort_key
 
 _NOTE_SECONDS = 1.0
-WHOLE = "whole"
-"""The phase of a job while a tree goes as a whole, in one act that nobody may have seen end."""
-
-DELETES = "delete"
-"""The phase while a target is cleared of what the source lacks."""
 
 Left = Callable[[], Sequence[tuple[int, KeyRange]]]
 """What is left to be acted on: of which tree, which keys."""

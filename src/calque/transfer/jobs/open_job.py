@@ -6,16 +6,12 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from calque.config import load_settings
 from calque.errors import CalqueError, ConditionNotMatch
-from calque.ledger import Ledger
-from calque.ledger.configured import ledger_of
-from calque.ledger.job_progress import copies_of, spans_of
-from calque.ledger.job_record import Job, State
-from calque.ledger.jobs import find_unfinished, remove_job
-from calque.transfer.jobs.journal import DELETES, WHOLE, Journal, Left, new_owner
-from calque.transfer.model import JobId, Row, Totals
+from calque.late_module import LateModule
+from calque.transfer.model import DELETES, WHOLE, JobId, Row, Totals
 from calque.transfer.plan.pairing import FindLeft
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
@@ -24,20 +20,32 @@ from calque.transfer.report.report_file import ReportFile
 from calque.transfer.request.options import Kind
 from calque.transfer.request.tree_request import TreeRequest, differences
 
+if TYPE_CHECKING:
+    from calque.ledger import configured, job_progress, job_record, jobs
+    from calque.ledger.database import Ledger
+    from calque.transfer.jobs import journal as journals
+else:
+    # The ledger's: a dry run keeps no journal, and does not wait for a library of SQL.
+    configured = LateModule("calque.ledger.configured")
+    job_progress = LateModule("calque.ledger.job_progress")
+    job_record = LateModule("calque.ledger.job_record")
+    jobs = LateModule("calque.ledger.jobs")
+    journals = LateModule("calque.transfer.jobs.journal")
+
 _NAMED = "named"
 """Which sources a job has found to be folders that keep their names."""
 
 
 def configured_ledger() -> Ledger:
     """The ledger of the configuration, where jobs are kept unless told otherwise."""
-    return ledger_of(load_settings())
+    return configured.ledger_of(load_settings())
 
 
 @dataclass(slots=True)
 class OpenedJob:
     """What a run needs to be resumable: its journal, its report's file, what has a row already."""
 
-    journal: Journal | None = None
+    journal: journals.Journal | None = None
     writer: ReportFile | None = None
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
     report: Report | None = None
@@ -107,10 +115,10 @@ def _journal(
     trees: Sequence[Trees],
     report: Report,
     left_job: str | None,
-) -> Journal:
+) -> journals.Journal:
     pair = pair_of(trees)
     told = {**request.to_json(), _NAMED: [each.named for each in trees]}
-    left = find_unfinished(ledger, pair)
+    left = jobs.find_unfinished(ledger, pair)
     if left_job is not None and (left is None or left.job_id != left_job):
         raise ConditionNotMatch(
             f"job {left_job} is over other trees than {', '.join(report.sources)} and "
@@ -118,35 +126,37 @@ def _journal(
             hint="Is it another server, by the environment or the configuration? Nothing was done.",
         )
     if left is not None and request.options.restart:
-        remove_job(ledger, left.job_id)
+        jobs.remove_job(ledger, left.job_id)
         left = None
     if left is not None:
         # One that somebody is at is refused as such, whatever its options are.
         if not left.is_alive(ledger.shared_now()):
             _refuse_other(left, told)
-        return Journal.resume(ledger, left.job_id)
-    job = Job(
+        return journals.Journal.resume(ledger, left.job_id)
+    job = job_record.Job(
         job_id=report.job,
         kind=request.kind,
         source=", ".join(report.sources),
         target=report.target,
         pair=pair,
         request=told,
-        owner=new_owner(),
+        owner=journals.new_owner(),
         report=told["report"],
     )
     if request.kind == "rm":
         # Nothing is left by ranges: all that is still there is deleted, whoever resumes.
-        return Journal.begin(ledger, replace(job, phase=DELETES), 0)
-    return Journal.begin(ledger, job, len(trees))
+        return journals.Journal.begin(ledger, replace(job, phase=DELETES), 0)
+    return journals.Journal.begin(ledger, job, len(trees))
 
 
-def end_journal(journal: Journal, report: Report, left: Left, flush: Callable[[], None]) -> None:
+def end_journal(
+    journal: journals.Journal, report: Report, left: journals.Left, flush: Callable[[], None]
+) -> None:
     """Note how a run has ended: over, or to be resumed."""
     if report.stopped or report.error:
         journal.end("STOPPED", left, flush, report.error or "it was stopped")
     else:
-        state: State = "PARTLY" if report.exit_code else "DONE"
+        state: job_record.State = "PARTLY" if report.exit_code else "DONE"
         journal.end(state, left, flush, report.no_deletes or None)
 
 
@@ -156,11 +166,11 @@ def find_left(
     """See :data:`calque.transfer.plan.pairing.FindLeft`: what a killed process had moved is gone
     from its source, and what it had copied whole may have been removed since."""
     with ledger() as opened:
-        left = find_unfinished(opened, pair_of(trees))
+        left = jobs.find_unfinished(opened, pair_of(trees))
         if left is None:
             return None
-        unfinished = {span.tree for span in spans_of(opened, left.job_id)}
-        unfinished |= {tree for tree, _ in copies_of(opened, left.job_id)}
+        unfinished = {span.tree for span in job_progress.spans_of(opened, left.job_id)}
+        unfinished |= {tree for tree, _ in job_progress.copies_of(opened, left.job_id)}
     if kind != "mv" and not unfinished.isdisjoint(gone):
         return None
     named: Sequence[bool] | None = left.request.get(_NAMED)
@@ -193,7 +203,7 @@ def _name(side: Side, *, named: bool) -> str:
     return (name.rstrip("/") if named else name) + "\0".join(("", *only))
 
 
-def _refuse_other(left: Job, told: Mapping[str, object]) -> None:
+def _refuse_other(left: job_record.Job, told: Mapping[str, object]) -> None:
     names = differences(left.request, told)
     if names:
         raise ConditionNotMatch(
@@ -205,7 +215,7 @@ def _refuse_other(left: Job, told: Mapping[str, object]) -> None:
 
 
 def _open_report(
-    journal: Journal, request: TreeRequest, trees: Sequence[Trees], report: Report
+    journal: journals.Journal, request: TreeRequest, trees: Sequence[Trees], report: Report
 ) -> OpenedJob:
     left = journal.unfinished
     if left is None:
@@ -223,7 +233,7 @@ def _open_report(
 
 
 def _count_rows(
-    file: ReportFile, journal: Journal, trees: Sequence[Trees], report: Report
+    file: ReportFile, journal: journals.Journal, trees: Sequence[Trees], report: Report
 ) -> dict[tuple[int, str], Row]:
     """Count the rows that are there; those of paths that are left must not be written again.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from calque import faults
 from calque.errors import CheckpointInvalid, Unsupported
@@ -12,7 +13,9 @@ from calque.operator.copier import Copier
 from calque.operator.copy import resume_copy
 from calque.operator.options import CopyOptions
 from calque.operator.service import Service
-from calque.transfer.jobs.journal import Journal
+
+if TYPE_CHECKING:
+    from calque.transfer.jobs.journal import Journal
 
 _KEEP_SECONDS = 2.0
 

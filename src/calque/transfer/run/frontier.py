@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import Row
+
+if TYPE_CHECKING:
+    from calque.transfer.jobs.journal import Journal
 
 
 class Marked(Protocol):

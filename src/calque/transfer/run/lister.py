@@ -6,16 +6,19 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from calque import faults
 from calque.errors import CalqueError
-from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import Decision, KeyRange, Pair
 from calque.transfer.plan.free_space import Decided, FreeSpace
 from calque.transfer.plan.plan import Plan
 from calque.transfer.run.frontier import Frontier, NoRange
 from calque.transfer.run.other_entries import OtherEntries
 from calque.transfer.run.ranges import OpenRange, RangePool
+
+if TYPE_CHECKING:
+    from calque.transfer.jobs.journal import Journal
 
 _PAGE = 1000
 _PAGES_ALONE = 16

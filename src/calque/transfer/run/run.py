@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from calque.errors import CalqueError
 from calque.operator.layers import ConcurrencyLimit
-from calque.transfer.jobs.journal import DELETES, Journal
 from calque.transfer.jobs.open_job import end_journal
-from calque.transfer.model import EVERYTHING, KeyRange, Row
+from calque.transfer.model import DELETES, EVERYTHING, KeyRange, Row
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
@@ -24,6 +24,9 @@ from calque.transfer.run.tree_job import TreeJob
 from calque.transfer.run.untold_acts import tell_untold_acts
 from calque.transfer.run.verification import Verification
 from calque.transfer.run.whole_prefix import WholePrefix
+
+if TYPE_CHECKING:
+    from calque.transfer.jobs.journal import Journal
 
 NO_ROWS: Mapping[tuple[int, str], Row] = MappingProxyType({})
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from calque.errors import CalqueError
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.layers import ConcurrencyLimit
-from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector
 from calque.transfer.request.options import TreeOptions
 from calque.values import Metadata
+
+if TYPE_CHECKING:
+    from calque.transfer.jobs.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from calque import faults, tracing
 from calque.errors import (
@@ -14,7 +15,6 @@ from calque.errors import (
     InvalidInput,
     ResourceExhausted,
 )
-from calque.transfer.jobs.journal import Journal
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.free_space import Decided, FreeSpace
@@ -38,6 +38,9 @@ from calque.transfer.run.ranges import RangePool
 from calque.transfer.run.shared import Cluster, Shared
 from calque.transfer.run.work_queue import WorkQueue
 from calque.values import Metadata
+
+if TYPE_CHECKING:
+    from calque.transfer.jobs.journal import Journal
 
 _LISTERS = 8
 _FULL = ResourceExhausted.__name__

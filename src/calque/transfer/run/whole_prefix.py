@@ -8,6 +8,7 @@ made from a listing of the target, after the act.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from calque import faults
 from calque.errors import (
@@ -19,14 +20,16 @@ from calque.errors import (
     Unsupported,
 )
 from calque.operator.service import PrefixMoving
-from calque.transfer.jobs.journal import WHOLE, Journal
-from calque.transfer.model import KeyRange, Row, Totals
+from calque.transfer.model import WHOLE, KeyRange, Row, Totals
 from calque.transfer.plan.plan import Trees
 from calque.transfer.request.filters import NO_FILTERS
 from calque.transfer.run.carry import RENAMED
 from calque.transfer.run.large_copies import SERVER
 from calque.transfer.run.shared import Shared
 from calque.values import Metadata
+
+if TYPE_CHECKING:
+    from calque.transfer.jobs.journal import Journal
 
 _ONE_BY_ONE = (
     AlreadyExists,

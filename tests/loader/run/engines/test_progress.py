@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from calque.loader.load_batches import LoadProgress
+from calque.loader.model.load_progress import LoadProgress
 from calque.loader.model.plan import Advance, Engine, Transformation
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.spark import SparkEngine

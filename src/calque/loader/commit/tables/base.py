@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Protocol
 
 from calque.ledger import TableKey
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.plan import TargetSchema
 from calque.loader.run.writing.table_root import TableRoot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Action = Mapping[str, Any]
 

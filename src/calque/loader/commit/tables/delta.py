@@ -15,10 +15,9 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, Transaction
@@ -31,18 +30,28 @@ from calque.errors import (
     NotFound,
     Unsupported,
 )
+from calque.late_module import LateModule
 from calque.ledger import TableKey
 from calque.loader.commit.tables.base import Change, Committed, Draft, Mark, Marker, Snapshot
 from calque.loader.commit.tables.delta_log import read_commits
-from calque.loader.commit.tables.delta_rows import count_rows, first_rows
 from calque.loader.commit.tables.errors import DELTA, map_error, map_errors
 from calque.loader.commit.tables.log_mirror import LogMirror, publish_writes
-from calque.loader.commit.tables.stats import delta_stats
 from calque.loader.commit.tables.storage import delta_options
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.plan import TargetSchema
-from calque.loader.request.type_names import text_of_type
 from calque.loader.run.writing.table_root import TableRoot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from calque.loader.commit.tables import delta_rows, stats
+    from calque.loader.request import type_names
+else:
+    # The library needs no Arrow to say which version a table has, and what was loaded into it.
+    pa = LateModule("pyarrow")
+    delta_rows = LateModule("calque.loader.commit.tables.delta_rows")
+    stats = LateModule("calque.loader.commit.tables.stats")
+    type_names = LateModule("calque.loader.request.type_names")
 
 MARKS = {1: Mark.COMMITTED, 2: Mark.ABORTED}
 OURS = "calque/"
@@ -170,7 +179,7 @@ class DeltaLake:
             "size": file.size,
             "rows": file.rows,
             "partition": dict(file.partition),
-            "stats": delta_stats(file, target.schema),
+            "stats": stats.delta_stats(file, target.schema),
         }
 
 
@@ -228,11 +237,11 @@ class DeltaSnapshot:
 
     def count_rows(self) -> int | None:
         with map_errors(DELTA, self._display):
-            return count_rows(self._table)
+            return delta_rows.count_rows(self._table)
 
     def first_rows(self, count: int) -> pa.Table:
         with map_errors(DELTA, self._display):
-            return first_rows(self._table, count, self._place, self._log)
+            return delta_rows.first_rows(self._table, count, self._place, self._log)
 
     def marker(self, load_id: str, base_version: int) -> Marker | None:
         number = self._table.transaction_version(app_id(load_id))
@@ -372,10 +381,10 @@ class DeltaSnapshot:
         for field in schema:
             index = have.get_field_index(field.name)
             if index >= 0 and have.field(index).type != field.type:
+                was, wanted = map(type_names.text_of_type, (have.field(index).type, field.type))
                 raise Unsupported(
                     f"table {self._display}: column {field.name!r} cannot be widened from "
-                    f"{text_of_type(have.field(index).type)} to {text_of_type(field.type)} in a "
-                    "Delta table",
+                    f"{was} to {wanted} in a Delta table",
                     hint="Load without schema evolution and with a RESCUE_COLUMN, which takes what "
                     "does not fit; or rewrite the table with the wider type, then load.",
                 )

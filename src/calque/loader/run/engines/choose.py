@@ -6,14 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from calque.errors import MissingExtra
+from calque.late_module import LateModule
 from calque.loader.model.plan import Engine
-from calque.loader.run.engines.local import LocalEngine
 from calque.spark.gateway import spark_home
 from calque.spark.session import SparkOptions
 from calque.values import MIB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from calque.loader.run.engines import local
+else:
+    local = LateModule("calque.loader.run.engines.local")
 
 SPARK_FROM = 256 * MIB
 """Below it a JVM takes longer to start than the load to run."""
@@ -33,9 +37,9 @@ def choose_engine(
     given. Nothing is started here: a session starts when the first plan runs.
     """
     if spark == "local" and not transforms:
-        return LocalEngine()
+        return local.LocalEngine()
     if spark is None and not transforms and (bytes < SPARK_FROM or not _is_installed()):
-        return LocalEngine()
+        return local.LocalEngine()
     spark_home()  # MissingExtra, before anything is imported that needs it
     from calque.loader.run.engines.spark import SparkEngine
 

@@ -7,7 +7,3 @@ row belongs to) → :mod:`data_file_writer` (one data file) → :mod:`encoding` 
 
 Invariant: the rows of a staged file are in the data files of a task wholly or not at all.
 """
-
-from calque.loader.run.writing.task_writer import TaskWriter
-
-__all__ = ["TaskWriter"]

@@ -110,16 +110,25 @@ class _Walk:
 
     def _level(self, level: _Level) -> Generator[Metadata, None, str | None]:
         """The files of a level up to its next directory, which is returned; None at the end."""
-        names, prefix, status = level.names, level.prefix, self._status
+        names, prefix, stat, is_regular = level.names, level.prefix, os.stat, modes.S_ISREG
         while names:
             name = names.pop()
             key = prefix + name
             if self._after is not None and self._is_before(key):
                 continue
             if name[-1] != "/":
-                if (found := status(level, name)) is not None:
-                    made = describe_link if modes.S_ISLNK(found.st_mode) else describe
-                    yield made(key, found)
+                if level.descriptor is None and not self._reopen(level):
+                    continue
+                try:
+                    found = stat(name, dir_fd=level.descriptor, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # it vanished meanwhile
+                except OSError as error:
+                    raise translate(error, self._root.absolute(key)) from error
+                if is_regular(found.st_mode):
+                    yield describe(key, found)
+                elif (other := self._describe_other(key, found)) is not None:
+                    yield other
             elif self._recursive:
                 if not self._skip(key):
                     return key
@@ -158,10 +167,8 @@ class _Walk:
                 name, empty = entry.name, False
                 if start and not name.startswith(start):
                     continue
-                if entry.is_symlink() and self._links:
-                    pass  # an entry of its own
-                elif entry.is_symlink():
-                    if self._leads_to_directory(prefix + name):
+                if entry.is_symlink():
+                    if not self._links and self._leads_to_directory(prefix + name):
                         if self._recursive:
                             self._tell(prefix + name, "link to a folder")
                             continue
@@ -185,28 +192,18 @@ class _Walk:
         except OSError:
             return False  # a file, or dangling, looping, leading out: no directory of ours
 
-    def _status(self, level: _Level, name: str) -> os.stat_result | None:
-        """What a regular file is; None for anything else, and for what vanished meanwhile."""
-        if level.descriptor is None and not self._reopen(level):
-            return None
-        try:
-            found = os.stat(name, dir_fd=level.descriptor, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise translate(error, self._root.absolute(level.prefix + name)) from error
-        if modes.S_ISREG(found.st_mode):
-            return found
-        key = level.prefix + name
+    def _describe_other(self, key: str, found: os.stat_result) -> Metadata | None:
+        """What a link leads to, or is; None for anything else that is no file."""
         if not modes.S_ISLNK(found.st_mode):
             self._tell(key, _kind(found.st_mode))
             return None
         if self._links:
-            return found
+            return describe_link(key, found)
         behind = self._stat_behind(key)
         if behind is None:
             self._tell(key, "link that leads out or nowhere")
-        return behind
+            return None
+        return describe(key, behind)
 
     def _reopen(self, level: _Level) -> bool:
         """Whether the directory is still there; if not, its files went with it."""
