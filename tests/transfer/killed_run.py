@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from tests.program import Program
 
 _SCRIPT = """
 import json, sys
@@ -60,22 +61,16 @@ class Child:
             "target_options": (service or {}) if remote[1] else {},
         }
 
-    def spawn(self, fault: str = "", **more: object) -> subprocess.Popen[str]:
+    def spawn(self, fault: str = "", **more: object) -> Program:
         """Start it; with a fault (``step@visit:kill``) it dies there."""
         told = {**self._told, "options": {**self._told["options"], **more}}  # type: ignore[dict-item]
-        return subprocess.Popen(
-            [sys.executable, "-c", _SCRIPT, json.dumps(told)],
-            env={**self._environment, "CALQUE_FAULT": fault},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return Program(_SCRIPT, json.dumps(told), env={**self._environment, "CALQUE_FAULT": fault})
 
     def run(self, fault: str = "", **more: object) -> subprocess.CompletedProcess[str]:
         """Start it and wait for its end."""
         with self.spawn(fault, **more) as process:
-            told, errors = process.communicate(timeout=200)
-        return subprocess.CompletedProcess(process.args, process.returncode, told, errors)
+            told, errors = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.wait(), told, errors)
 
     def finish(self) -> dict[str, object]:
         """Run it to its end; its report."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import calque
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.shown_progress import describe_progress
+from tests.program import run_program
 from tests.transfer.conftest import MakeTree
 
 NOTEBOOK = """
@@ -46,10 +45,7 @@ print(shown)
 def test_a_notebook_shows_a_line(make_tree: MakeTree, tmp_path: Path, options: str) -> None:
     """Without being asked, and not where it is not wanted; nothing of it stays in the cell."""
     source = make_tree("source", {"a": b"1", "b": b"2"})
-    done = subprocess.run(
-        [sys.executable, "-c", NOTEBOOK, f"{source}/", str(tmp_path / "to"), options],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    done = run_program(NOTEBOOK, f"{source}/", tmp_path / "to", options)
     assert done.returncode == 0, done.stderr
     shown = eval(done.stdout.strip().splitlines()[-1])
     if "False" in options:
