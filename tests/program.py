@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from calque import faults
 from tests.forks import FORKS
 
 COMMAND = "from calque.cli.main import run\nrun()\n"
@@ -177,6 +178,7 @@ def _main(
     os.environ.clear()
     os.environ.update(env)
     streams.open()
+    faults.arm(env.get("CALQUE_FAULT", ""))  # else it is read when the module is imported
     sys.argv = arguments
     try:
         exec(compile(text, "<program>", "exec"), {"__name__": "__main__"})
