@@ -29,6 +29,10 @@ if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Collecting makes a million objects that all stay: looking through them again and again would be a
+# tenth of it. `pytest_collection_finish` turns it on again.
+gc.disable()
+
 # How fast a machine draws examples says nothing about what is tried with them.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -109,6 +113,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_quick(item):
             item.add_marker(pytest.mark.quick)
     items.sort(key=lambda item: start_order(item.nodeid))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """From here on objects come and go."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,6 +15,7 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         "tests.command",
+        "tests.program",
         "tests.loader.loader",
         "tests.loader.world",
         *(module_of(name) for name in COMMANDS),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping
+
+from tests.program import run_program
 
 _STAND_IN = """
 import sys, types
@@ -27,12 +27,6 @@ import calque
 
 def run_in_notebook(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> list[str]:
     """Run code that knows calque and its arguments (``sys.argv``); each text of the cell's line."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"{_STAND_IN}\n{code}\nprint(shown)", *arguments],
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_program(f"{_STAND_IN}\n{code}\nprint(shown)", *arguments, env=env, check=True)
     shown: list[str] = eval(done.stdout.strip().splitlines()[-1])
     return shown

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import requests
 
 from calque.store.embedded import EmbeddedStore, StoreOptions
+from tests.program import COMMAND, Program
 from tests.servers.process import free_ports
 from tests.store_client.test_store_commands import calque
 
@@ -22,14 +21,7 @@ from tests.store_client.test_store_commands import calque
 @contextmanager
 def running(*words: object, **environment: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """A running command with --json: what it said, and, once it ended, what it told people."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "calque.cli", *map(str, words), "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    assert process.stdout is not None
+    process = Program(COMMAND, *words, "--json", env={**os.environ, **environment})
     lines: list[str] = []
     try:
         said = ""
@@ -40,7 +32,7 @@ def running(*words: object, **environment: str) -> Iterator[tuple[dict[str, Any]
         yield json.loads(said), lines
     finally:
         process.send_signal(signal.SIGINT)
-        lines += process.communicate(timeout=60)[1].splitlines()
+        lines += process.communicate()[1].splitlines()
     assert process.returncode == 0
 
 

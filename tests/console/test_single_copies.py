@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 
 from calque.transfer.jobs.single_copies import WORTH_A_NOTE, list_copies
 from tests.console.world import Visitor
+from tests.program import COMMAND, Program
 
 NAME, SIZE = "<b>big file", 4 * WORTH_A_NOTE
 
@@ -27,17 +26,16 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def held(tmp_path: Path) -> Iterator[Callable[..., Program]]:
     """Begins a copy in tiny steps, held (SIGSTOP) once it is noted, and can be resumed if asked."""
     (tmp_path / NAME).write_bytes(os.urandom(SIZE))
     begun = []
 
-    def begin(*options: str) -> subprocess.Popen[bytes]:
+    def begin(*options: str) -> Program:
         names = [NAME, "copy"]
         words = [*options, *names] if "--" in options else [*names, "--chunk", "1KiB", *options]
         tiny = ["--chunk", "1KiB"] if "--" in options else []
-        command = [sys.executable, "-m", "calque.cli", "cp", *tiny, *words]
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        process = Program(COMMAND, "cp", *tiny, *words, cwd=tmp_path)
         begun.append(process)
         folder = tmp_path / "state" / "calque" / "copies"
         wait_until(
@@ -52,6 +50,7 @@ def held(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     for each in begun:
         each.kill()
         each.wait()
+        each.close()
 
 
 def wait_until(is_so: Callable[[], bool], unless: Callable[[], bool] = lambda: False) -> None:
@@ -67,7 +66,7 @@ def copies_in(visitor: Visitor) -> list[dict[str, Any]]:
 
 
 def test_a_copy_under_way_is_shown(
-    visitor: Visitor, held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    visitor: Visitor, held: Callable[..., Program], tmp_path: Path
 ) -> None:
     """From where to where, how far, by which process; not longer than it lives."""
     process = held()
@@ -86,7 +85,7 @@ def test_a_copy_under_way_is_shown(
 
 
 def test_one_that_was_left_is_gone_on_with(
-    visitor: Visitor, held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    visitor: Visitor, held: Callable[..., Program], tmp_path: Path
 ) -> None:
     """By the command that began it, in its folder; then it is there, and gone from the page."""
     process = held("--resume")
@@ -102,7 +101,7 @@ def test_one_that_was_left_is_gone_on_with(
 
 
 def test_one_that_was_left_is_given_up(
-    visitor: Visitor, held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    visitor: Visitor, held: Callable[..., Program], tmp_path: Path
 ) -> None:
     """Nothing of it is left, neither here nor beside the target."""
     process = held("--resume", "--")

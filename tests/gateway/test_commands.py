@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,17 +24,15 @@ from calque.gateway.keys import AccessKeys
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from tests.gateway.test_gateway import refused
 from tests.gateway.world import World
+from tests.program import COMMAND, Program
 from tests.store_client.test_store_commands import calque
 
 
 @contextmanager
 def serving(folder: Path, *options: str, **environment: str) -> Iterator[dict[str, Any]]:
     """A running `calque serve --json`; what it said."""
-    command = [sys.executable, "-m", "calque.cli", "serve", str(folder), "--port", "0", "--json"]
-    process = subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
-    )
-    assert process.stdout is not None
+    words = ["serve", folder, "--port", "0", "--json", *options]
+    process = Program(COMMAND, *words, env={**os.environ, **environment})
     try:
         said = ""
         for line in iter(process.stdout.readline, ""):
@@ -46,7 +42,7 @@ def serving(folder: Path, *options: str, **environment: str) -> Iterator[dict[st
         yield json.loads(said)
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate()
     assert process.returncode == 0
 
 

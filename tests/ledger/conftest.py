@@ -24,6 +24,11 @@ class Clock:
         return self.now
 
 
+def make_ledger(url: str) -> None:
+    """An empty ledger in a new database."""
+    open_ledger(url).close()
+
+
 @pytest.fixture(params=("sqlite", "postgres"))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the ledger lives."""
@@ -31,7 +36,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / "ledger.db")
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    made = server.database()
+    made = server.prepared(make_ledger)
     yield made
     server.drop(made)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,21 @@ from calque.store.metabase.engine.migrate import current_revision, migrate, revi
 from calque.values.row_errors import RowError
 from tests.ledger.conftest import KEY
 from tests.ledger.filling import identity
+from tests.servers.postgres import PostgresServer
 
 OLD = Path(__file__).parent / "old_ledgers"
+
+
+@pytest.fixture(params=("sqlite", "postgres"))
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where a ledger will live; nothing is there yet."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "ledger.db")
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    made = server.database()
+    yield made
+    server.drop(made)
 
 
 def engine_of(url: str) -> Engine:

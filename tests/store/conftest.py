@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from calque.databases.errors import code_of
 from calque.store.metabase.engine import errors
@@ -15,29 +14,25 @@ from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.fsck import fsck
 from calque.store.metabase.model.records import DeletedPieces, Redundancy
-from calque.store.metabase.model.schema import metadata
 from calque.store.metainfo import MetainfoClient
 from calque.store.satellite import Endpoint, SatelliteSettings, serve_metainfo
 from tests.servers.postgres import PostgresServer
 from tests.store.uplinkish import Client
-from tests.store.world import Clock, World
+from tests.store.world import Clock, World, make_metabase
 
 
 @pytest.fixture(scope="session")
 def postgres_url(postgres: PostgresServer) -> str:
     """A database with the schema, emptied before each use."""
-    url = postgres.database()
-    database = Database.open(url)
-    migrate(database)
-    database.close()
-    return url
+    return postgres.prepared(make_metabase)
 
 
 def _url(request: pytest.FixtureRequest, tmp_path: Path, dialect: str) -> str:
     if dialect == "sqlite":
         return f"sqlite:///{tmp_path / 'meta.db'}"
     url: str = request.getfixturevalue("postgres_url")
-    _empty(url)
+    server: PostgresServer = request.getfixturevalue("postgres")
+    server.empty(url, ["alembic_version"])
     return url
 
 
@@ -84,14 +79,6 @@ def no_deadlock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(errors, "disturbance_of", note)
     yield
     assert deadlocks == []
-
-
-def _empty(url: str) -> None:
-    database = Database.open(url)
-    names = ", ".join(table.name for table in metadata.sorted_tables)
-    with database.engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {names}"))
-    database.close()
 
 
 @dataclass

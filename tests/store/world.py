@@ -21,6 +21,7 @@ from calque.store.metabase.copies.finish_copy import FinishCopy, finish_copy
 from calque.store.metabase.copies.finish_move import FinishMove, finish_move
 from calque.store.metabase.copies.operations import Operation
 from calque.store.metabase.engine.database import Database
+from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import NO_CONDITIONS, Conditions
 from calque.store.metabase.model.packed_keys import PackedKeys
@@ -59,6 +60,13 @@ SCHEME = Redundancy(256, 1, 1, 2, 3)
 ENCRYPTION = Encryption(2, 4096)
 
 TableRows = dict[str, list[tuple[Any, ...]]]
+
+
+def make_metabase(url: str) -> None:
+    """The tables of a metabase in a new database."""
+    database = Database.open(url)
+    migrate(database)
+    database.close()
 
 
 class Clock:

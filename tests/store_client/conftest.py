@@ -10,6 +10,7 @@ import pytest
 
 from calque.store.nodes.erasure import Redundancy
 from tests.servers.postgres import PostgresServer
+from tests.store.world import make_metabase
 from tests.store_client.world import World
 
 ONE = Redundancy(share_size=100)
@@ -54,7 +55,7 @@ def any_database(request: pytest.FixtureRequest) -> Iterator[str | None]:
         yield None
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.database()
+    url = server.prepared(make_metabase)
     yield url
     server.drop(url)
 

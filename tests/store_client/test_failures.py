@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,9 @@ from calque.store.nodes.pieces import piece_path
 from calque.store.open_project import open_project
 from calque.store.project import Project
 from calque.store.upkeep.fsck import check_store
+from tests.program import Program
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, World
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -195,15 +193,10 @@ def test_a_killed_upload_leaves_nothing_visible(tmp_path: Path) -> None:
     with open_project(folder) as project:
         project.create_bucket(BUCKET)
         project.upload(BUCKET, "k", b"old")
-    uploader = subprocess.Popen(
-        [sys.executable, "-c", UPLOADER, str(folder)], stdout=subprocess.PIPE, text=True
-    )
-    assert uploader.stdout is not None
-    assert uploader.stdout.readline() == "midway\n"
-    time.sleep(0.1)
-    uploader.send_signal(signal.SIGKILL)
-    uploader.wait(60)
-    uploader.stdout.close()
+    with Program(UPLOADER, folder) as uploader:
+        assert uploader.stdout.readline() == "midway\n"
+        time.sleep(0.1)
+        uploader.kill()
     with open_project(folder) as project:
         assert project.download(BUCKET, "k").read() == b"old"
         assert [entry.key for entry in project.list_objects(BUCKET)] == ["k"]
@@ -241,15 +234,10 @@ def test_killed_copies_are_whole_or_absent(tmp_path: Path) -> None:
         project.create_bucket(BUCKET)
         project.upload(BUCKET, "k", content)
     for round_number in range(3):
-        copier = subprocess.Popen(
-            [sys.executable, "-c", COPIER, str(folder)], stdout=subprocess.PIPE, text=True
-        )
-        assert copier.stdout is not None
-        assert copier.stdout.readline() == "ready\n"
-        time.sleep(0.05 + 0.07 * round_number)
-        copier.send_signal(signal.SIGKILL)
-        copier.wait(60)
-        copier.stdout.close()
+        with Program(COPIER, folder) as copier:
+            assert copier.stdout.readline() == "ready\n"
+            time.sleep(0.05 + 0.07 * round_number)
+            copier.kill()
         with open_project(folder) as project:
             for entry in project.list_objects(BUCKET):
                 assert project.download(BUCKET, entry.key).read() == content
@@ -266,17 +254,11 @@ def test_makers_of_one_folder_agree(tmp_path: Path) -> None:
         "import sys; from calque.store.open_project import open_project;"
         "p = open_project(sys.argv[1]); print(p.session.limits.project_id.hex())"
     )
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(tmp_path / "store")],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(3)
-    ]
-    answers = {process.communicate(timeout=150)[0] for process in started}
-    assert len(answers) == 1
-    assert [process.returncode for process in started] == [0, 0, 0]
+    with ExitStack() as held:
+        started = [held.enter_context(Program(program, tmp_path / "store")) for _ in range(3)]
+        answers = {process.communicate()[0] for process in started}
+        assert len(answers) == 1
+        assert [process.returncode for process in started] == [0, 0, 0]
 
 
 def test_the_folder_may_be_moved(tmp_path: Path) -> None:
@@ -336,7 +318,7 @@ def test_a_store_needs_a_folder(tmp_path: Path) -> None:
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:
-    """An upload and a download of 600 MiB take far less memory than that."""
+    """An upload and a download of 300 MiB take far less memory than that."""
     program = """
 import sys
 from calque.store.open_project import open_project
@@ -345,8 +327,8 @@ project = open_project(sys.argv[1])
 project.create_bucket("photos")
 chunk = bytes(1 << 20)
 before = peak_mebibytes()
-project.upload("photos", "k", (chunk for _ in range(600)))
-assert sum(map(len, project.download("photos", "k"))) == 600 << 20
+project.upload("photos", "k", (chunk for _ in range(300)))
+assert sum(map(len, project.download("photos", "k"))) == 300 << 20
 after = peak_mebibytes()
 project.delete_object("photos", "k")
 print(after - before)
@@ -412,11 +394,9 @@ def test_processes_share_a_store(tmp_path: Path, any_database: str | None) -> No
     store.close()
     with open_project(folder) as project:
         project.create_bucket(BUCKET)
-    workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, str(folder), str(seed)], cwd=ROOT)
-        for seed in range(3)
-    ]
-    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    with ExitStack() as held:
+        workers = [held.enter_context(Program(WORKER, folder, seed)) for seed in range(3)]
+        assert [worker.wait() for worker in workers] == [0, 0, 0]
     with open_project(folder) as project:
         for entry in project.list_objects(BUCKET, with_metadata=True):
             body = project.download(BUCKET, entry.key).read()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from calque.store.nodes.node import Node
 from calque.store.open_project import open_project
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
+from tests.program import run_program
 from tests.store_client.conftest import TWO_OF_FOUR
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL, World
 
@@ -71,10 +70,7 @@ match verb:
 
 def killed(folder: Path, verb: str, when: int) -> None:
     """Run a verb in another process, which dies at its ``when``-th deletion of a piece."""
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(folder), verb, str(when)],
-        timeout=120, capture_output=True, text=True,
-    )  # fmt: skip
+    done = run_program(KILLED, folder, verb, when)
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
 
 

@@ -25,6 +25,7 @@ from calque.errors import AlreadyExists, ConditionNotMatch, InvalidInput, Resour
 from calque.store.nodes.erasure import Redundancy
 from calque.store.upkeep.expire import sweep_store
 from tests.servers.postgres import PostgresServer
+from tests.store.world import make_metabase
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SIZES, World
 
 KEYS = ["a", "b", "dir/a", "dir/b"]
@@ -51,7 +52,7 @@ class History(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="calque-history-"))
-        self.url = self.server.database() if self.server else None
+        self.url = self.server.prepared(make_metabase) if self.server else None
         self.world = World.make(self.folder / "store", self.redundancy, self.url)
         self.model: dict[tuple[str, str], Kept] = {}
 

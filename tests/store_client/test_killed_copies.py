@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,14 +15,16 @@ from calque.store.open_project import open_project
 from calque.store.serve import serve_store
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
+from tests.program import Program
 from tests.store_client.world import BUCKET, OTHER, SEGMENT, SMALL
 
 SEGMENTS = 9
 
 COPIER = """
-import sys
+import sys, time
 from dataclasses import replace
 from calque.store.open_project import open_project
+from tests.program import Program
 from tests.store_client.world import SMALL
 
 where, resumed = sys.argv[1], sys.argv[2]
@@ -37,35 +37,28 @@ if resumed:
 else:
     copy.step(), copy.step()
     print(copy.operation.hex(), flush=True)
-    sys.stdin.read()
+    time.sleep(1000)
 """
 
 
-def copier(where: str, access: str, operation: str = "") -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", COPIER, where, operation],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "CALQUE_ACCESS": access},
-    )
+def copier(where: str, access: str, operation: str = "") -> Program:
+    return Program(COPIER, where, operation, env={**os.environ, "CALQUE_ACCESS": access})
 
 
 def killed_midway(where: str, access: str) -> str:
     """The operation of a copy whose process was killed after four of nine keys."""
-    process = copier(where, access)
-    assert process.stdout is not None
-    operation = process.stdout.readline().strip()
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
+    with copier(where, access) as process:
+        operation = process.stdout.readline().strip()
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
     assert operation
     return operation
 
 
 def resumed(where: str, access: str, operation: str) -> list[str]:
     """What another process says that goes on with the copy: its steps, then the etag."""
-    said, _ = copier(where, access, operation).communicate(timeout=120)
+    with copier(where, access, operation) as process:
+        said, _ = process.communicate()
     return said.split()
 
 

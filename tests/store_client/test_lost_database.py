@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,13 @@ from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.open_project import open_project
+from tests.program import COMMAND, run_program
 from tests.servers.postgres import PostgresServer
 
 
 def cli(*arguments: str, umask: int = -1) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "calque.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, umask=umask)
+    masked = f"import os\nos.umask({umask})\n" if umask >= 0 else ""
+    return run_program(masked + COMMAND, *arguments)
 
 
 def made(folder: Path, database: str | None = None) -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,6 +27,7 @@ from calque.store.relay.client import RelayedNode
 from calque.store.uplink.encryption.access import Prefix
 from calque.store.uplink.encryption.blocks import EncryptionParameters
 from calque.store.uplink.grant import AccessGrant
+from tests.program import COMMAND, Program, run_program
 from tests.store_client.world import SMALL
 
 SIZES = [0, 10, 65, 3000, 200_000, 3_000_000]
@@ -39,7 +38,7 @@ WIRED = replace(SMALL, segment_size=800_000, encryption=EncryptionParameters())
 class Server:
     """A running ``calque serve``."""
 
-    process: subprocess.Popen[str]
+    process: Program
     address: str
     access: str
     folder: Path
@@ -50,13 +49,7 @@ class Server:
 
 
 def start(folder: Path, *options: str) -> Server:
-    command = [sys.executable, "-m", "calque.cli", "serve", str(folder), "--port", "0", "--json"]
-    process = subprocess.Popen(
-        [*command, *options],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
+    process = Program(COMMAND, "serve", folder, "--port", "0", "--json", *options)
     lines = iter(process.stdout.readline, "")
     said = ""
     for line in lines:
@@ -69,33 +62,22 @@ def start(folder: Path, *options: str) -> Server:
 
 def stop(server: Server, number: signal.Signals = signal.SIGINT) -> int:
     server.process.send_signal(number)
-    code = server.process.wait(60)
-    assert server.process.stdout is not None
-    server.process.stdout.close()
+    code = server.process.wait()
+    server.process.close()
     return code
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("served") / "data"
-    made = subprocess.run(
-        [sys.executable, "-m", "calque.cli", "store", "init", str(folder), "--pieces", "2/3"],
-        check=False,
-    )
-    assert made.returncode == 0
+    run_program(COMMAND, "store", "init", folder, "--pieces", "2/3", check=True)
     running = start(folder)
     assert running.access is None
-    shown = subprocess.run(
-        [sys.executable, "-m", "calque.cli", "store", "access", str(folder)],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    shown = run_program(COMMAND, "store", "access", folder, check=True)
     running.access = shown.stdout.strip()
     yield running
     assert stop(running) == 0
-    checked = subprocess.run(
-        [sys.executable, "-m", "calque.cli", "store", "fsck", str(folder), "--young", "--json"],
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+    checked = run_program(COMMAND, "store", "fsck", folder, "--young", "--json")
     assert (checked.returncode, json.loads(checked.stdout)) == (0, [])
 
 

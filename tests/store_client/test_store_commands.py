@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -89,10 +88,7 @@ def test_an_access_names_no_folder(folder: Path) -> None:
 def test_the_project_must_be_known(tmp_path: Path) -> None:
     """Without a project the error says how to name one; an empty folder becomes no store."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CALQUE")}
-    done = subprocess.run(
-        [sys.executable, "-m", "calque.cli", "ls", "calque://photos/"],
-        check=False, capture_output=True, env=environment, cwd=tmp_path,
-    )  # fmt: skip
+    done = run_command("ls", "calque://photos/", env=environment, cwd=tmp_path)
     assert done.returncode == 1
     assert b"CALQUE_PROJECT" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -27,6 +25,8 @@ from calque.errors import ConfigInvalid, Unavailable
 from calque.operator import Operator
 from calque.store.metainfo.tls import ServerCertificate, channel_credentials
 from calque.store.open_project import open_project
+from tests.command import run_command, run_command_text
+from tests.program import COMMAND, Program
 
 PKCS8 = PrivateFormat.PKCS8
 
@@ -68,12 +68,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(files: Path) -> Iterator[dict[str, str]]:
     """A real `calque serve` with TLS: its address and access."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "calque.cli", "serve", str(files / "data"), "--port", "0", "--json",
-         "--tls-cert", str(files / "server.pem"), "--tls-key", str(files / "server.key")],
-        stdout=subprocess.PIPE, text=True,
+    process = Program(
+        COMMAND, "serve", files / "data", "--port", "0", "--json",
+        "--tls-cert", files / "server.pem", "--tls-key", files / "server.key",
     )  # fmt: skip
-    assert process.stdout is not None
     said = ""
     for line in iter(process.stdout.readline, ""):
         said += line
@@ -81,8 +79,8 @@ def served(files: Path) -> Iterator[dict[str, str]]:
             break
     yield json.loads(said)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
-    process.stdout.close()
+    assert process.wait() == 0
+    process.close()
 
 
 def test_a_store_over_tls(served: dict[str, str], files: Path) -> None:
@@ -104,10 +102,7 @@ def test_a_store_over_tls(served: dict[str, str], files: Path) -> None:
         "CALQUE_ACCESS": served["access"],
         "CALQUE_CA": str(ca),
     }
-    shown = subprocess.run(
-        [sys.executable, "-m", "calque.cli", "cat", "calque://safe/k"],
-        env={**os.environ, **environment}, capture_output=True, check=True,
-    )  # fmt: skip
+    shown = run_command("cat", "calque://safe/k", env={**os.environ, **environment})
     assert shown.stdout == content
 
 
@@ -165,11 +160,7 @@ def test_files_that_are_no_pair(files: Path) -> None:
 
 def test_half_a_pair(tmp_path: Path, files: Path) -> None:
     """A certificate without its key is refused before a store is made."""
-    done = subprocess.run(
-        [sys.executable, "-m", "calque.cli", "serve", str(tmp_path / "data"),
-         "--tls-cert", str(files / "server.pem")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_command_text("serve", tmp_path / "data", "--tls-cert", files / "server.pem")
     assert done.returncode != 0
     assert "--tls-key" in done.stderr
     assert not (tmp_path / "data").exists()

@@ -14,6 +14,7 @@ from calque.transfer.model import Row, Totals
 from calque.transfer.report.report import Report
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.request.tree_request import TreeRequest, differences
+from tests.ledger.conftest import make_ledger
 from tests.servers.postgres import PostgresServer
 from tests.transfer.conftest import MakeTree, files_of
 
@@ -27,7 +28,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / "ledger.db")
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    made = server.database()
+    made = server.prepared(make_ledger)
     yield made
     server.drop(made)
 

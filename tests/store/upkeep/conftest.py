@@ -10,6 +10,7 @@ import pytest
 from calque.store.nodes.erasure import Redundancy
 from tests.servers.postgres import PostgresServer
 from tests.store.upkeep.kept_store import KeptStore
+from tests.store.world import make_metabase
 
 TWO_OF_FOUR = Redundancy.of(2, 4, share_size=50)
 
@@ -21,7 +22,7 @@ def any_database(request: pytest.FixtureRequest) -> Iterator[str | None]:
         yield None
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.database()
+    url = server.prepared(make_metabase)
     yield url
     server.drop(url)
 
