@@ -34,7 +34,6 @@ LONGEST = (
     "cli/test_demo.py",
     "loader/test_two_ledgers.py",
     "loader/test_bucket.py",
-    "loader/test_others.py",
     "operator/behaviour/test_killed.py",
     "operator/behaviour/test_streamed_parts.py",
     "operator/behaviour/test_copy.py",

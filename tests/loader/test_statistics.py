@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import cache
 from typing import Any
 
 import duckdb
@@ -61,21 +60,45 @@ VALUES: dict[str, tuple[pa.DataType, list[list[Any]]]] = {
 OPERATORS = ("==", "<", ">", ">=", "null", "valid")
 
 
-class Lake:
-    """A table of one column ``x`` beside ``id``, and the rows of its data files."""
+Columns = Mapping[str, tuple[pa.DataType, list[list[Any]]]]
 
-    def __init__(self, place: Place, kind: pa.DataType, files: list[list[Any]]) -> None:
+
+class Lake:
+    """A table with columns beside ``id``, and the rows of its data files."""
+
+    def __init__(self, place: Place, columns: Columns) -> None:
         self.place = place
         place.stage.mkdir()
-        schema = pa.schema([("id", pa.int64()), ("x", kind)])
+        kinds = {name: kind for name, (kind, _) in columns.items()}
+        schema = pa.schema([("id", pa.int64()), *kinds.items()])
         number, tables = 0, []
-        for index, values in enumerate(files):
-            ids = list(range(number, number + len(values)))
-            number += len(values)
-            tables.append(pa.table({"id": ids, "x": pa.array(values, kind)}, schema))
+        for index, values in enumerate(
+            even_out({name: some for name, (_, some) in columns.items()})
+        ):
+            rows = len(next(iter(values.values())))
+            made = {name: pa.array(some, kinds[name]) for name, some in values.items()}
+            made["id"] = pa.array(range(number, number + rows), pa.int64())
+            number += rows
+            tables.append(pa.table(made, schema))
             pq.write_table(tables[-1], place.stage / f"{index}.parquet")
             assert place.load(schema=schema).files_loaded == 1
         self.rows = pa.concat_tables(tables)
+
+
+def even_out(columns: Mapping[str, list[list[Any]]]) -> list[dict[str, list[Any]]]:
+    """Files with values of every column: shorter ones tell their last value, or file, again.
+
+    So a file has the bounds that it would have in a table of this column alone.
+    """
+    count = max(map(len, columns.values()))
+    files = []
+    for index in range(count):
+        mine = {name: files[min(index, len(files) - 1)] for name, files in columns.items()}
+        rows = max(map(len, mine.values()))
+        files.append(
+            {name: [*some, *[some[-1]] * (rows - len(some))] for name, some in mine.items()}
+        )
+    return files
 
 
 def filters(files: list[list[Any]], *, nan: bool = True) -> Iterator[tuple[str, Any]]:
@@ -89,8 +112,8 @@ def filters(files: list[list[Any]], *, nan: bool = True) -> Iterator[tuple[str, 
     yield "valid", None
 
 
-def arrow_filter(operator: str, value: Any, kind: pa.DataType) -> ds.Expression:
-    field = ds.field("x")
+def arrow_filter(name: str, operator: str, value: Any, kind: pa.DataType) -> ds.Expression:
+    field = ds.field(name)
     if operator in ("null", "valid"):
         return field.is_null() if operator == "null" else field.is_valid()
     scalar = pa.scalar(value, kind)
@@ -103,8 +126,8 @@ def arrow_filter(operator: str, value: Any, kind: pa.DataType) -> ds.Expression:
     return made[operator]
 
 
-def polars_filter(operator: str, value: Any, kind: pa.DataType) -> pl.Expr:
-    column = pl.col("x")
+def polars_filter(name: str, operator: str, value: Any, kind: pa.DataType) -> pl.Expr:
+    column = pl.col(name)
     if operator in ("null", "valid"):
         return column.is_null() if operator == "null" else column.is_not_null()
     scalar = pl.lit(pl.Series(pl.from_arrow(pa.array([value], kind)))).first()
@@ -132,69 +155,71 @@ def values(request: pytest.FixtureRequest) -> str:
     return name
 
 
-MakeLake = Callable[[str, str], Lake]
+def make_lake(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    folder = tmp_path_factory.mktemp(kind)
+    return Lake(Place(folder, kind, str(folder / "ledger.db")), VALUES)
 
 
 @pytest.fixture(scope="module")
-def lake_of(tmp_path_factory: pytest.TempPathFactory) -> MakeLake:
-    """A table of a kind with the values of a type; its readers share it, and alter nothing."""
-
-    @cache
-    def make(kind: str, name: str) -> Lake:
-        folder = tmp_path_factory.mktemp(f"{kind}-{name}")
-        return Lake(Place(folder, kind, str(folder / "ledger.db")), *VALUES[name])
-
-    return make
+def delta_lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A column of each type; its readers share it, and alter nothing."""
+    return make_lake("delta", tmp_path_factory)
 
 
-def test_deltalakes_dataset(lake_of: MakeLake, values: str) -> None:
+@pytest.fixture(scope="module")
+def iceberg_lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The same as a table of the other kind."""
+    return make_lake("iceberg", tmp_path_factory)
+
+
+def test_deltalakes_dataset(delta_lake: Lake, values: str) -> None:
     """A filtered dataset has the rows of a full scan, whatever type is filtered by."""
     kind, files = VALUES[values]
-    lake = lake_of("delta", values)
-    dataset = lake.place.delta_table().to_pyarrow_dataset()
+    dataset = delta_lake.place.delta_table().to_pyarrow_dataset()
     for operator, value in filters(files, nan=False):
-        chosen = arrow_filter(operator, value, kind)
-        assert ids(dataset.to_table(filter=chosen)) == ids(lake.rows.filter(chosen)), str(chosen)
+        chosen = arrow_filter(values, operator, value, kind)
+        assert ids(dataset.to_table(["id"], filter=chosen)) == ids(
+            delta_lake.rows.filter(chosen)
+        ), str(chosen)
 
 
-def test_deltalakes_filters(lake_of: MakeLake, values: str) -> None:
+def test_deltalakes_filters(delta_lake: Lake, values: str) -> None:
     """``filters=`` of deltalake find the rows of a full scan."""
     kind, files = VALUES[values]
-    lake = lake_of("delta", values)
-    table = lake.place.delta_table()
+    table = delta_lake.place.delta_table()
     for operator, value in filters(files, nan=False):
         if operator in ("null", "valid"):
             continue
-        found = table.to_pyarrow_table(filters=[("x", operator, pa.scalar(value, kind))])
-        wanted = lake.rows.filter(arrow_filter(operator, value, kind))
+        found = table.to_pyarrow_table(
+            columns=["id"], filters=[(values, operator, pa.scalar(value, kind))]
+        )
+        wanted = delta_lake.rows.filter(arrow_filter(values, operator, value, kind))
         assert ids(found) == ids(wanted), (operator, value)
 
 
-def test_polars_on_delta(lake_of: MakeLake, values: str) -> None:
+def test_polars_on_delta(delta_lake: Lake, values: str) -> None:
     """polars, for which NaN is above all numbers, finds the rows of a full scan."""
     kind, files = VALUES[values]
-    lake = lake_of("delta", values)
-    whole = pl.LazyFrame(pl.from_arrow(lake.rows))
-    scanned = pl.scan_delta(str(lake.place.folder / "lake" / "t"))
+    whole = pl.LazyFrame(pl.from_arrow(delta_lake.rows))
+    scanned = pl.scan_delta(str(delta_lake.place.folder / "lake" / "t"))
     for operator, value in filters(files):
-        chosen = polars_filter(operator, value, kind)
+        chosen = polars_filter(values, operator, value, kind)
         assert polars_ids(scanned, chosen) == polars_ids(whole, chosen), (operator, value)
 
 
-def test_duckdb_on_delta(lake_of: MakeLake, values: str) -> None:
+def test_duckdb_on_delta(delta_lake: Lake, values: str) -> None:
     """DuckDB over deltalake's dataset finds the rows of a full scan."""
     _, files = VALUES[values]
-    lake = lake_of("delta", values)
     with duckdb.connect() as connection:
-        connection.register("scanned", lake.place.delta_table().to_pyarrow_dataset())
-        connection.register("whole", lake.rows)
-        check_sql(connection, files)
+        connection.register("scanned", delta_lake.place.delta_table().to_pyarrow_dataset())
+        connection.register("whole", delta_lake.rows)
+        check_sql(connection, values, files)
 
 
-def check_sql(connection: duckdb.DuckDBPyConnection, files: list[list[Any]]) -> None:
-    words = {"==": "x = ?", "null": "x IS NULL", "valid": "x IS NOT NULL"}
+def check_sql(connection: duckdb.DuckDBPyConnection, name: str, files: list[list[Any]]) -> None:
+    words = {"==": "= ?", "null": "IS NULL", "valid": "IS NOT NULL"}
     for operator, value in filters(files):
-        where = words.get(operator, f"x {operator} ?")
+        where = f'"{name}" {words.get(operator, f"{operator} ?")}'
         bound = [value] if "?" in where else []
         found, wanted = (
             connection.execute(f"SELECT id FROM {one} WHERE {where} ORDER BY id", bound).fetchall()
@@ -205,17 +230,19 @@ def check_sql(connection: duckdb.DuckDBPyConnection, files: list[list[Any]]) -> 
 
 def test_a_checkpoint_changes_nothing(delta: Place) -> None:
     """Statistics that a checkpoint took over hide no row either."""
-    lake = Lake(delta, pa.float64(), FLOATS)
+    lake = Lake(delta, {"x": (pa.float64(), FLOATS)})
     delta.delta_table().create_checkpoint()
     dataset = delta.delta_table().to_pyarrow_dataset()
     for operator, value in filters(FLOATS, nan=False):
-        chosen = arrow_filter(operator, value, pa.float64())
-        assert ids(dataset.to_table(filter=chosen)) == ids(lake.rows.filter(chosen)), str(chosen)
+        chosen = arrow_filter("x", operator, value, pa.float64())
+        assert ids(dataset.to_table(["id"], filter=chosen)) == ids(lake.rows.filter(chosen)), str(
+            chosen
+        )
 
 
 def test_files_are_still_passed_over(delta: Place) -> None:
     """A column with an infinite bound keeps its finite one, and other columns keep theirs."""
-    Lake(delta, pa.float64(), [[1.0, 2.0], [INF, 3.0]])
+    Lake(delta, {"x": (pa.float64(), [[1.0, 2.0], [INF, 3.0]])})
     dataset = delta.delta_table().to_pyarrow_dataset()
     assert len(list(dataset.get_fragments(ds.field("x") < 2.5))) == 1
     assert len(list(dataset.get_fragments(ds.field("id") == 3))) == 1
@@ -237,51 +264,48 @@ def test_a_copied_file_with_nan(delta: Place) -> None:
     assert dataset.to_table(filter=chosen).num_rows == rows.filter(chosen).num_rows
 
 
-def iceberg_filter(operator: str, value: Any) -> BooleanExpression:
+def iceberg_filter(name: str, operator: str, value: Any) -> BooleanExpression:
     if isinstance(value, date):  # or a moment, which is one too
         value = value.isoformat()
     made: dict[str, Callable[[], BooleanExpression]] = {
-        "==": lambda: EqualTo("x", value),
-        "<": lambda: LessThan("x", value),
-        ">": lambda: GreaterThan("x", value),
-        ">=": lambda: GreaterThanOrEqual("x", value),
-        "null": lambda: IsNull("x"),
-        "valid": lambda: NotNull("x"),
+        "==": lambda: EqualTo(name, value),
+        "<": lambda: LessThan(name, value),
+        ">": lambda: GreaterThan(name, value),
+        ">=": lambda: GreaterThanOrEqual(name, value),
+        "null": lambda: IsNull(name),
+        "valid": lambda: NotNull(name),
     }
     return made[operator]()
 
 
-def test_pyiceberg(lake_of: MakeLake, values: str) -> None:
+def test_pyiceberg(iceberg_lake: Lake, values: str) -> None:
     """pyiceberg's scans find the rows of a full scan."""
     kind, files = VALUES[values]
-    lake = lake_of("iceberg", values)
-    table = lake.place.iceberg_table()
-    assert ids(table.scan(row_filter=AlwaysTrue()).to_arrow()) == ids(lake.rows)
+    table = iceberg_lake.place.iceberg_table()
+    assert ids(table.scan(row_filter=AlwaysTrue()).to_arrow()) == ids(iceberg_lake.rows)
     for operator, value in filters(files, nan=False):
         if kind == pa.float32() and value in (INF, -INF):
             continue  # pyiceberg takes them for doubles that no float can equal
-        found = table.scan(row_filter=iceberg_filter(operator, value)).to_arrow()
-        wanted = lake.rows.filter(arrow_filter(operator, value, kind))
+        found = table.scan(iceberg_filter(values, operator, value), ("id",)).to_arrow()
+        wanted = iceberg_lake.rows.filter(arrow_filter(values, operator, value, kind))
         assert ids(found) == ids(wanted), (operator, value)
 
 
-def test_polars_on_iceberg(lake_of: MakeLake, values: str) -> None:
+def test_polars_on_iceberg(iceberg_lake: Lake, values: str) -> None:
     """polars, for which NaN is above all numbers, finds the rows of a full scan."""
     kind, files = VALUES[values]
-    lake = lake_of("iceberg", values)
-    whole = pl.LazyFrame(pl.from_arrow(lake.rows))
-    scanned = pl.scan_iceberg(lake.place.iceberg_table())
+    whole = pl.LazyFrame(pl.from_arrow(iceberg_lake.rows))
+    scanned = pl.scan_iceberg(iceberg_lake.place.iceberg_table())
     for operator, value in filters(files):
-        chosen = polars_filter(operator, value, kind)
+        chosen = polars_filter(values, operator, value, kind)
         assert polars_ids(scanned, chosen) == polars_ids(whole, chosen), (operator, value)
 
 
-def test_duckdb_on_iceberg(lake_of: MakeLake, values: str) -> None:
+def test_duckdb_on_iceberg(iceberg_lake: Lake, values: str) -> None:
     """DuckDB over the data files that a scan plans finds the rows of a full scan."""
     _, files = VALUES[values]
-    lake = lake_of("iceberg", values)
-    paths = [task.file.file_path for task in lake.place.iceberg_table().scan().plan_files()]
+    paths = [task.file.file_path for task in iceberg_lake.place.iceberg_table().scan().plan_files()]
     with duckdb.connect() as connection:
         connection.register("scanned", ds.dataset([one.removeprefix("file://") for one in paths]))
-        connection.register("whole", lake.rows)
-        check_sql(connection, files)
+        connection.register("whole", iceberg_lake.rows)
+        check_sql(connection, values, files)

@@ -22,7 +22,7 @@ from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.truncate import truncate_table
 from tests.loader.loader import Place, ended, report, run, start
 from tests.loader.meddling import Meddling
-from tests.loader.test_others import expire_snapshots, restore
+from tests.loader.other_writers import expire_snapshots, restore
 from tests.loader.world import assert_settled, ids, write_file, write_files
 from tests.servers.postgres import PostgresServer
 
