@@ -168,7 +168,6 @@ def test_wrong_usage_ends_it(tmp_path: Path) -> None:
         (signal.SIGTERM, "write.before"),
         (signal.SIGINT, "prepare.sidecar"),
         (signal.SIGTERM, "prepare.after"),
-        (signal.SIGINT, "commit.before"),
     ],
 )
 def test_it_ends_by_a_signal_with_its_claims_released(
@@ -185,10 +184,13 @@ def test_it_ends_by_a_signal_with_its_claims_released(
     assert states(tmp_path) == {"ABORTED"}
 
 
-def test_a_signal_behind_the_tables_commit_leaves_the_load_committed(tmp_path: Path) -> None:
-    """What the table has is recorded before the process ends."""
+@pytest.mark.parametrize("step", ["table.after", "commit.after"])
+def test_a_signal_behind_the_making_of_the_table_leaves_the_load_committed(
+    tmp_path: Path, step: str
+) -> None:
+    """What the table has is recorded before the process ends, and it is not left without rows."""
     write(tmp_path, "a.csv", "id,name\n1,x\n")
-    with watching(tmp_path, fault="commit.after@1:pause=60", watch=False) as load:
+    with watching(tmp_path, fault=f"{step}@1:pause=60", watch=False) as load:
         load.until(load.is_frozen)
         assert load.stop(signal.SIGINT) == 130
         assert load.rows() == 1

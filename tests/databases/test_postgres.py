@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, make_url
 
 from calque.databases import postgres as sql_postgres
 from calque.databases.postgres import LIVENESS
@@ -77,3 +81,26 @@ def test_a_url_that_cannot_be_read() -> None:
     with pytest.raises(ConfigInvalid) as caught:
         open_ledger("postgresql://u:s3cr3t@h:port/d")
     assert "s3cr3t" not in str(caught.value)
+
+
+def test_ctrl_c_while_a_connection_is_tried_is_ctrl_c(postgres: PostgresServer) -> None:
+    """A signal between question and answer is raised as it is, and the engine lives on."""
+    url = make_url(postgres.database())
+    engine = sql_postgres.open_postgres(url, what="a test", pool_pre_ping=True, pool_size=2)
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    moments = random.Random(1)
+    try:
+        for _ in range(150):
+            with pytest.raises(KeyboardInterrupt):
+                strike_while_trying(engine, moments.uniform(0.00005, 0.0015))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        engine.dispose()
+
+
+def strike_while_trying(engine: Engine, seconds: float) -> None:
+    engine.connect().close()
+    me = threading.get_ident()
+    threading.Timer(seconds, signal.pthread_kill, (me, signal.SIGUSR1)).start()
+    while True:
+        engine.connect().close()

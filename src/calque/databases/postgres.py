@@ -6,7 +6,9 @@ import logging
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine import ExceptionContext
 
+from calque.databases.errors import code_of
 from calque.databases.transactions import WRITES
 from calque.errors import MissingExtra
 
@@ -35,11 +37,28 @@ def open_postgres(url: URL, *, what: str, **pool: Any) -> Engine:
     # Not in the URL: messages show it, and the user wrote it otherwise.
     liveness = {name: value for name, value in LIVENESS.items() if name not in url.query}
     try:
-        return create_engine(
+        engine = create_engine(
             url.set(drivername="postgresql+psycopg"), connect_args=liveness, **pool
         )
     except ImportError as error:
         raise MissingExtra.of("postgres", what) from error
+    event.listen(engine, "handle_error", _raise_stop)
+    return engine
+
+
+def _raise_stop(context: ExceptionContext) -> None:
+    """Let Ctrl-C be Ctrl-C where it struck while a connection was tried out.
+
+    SQLAlchemy sets that back then, which the driver refuses in the middle of a statement; and its
+    refusal is what would be told. A server's own errors have a state, and are left as they are.
+    """
+    error: BaseException | None = context.original_exception
+    if type(error).__name__ != "ProgrammingError" or code_of(context.original_exception):
+        return
+    while error is not None:
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise error
+        error = error.__context__
 
 
 def end_frozen_writers(engine: Engine, idle_seconds: float, lock_seconds: float) -> None:

@@ -68,7 +68,9 @@ class Batch:
         Raises DataError when the error policy gives the load up; then nothing was loaded.
         """
         decisions = self._fail_irreplaceable(snapshot, decisions)
-        load = LoadRun(self.ledger, self.lake, self.table, start)
+        load = LoadRun(
+            self.ledger, self.lake, self.table, start, makes_table=self.publish is not None
+        )
         with load.released_if_stopped():
             return self._run_load(load, snapshot, decisions, last=last)
 

@@ -65,14 +65,23 @@ STOPPED = "stopped before its end"
 
 
 class LoadRun:
-    """One load from its claim to its end."""
+    """One load from its claim to its end; ``makes_table``: its table is made on the way."""
 
-    def __init__(self, ledger: Ledger, lake: Lake, table: TableRow, start: LoadStart) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        lake: Lake,
+        table: TableRow,
+        start: LoadStart,
+        *,
+        makes_table: bool = False,
+    ) -> None:
         self.ledger = ledger
         self.lake = lake
         self.table = table
         self.start = start
         self.load_id = start.load_id
+        self.makes_table = makes_table
         self._stop = threading.Event()
         self._writing = False
 
@@ -150,8 +159,10 @@ class LoadRun:
     def released_if_stopped(self) -> Iterator[None]:
         """Hold nothing after Ctrl-C, wherever it struck; it goes on once the load is at its end.
 
-        It may strike between any two lines, so the ledger is asked how far the load came, not us. A
-        second Ctrl-C ends this too; then whoever comes next recovers the load.
+        It may strike between any two lines, so the ledger is asked how far the load came, not us.
+        What is in the table is recorded, the rest let go; but where the load had made the table it
+        is committed, for an empty one would be left. A second Ctrl-C ends this too; then whoever
+        comes next recovers the load.
         """
         try:
             yield
@@ -166,12 +177,23 @@ class LoadRun:
                 continue
             if load.state == "WRITING":
                 self.withdraw(STOPPED)
-                return
-            manifest = manifest_of(self.ledger, self.load_id)
+                continue
             try:
-                abort_load(self.ledger, self.lake, self.table, load, manifest, STOPPED)
-            except (TableGone, NotFound):
+                self._settle(load)
+            except TableGone:
                 self.withdraw(STOPPED)
+            except NotFound:
+                if not self.makes_table:
+                    raise  # a table that is away may come back, with the load in it
+                self.withdraw(STOPPED)
+
+    def _settle(self, load: OpenLoad) -> None:
+        """Bring a load that is PREPARED to its end at once."""
+        manifest = manifest_of(self.ledger, self.load_id)
+        if self.makes_table and manifest is not None:
+            self.commit(manifest)
+        else:
+            abort_load(self.ledger, self.lake, self.table, load, manifest, STOPPED)
 
     def withdraw(self, message: str) -> None:
         """Release a load that nobody can commit: never PREPARED, or without a table."""

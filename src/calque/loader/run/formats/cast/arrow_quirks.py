@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+MOST_DIGITS = 38
+"""What 128 bits hold of a decimal."""
 _DIGITS_ALIKE = bytes.maketrans(b"123456789.E", b"0000000000e")
+_ESCAPED = rb"\u00"
 
 
 def is_beyond(column: pa.ChunkedArray) -> bool:
@@ -43,14 +48,47 @@ def has_decimals(kind: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(kind))
 
 
-def misleading_numbers(data: bytes) -> Iterator[int]:
-    """Where numbers stand that pyarrow, as decimals, may get wrong without a word.
+def most_places(kinds: Iterable[pa.DataType]) -> int:
+    """The most places behind the point that a decimal among the types has, or in them; 0: none."""
+    places = [0]
+    for kind in kinds:
+        if pa.types.is_nested(kind):
+            places.append(most_places(kind.field(index).type for index in range(kind.num_fields)))
+        elif pa.types.is_decimal(kind):
+            places.append(kind.scale)
+    return max(places)
 
-    It reads beyond its own memory on 1e-999999999, and wraps around where digits are more than 38.
+
+def room_before_point(scale: int) -> int:
+    """How many digits may stand before the point of a decimal with ``scale`` places behind it.
+
+    Of a number with more of them pyarrow multiplies beyond 128 bits, and what comes out is mostly
+    another number that fits the column.
     """
+    return MOST_DIGITS - scale
+
+
+def misleading_numbers(data: bytes, scale: int) -> Iterator[int]:
+    """Where values of JSON stand that pyarrow, as decimals, may get wrong without a word.
+
+    It reads beyond its own memory on 1e-999999999, and wraps around where digits are more than 38,
+    be it with the places of the column or by an exponent. A decimal may also be text, and that may
+    be spelled by escapes: 1\\u0065-999999999.
+    """
+    if not _may_hold_misleading(data, room_before_point(scale)):
+        return
+    for found in _misleading_pattern(room_before_point(scale)).finditer(data):
+        yield found.start()
+
+
+def _may_hold_misleading(data: bytes, room: int) -> bool:
+    """A look that costs little: most blocks have nothing of the kind."""
     alike = data.translate(_DIGITS_ALIKE)
-    for mark in (b"0" * 39, b"0e-"):
-        at = alike.find(mark)
-        while at >= 0:
-            yield at
-            at = alike.find(mark, at + len(mark))
+    return b"0" * (room + 1) in alike or b"0e" in alike or _ESCAPED in data
+
+
+@cache
+def _misleading_pattern(room: int) -> re.Pattern[bytes]:
+    """Too many digits before the point or in all, an exponent, or an escape that may be either."""
+    told = rb"\d{%d}|[\d.]{%d}|[\d.]+[eE]|[\d.]*\\u00[2346]" % (room + 1, MOST_DIGITS + 1)
+    return re.compile(rb"[:,\[]\s*\"?[+-]?(?:%b)" % told)

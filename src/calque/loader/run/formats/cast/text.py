@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.loader.request.type_names import text_of_type
+from calque.loader.run.formats.cast.arrow_quirks import MOST_DIGITS, room_before_point
 from calque.loader.run.formats.cast.explain import NUMBER, explain_cells
 from calque.loader.run.formats.cast.python_values import column_of
 from calque.loader.run.formats.cast.result import (
@@ -31,9 +32,6 @@ _INTEGER = r"^-?[0-9]+$"
 
 
 _FLOAT = NUMBER + r"|^[+-]?(?i:inf|infinity|nan)$"
-
-
-_MOST_DIGITS = 38
 
 
 _INFINITE = r"^\s*[+-]?(?i:inf|infinity)\s*$"
@@ -83,7 +81,7 @@ def _cast_float(values: pa.Array, target: pa.DataType, rules: CastRules) -> Cast
 
 def _cast_decimal(values: pa.Array, target: pa.DataType, rules: CastRules) -> CastResult:
     pointed = _use_point(values, rules)
-    if not _may_mislead(pointed):
+    if not _may_mislead(pointed, target):
         return _cast_by_pattern(values, target, NUMBER, lambda text: pc.cast(text, target), rules)
     trimmed = pc.ascii_trim_whitespace(pointed)
     rows = where_false(_matches(trimmed, NUMBER))
@@ -323,13 +321,17 @@ def _find_unlike(values: pa.Array, pattern: str) -> list[int]:
     return [rows[at] for at in where_false(_matches(rest, pattern))]
 
 
-def _may_mislead(values: pa.Array) -> bool:
+def _may_mislead(values: pa.Array, target: pa.DataType) -> bool:
     """Whether there may be a decimal that pyarrow gets wrong: see ``arrow_quirks``."""
     longest = pc.max(pc.binary_length(values)).as_py()
-    if longest is None or longest > _MOST_DIGITS:
+    if longest is None or longest > MOST_DIGITS:
         return longest is not None
     text = values.buffers()[2].to_pybytes()
-    return b"e" in text or b"E" in text
+    if b"e" in text or b"E" in text:
+        return True
+    room = room_before_point(target.scale)
+    too_many = rf"^\s*[+-]?[0-9]{{{room + 1}}}"
+    return longest > room and bool(pc.any(_matches(values, too_many)).as_py())
 
 
 def _matches(values: pa.Array, pattern: str) -> pa.Array:

@@ -16,6 +16,7 @@ from calque.loader.run.formats.cast.arrow_quirks import (
     has_decimals,
     is_beyond,
     misleading_numbers,
+    most_places,
 )
 from calque.loader.run.formats.cast.decimals import decimals_of_doubles, has_long_numbers
 from calque.loader.run.formats.cast.result import one_chunk
@@ -44,6 +45,7 @@ class QuickParser:
         strict = all(_is_read_strictly(field.type) for field in self._fields)
         self._usable = spec.rescue is None and distinct and strict
         self._decimals = any(has_decimals(field.type) for field in self._fields)
+        self._places = most_places(field.type for field in self._fields)
         self._schema = pa.schema([(name, _quick_type(field.type)) for name, field in self.columns])
         self._with_doubles = pa.schema(
             [(field.name, _double_for(field.type)) for field in self._schema]
@@ -67,7 +69,9 @@ class QuickParser:
 
     def find_misleading_numbers(self, block: Block) -> list[int]:
         """Where numbers stand that must not be read quickly: their lines are to be set apart."""
-        return list(misleading_numbers(block.data[: block.end])) if self._decimals else []
+        if not self._decimals:
+            return []
+        return list(misleading_numbers(block.data[: block.end], self._places))
 
     def parse(self, block: Block, before: Extent) -> ParsedBatch | None:
         """Rows, or None where lines of the block must be read one by one."""

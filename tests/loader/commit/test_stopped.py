@@ -1,0 +1,145 @@
+"""Ctrl-C between any two lines of a load: nothing is held after it, nothing half-made is left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+import calque
+from calque.errors import NotFound
+from calque.ledger import open_ledger
+from calque.ledger.schema import claims, loads
+from calque.loader.commit.tables import open_table
+from calque.loader.commit.truncate import truncate_table
+from tests.loader.loader import Place
+from tests.loader.world import assert_settled, ids, write_file, write_files
+
+SOURCES = Path(calque.__file__).parent
+STRUCK = tuple(
+    str(SOURCES / one)
+    for one in ("loader/batch.py", "loader/load_batches.py", "loader/commit", "ledger", "databases")
+)
+LONG_LEASE = 600.0
+"""Nobody takes a load for dead while a test runs, but by asking the ledger."""
+
+
+class Strike:
+    """Ctrl-C at one of the lines that this thread runs in our steps; ``lines`` counts them."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at
+        self.lines = 0
+
+    @contextmanager
+    def armed(self) -> Iterator[None]:
+        before = sys.gettrace()
+        sys.settrace(self._enter)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def _enter(self, frame: FrameType, event: str, arg: Any) -> Any:
+        return self._step if frame.f_code.co_filename.startswith(STRUCK) else None
+
+    def _step(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self._step
+
+
+def prepare(place: Place, way: str) -> tuple[dict[str, Any], list[int]]:
+    """What a way to load needs: its options, and the rows that there are once it is through."""
+    expected = write_files(place.stage, 2)
+    if way == "new":
+        return {}, expected
+    place.load(lease_seconds=LONG_LEASE)
+    if way == "replace":
+        rest = [one for one in expected if one >= 100]
+        return {"on_changed": "replace"}, rest + write_file(place.stage, 0, generation=1)
+    return {"purge": True}, expected + write_files(place.stage, 1, first=7)
+
+
+def assert_nothing_held(place: Place) -> None:
+    with open_ledger(place.ledger) as ledger, ledger.read() as connection:
+        assert connection.execute(select(claims)).all() == []
+        assert set(connection.execute(select(loads.c.state)).scalars()) <= {"COMMITTED", "ABORTED"}
+    try:
+        open_table(place.table, place.settings).open()
+    except NotFound:
+        return
+    assert ids(place), "a table without a row"
+
+
+def count_lines(place: Place, way: str) -> int:
+    options, _ = prepare(place, way)
+    strike = Strike()
+    with strike.armed():
+        place.load(lease_seconds=LONG_LEASE, **options)
+    return strike.lines
+
+
+def strike_at(place: Place, way: str, line: int) -> None:
+    options, expected = prepare(place, way)
+    # It may be over before: the first load of a process runs lines that others do not.
+    with Strike(line).armed(), suppress(KeyboardInterrupt):
+        place.load(lease_seconds=LONG_LEASE, **options)
+    assert_nothing_held(place)
+    again = place.load(lease_seconds=LONG_LEASE, **options)
+    assert again.recovered == []
+    assert_settled(place, expected, removed=way == "replace")
+
+
+def try_lines(folder: Path, kind: str, way: str, strikes: int) -> None:
+    """Strike as often, from the first line to the last."""
+
+    def place(name: str) -> Place:
+        return Place(folder / name, kind, str(folder / name / "ledger.db"))
+
+    lines = count_lines(place("unharmed"), way)
+    for number in range(strikes):
+        strike_at(place(str(number)), way, 1 + number * (lines - 1) // strikes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "way", "strikes"),
+    [("delta", "new", 6), ("iceberg", "new", 6), ("delta", "replace", 3), ("iceberg", "purge", 3)],
+)
+def test_ctrl_c_leaves_nothing_held(tmp_path: Path, kind: str, way: str, strikes: int) -> None:
+    """Some lines from the claim to the purge; a table that was made is not left empty."""
+    try_lines(tmp_path, kind, way, strikes)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("way", ["new", "replace", "purge"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_ctrl_c_at_many_lines(tmp_path: Path, kind: str, way: str) -> None:
+    """The same at hundreds of them."""
+    try_lines(tmp_path, kind, way, strikes=150)
+
+
+def test_ctrl_c_while_a_table_is_emptied(simple: Place) -> None:
+    """A truncate that is stopped has happened, or not; the next one is not held up by it."""
+    expected = write_files(simple.stage, 2)
+    simple.load(lease_seconds=LONG_LEASE)
+    for line in (200, 400, 600):
+        ledger = open_ledger(simple.ledger)
+        with Strike(line).armed(), pytest.raises(KeyboardInterrupt):
+            truncate_table(simple.table, simple.settings, ledger)
+        ledger.close()
+        with open_ledger(simple.ledger) as ledger, ledger.read() as connection:
+            assert connection.execute(select(claims)).all() == []
+            states = set(connection.execute(select(loads.c.state)).scalars())
+        assert states <= {"COMMITTED", "ABORTED"}
+        simple.load(lease_seconds=LONG_LEASE)
+        assert sorted(ids(simple).elements()) == sorted(expected)
