@@ -15,6 +15,9 @@ from calque.databases.errors import is_conflict
 from calque.databases.transactions import WRITES
 from calque.values import Backoff
 
+DriverError = sqlite3.Error
+"""What SQLite raises where rows are fetched past SQLAlchemy."""
+
 _WAL_BACKOFF = Backoff(first=0.05, factor=1.0, jitter=0.9)
 
 

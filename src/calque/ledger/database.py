@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from calque.databases.errors import DISK_FULL, WRONG_FILE, is_one_of, kind_of
 from calque.databases.postgres import end_frozen_writers, open_postgres
-from calque.databases.sqlite import open_sqlite
+from calque.databases.sqlite import DriverError, open_sqlite
 from calque.databases.transactions import WRITES
 from calque.errors import CalqueError, ConfigInvalid, PermissionDenied, Unexpected
 from calque.ledger.identity import DAY
@@ -163,7 +162,7 @@ def _open_server(text: str) -> Engine:
 def _map_errors(where: str, *, opening: bool = False) -> Iterator[None]:
     try:
         yield
-    except (exc.SQLAlchemyError, sqlite3.Error) as error:  # the driver's: fetch_plain_rows
+    except (exc.SQLAlchemyError, DriverError) as error:  # the driver's: fetch_plain_rows
         raise ledger_error(error, where, opening=opening) from error
 
 
