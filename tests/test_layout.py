@@ -34,6 +34,7 @@ FOLDERS_OF = {
     "store": ("store", "store_client"),
     "config": (".",),
     "notebook": (".",),
+    "ticker": (".",),
     "tracing": (".",),
     "errors": (".",),
 }
