@@ -35,6 +35,7 @@ FOLDERS_OF = {
     "config": (".",),
     "late_module": (".",),
     "notebook": (".",),
+    "ticker": (".",),
     "tracing": (".",),
     "errors": (".",),
 }

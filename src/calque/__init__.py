@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         sync_tree,
         sync_tree_async,
     )
-    from calque.transfer.check import check_trees
+    from calque.transfer.check import check_trees, check_trees_async
 
 __all__ = [
     "AsyncCopier",
@@ -31,6 +31,7 @@ __all__ = [
     "Operator",
     "__version__",
     "check_trees",
+    "check_trees_async",
     "copy_tree",
     "copy_tree_async",
     "errors",
@@ -51,6 +52,7 @@ _HOMES = {
     "Copier": "calque.operator",
     "Operator": "calque.operator",
     "check_trees": "calque.transfer.check",
+    "check_trees_async": "calque.transfer.check",
     "copy_tree": "calque.transfer.api",
     "copy_tree_async": "calque.transfer.api",
     "load": "calque.loader.api",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+import threading
 from base64 import b64encode
 from pathlib import Path
 
@@ -132,3 +134,28 @@ def test_reports_show_themselves_in_notebooks(make_tree: MakeTree) -> None:
     assert "<td>only at the source</td><td>1</td>" in shown
     assert "<b>one" not in ran + shown
     assert "&lt;b&gt;one" in ran or "%3Cb%3Eone" in ran
+
+
+def test_awaited_and_cancelled(make_tree: MakeTree) -> None:
+    """The asynchronous face gives the same report; a cancelled task compares no more."""
+    one, two = (make_tree(name, {f"{n:03}": b"x" for n in range(200)}) for name in ("one", "two"))
+    report = asyncio.run(calque.check_trees_async(f"{one}/", two, by="checksum"))
+    assert (report.equal, report.counts["="]) == (True, 200)
+    begun, seen = threading.Event(), list[CheckRow]()
+
+    def see(row: CheckRow) -> None:
+        seen.append(row)
+        begun.set()
+        cancelled.wait(60)
+
+    async def stopped() -> None:
+        task = asyncio.ensure_future(calque.check_trees_async(f"{one}/", two, on_event=see))
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.2, cancelled.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    cancelled = threading.Event()
+    asyncio.run(stopped())
+    assert len(seen) == 1

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from calque.ledger import Ledger, open_ledger
+from calque.ledger.job_progress import acts_of
+from calque.ledger.job_record import Job
 from calque.ledger.jobs import list_jobs
 from calque.transfer.api import PreparedRun
-from calque.transfer.model import Row, Totals
+from calque.transfer.jobs.journal import Journal, new_owner
+from calque.transfer.model import KeyRange, Row, Totals
 from calque.transfer.report.report import Report
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.request.tree_request import TreeRequest, differences
@@ -120,3 +124,35 @@ def test_requests_survive_json(request_of_trees: TreeRequest) -> None:
         options=TreeOptions(compare="size", concurrent=9),
     )
     assert differences(told, other.to_json()) == ["compare", "kind", "report"]
+
+
+def test_acts_are_kept_until_they_count(url: str) -> None:
+    """Those of a range until nothing of it is left, others until their end is told; whoever resumes
+    has their rows, whatever bytes their names are, and then they are his to end."""
+    odd = os.fsdecode(b"caf\xe9")
+    rows = [Row(odd, "copied", "new", "why", 3, source_etag="e"), Row("b", "deleted", "always")]
+    with open_ledger(url) as ledger:
+        job = Job("j", "mv", "s", "t", "p", {}, owner=new_owner())
+        journal = Journal.begin(ledger, job, 1)
+        journal.announce(0, rows, KeyRange("a", "m"))
+        journal.announce(1, rows, KeyRange("a", "m"))
+        told = journal.announce(0, rows[:1])
+        journal.announce(0, rows[1:])
+
+        def note(*left: KeyRange) -> list[int]:
+            journal.note(lambda: [(0, each) for each in left], lambda: None)
+            return [each.number for each in acts_of(ledger, "j")]
+
+        assert note(KeyRange("l", "z")) == [1, 3, 4]
+        with journal.lock:
+            journal.settle_acts(told, rows[:1])
+        assert note(KeyRange("m"), KeyRange("", "a")) == [4]
+        journal.let_go()
+        assert Totals.from_json(list_jobs(ledger)[0].totals).of("copied").bytes == 3
+        resumed = Journal.resume(ledger, "j")
+        assert resumed.unfinished is not None
+        assert resumed.unfinished.announced == ((0, (rows[1],)),)
+        assert resumed.announce(0, rows) == 5
+        resumed.settle_announced(rows[1:])
+        resumed.end("DONE", list, lambda: None)
+        assert acts_of(ledger, "j") == []

@@ -39,6 +39,12 @@ class Places:
     def at(self, name: str) -> str:
         return f"{self._root / name}/" if self._s3 is None else self._s3.location(f"{name}/")
 
+    def names(self, name: str) -> set[str]:
+        """Names alone: requests of a killed process may still be under way at the server."""
+        if self._s3 is None:
+            return set(files_of(self._root / name))
+        return {entry.path.partition("/")[2] for entry in self._s3.list(f"{name}/")}
+
     def content(self, name: str) -> Tree:
         if self._s3 is None:
             return files_of(self._root / name)
@@ -79,7 +85,7 @@ def test_a_sync_that_deletes(
     limits = {"delete": True, "max_delete": "100%"}
     child = Child(state, *ends, kind="sync", report=file, service=service, **limits)  # type: ignore[arg-type]
     assert child.run("tree.deleted@1:kill").returncode == -signal.SIGKILL
-    assert len(trees.content("to")) < 48
+    assert len(trees.names("to")) < 48
     if file is not None:
         assert child.run("journal.note@1:kill").returncode == -signal.SIGKILL
     totals = child.finish()["totals"]
@@ -116,7 +122,7 @@ def test_a_move(
     child = Child(state, *ends, kind="mv", report=file, service=service, concurrent=4)
     for fault in ("tree.moved@1", "tree.moved@30"):
         assert child.run(f"{fault}:kill").returncode == -signal.SIGKILL
-    assert {**trees.content("from"), **trees.content("to")} == {**KEPT, **GONE}
+    assert trees.names("from") | trees.names("to") == {**KEPT, **GONE}.keys()
     totals = child.finish()["totals"]
     assert isinstance(totals, dict)
     assert totals["copied"]["objects"] + totals["up_to_date"]["objects"] == 48

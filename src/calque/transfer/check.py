@@ -6,12 +6,15 @@ told. A row says by what it was decided.
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from itertools import zip_longest
+from functools import partial
+from itertools import chain, takewhile, zip_longest
 from typing import Any, Literal, TypeVar, Unpack, get_args
 
 from calque.errors import CalqueError, InvalidInput, NotFound, Unsupported
@@ -117,10 +120,52 @@ def check_trees(
     could not be told of (an object that cannot be read, no checksum in common) is a row too, and
     never counts as equal.
     """
+    request = _request(source, target, by, source_options, target_options, keywords)
+    done = TreeProgress(phase="comparing")
+    with shown_progress(done, progress):
+        return check_request(request, by, on_event, done)
+
+
+async def check_trees_async(
+    source: Given | Sequence[Given],
+    target: Given,
+    *,
+    by: By = "listing",
+    on_event: Callable[[CheckRow], None] | None = None,
+    progress: OnTreeProgress | bool | None = None,
+    source_options: Mapping[str, object] = NONE,
+    target_options: Mapping[str, object] = NONE,
+    **keywords: Unpack[TreeKeywords],
+) -> CheckReport:
+    """:func:`check_trees`, awaited; a cancelled task waits for what is being compared.
+
+    ``on_event`` is called on a thread of the check.
+    """
+    request = _request(source, target, by, source_options, target_options, keywords)
+    done, stopping = TreeProgress(phase="comparing"), threading.Event()
+    check = partial(check_request, request, by, on_event, done, stopping.is_set)
+    running = asyncio.ensure_future(asyncio.to_thread(check))
+    with shown_progress(done, progress):
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            stopping.set()
+            await asyncio.wait([running])
+            raise
+
+
+def _request(
+    source: Given | Sequence[Given],
+    target: Given,
+    by: By,
+    source_options: Mapping[str, object],
+    target_options: Mapping[str, object],
+    keywords: TreeKeywords,
+) -> TreeRequest:
     if by not in get_args(By):
         raise InvalidInput(f"trees cannot be compared by {by!r}", hint=f"One of {get_args(By)}.")
     several = not isinstance(source, str) and isinstance(source, Sequence)
-    request = TreeRequest(
+    return TreeRequest(
         kind="cp",
         sources=tuple(source) if several else (source,),  # type: ignore[arg-type]
         target=target,
@@ -128,9 +173,6 @@ def check_trees(
         source_options=source_options,
         target_options=target_options,
     )
-    done = TreeProgress(phase="comparing")
-    with shown_progress(done, progress):
-        return check_request(request, by, on_event, done)
 
 
 def check_request(
@@ -138,8 +180,9 @@ def check_request(
     by: By,
     on_event: Callable[[CheckRow], None] | None = None,
     progress: TreeProgress | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> CheckReport:
-    """:func:`check_trees`, of a request that was made before."""
+    """:func:`check_trees`, of a request that was made before; one that is stopped is not whole."""
     options = request.options
     told = _Telling(on_event, progress)
     layers = default_layers(limit=ConcurrencyLimit(options.concurrent))
@@ -147,10 +190,10 @@ def check_request(
     trees = pair_up(request, target, layers)
     report = CheckReport(tuple(each.source.location() for each in trees), target.location(), by)
     try:
-        for each in trees:
-            for row in _check(each, options, by):
-                report.add(row)
-                told(row)
+        rows = chain.from_iterable(_check(each, options, by) for each in trees)
+        for row in takewhile(lambda row: not is_stopped(), rows):
+            report.add(row)
+            told(row)
     finally:
         for each in trees:
             each.source.service.close()

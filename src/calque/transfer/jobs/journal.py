@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from calque import faults
-from calque.errors import CalqueError, ConditionNotMatch, Unavailable
+from calque.errors import AlreadyExists, CalqueError, ConditionNotMatch, Unavailable
 from calque.ledger import Ledger
 from calque.ledger.job_progress import (
     LEASE_SECONDS,
@@ -197,8 +198,22 @@ class Journal:
         with self.lock:
             self._last_acts = number = self._last_acts + 1
             self._acts[number] = (tree, span)
-        announce_acts(self._ledger, self.job, Acts(number, tree, _pack(rows)))
+        self._announce(Acts(number, tree, _pack(rows)))
         return number
+
+    def _announce(self, acts: Acts) -> None:
+        """Nothing may go before this is kept; a ledger that is away for a moment is waited for."""
+        until = time.monotonic() + LEASE_SECONDS / 2
+        while True:
+            try:
+                announce_acts(self._ledger, self.job, acts)
+                return
+            except AlreadyExists:
+                return  # it had arrived, and only the answer was lost
+            except Unavailable:
+                if time.monotonic() > until:
+                    raise
+                self._over.wait(_NOTE_SECONDS)
 
     def settle_acts(self, number: int, rows: Sequence[Row]) -> None:
         """Count the rows of acts that were announced, which are over. The caller holds ``lock``."""

@@ -27,6 +27,8 @@ _NOTE_SECONDS = 0.5
 _TAKE_SECONDS = 1.0
 _SUFFIX = ".copy"
 _RESUME = "--resume"
+_NO_NOTE = (OSError, ValueError, TypeError, KeyError, RecursionError)
+"""What reading something else than a note may raise."""
 _LAST_YEAR = 253_402_300_799
 """The last second that a date can tell."""
 
@@ -151,13 +153,7 @@ def list_copies() -> list[SingleCopy]:
     """Copies of this user on this machine, under way or left; the youngest first."""
     found = []
     for path in _notes():
-        with (
-            suppress(OSError, ValueError, TypeError, KeyError, RecursionError),
-            _opened(path) as (
-                file,
-                is_left,
-            ),
-        ):
+        with suppress(*_NO_NOTE), _opened(path) as (file, is_left):
             copy = _read(path, file, is_left=is_left)
             if is_left and not (copy.resumable and path.with_suffix(".json").exists()):
                 path.unlink()

@@ -149,9 +149,15 @@ def _drop_kept(lines: Path) -> None:
         if not any(_is_kept(line) for line in file):
             return
     fresh = lines.with_name(lines.name + ".new")
-    with open(lines, "rb") as file, open(fresh, "wb") as into:
-        into.writelines(line for line in file if not _is_kept(line))
-    fresh.rename(lines)
+    try:
+        with open(lines, "rb") as file, open(fresh, "wb") as into:
+            into.writelines(line for line in file if not _is_kept(line))
+            into.flush()
+            os.fsync(into.fileno())  # it takes the place of rows that are on the disk
+        fresh.rename(lines)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def _is_kept(line: bytes) -> bool:

@@ -180,7 +180,7 @@ class Run:
         if not self.report.totals.done:
             raise error
         self.report.error = str(error)
-        if self._options.delete:
+        if self._options.delete and not self.progress.to_delete:
             self.report.no_deletes = "the trees could not be listed to their end"
 
     def _delete(self, jobs: Sequence[TreeJob]) -> None:
