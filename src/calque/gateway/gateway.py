@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import cached_property
 
-from calque.errors import CalqueError, NotFound
+from calque.errors import CalqueError, NotFound, Unexpected
 from calque.gateway.body.form import Form, is_form
 from calque.gateway.cors import KIND as CORS
 from calque.gateway.cors import answer_preflight, find_rule, parse_rules
@@ -198,8 +198,10 @@ def _level(target: Target) -> str:
 
 def _refuse(request: Request, error: S3Error, request_id: str, cause: Exception) -> Response:
     if error.status >= 500 and error.code != "NotImplemented":
-        # The client is told a code alone; of an error that is none of ours the words may quote it.
-        words = cause.message if isinstance(cause, CalqueError) else ""
+        # The client is told a code alone. Words that are not ours might quote its request.
+        words = ""
+        if isinstance(cause, CalqueError) and not isinstance(cause, Unexpected):
+            words = repr(cause.message)
         _log.warning("%s: %s (%s) %s", request_id, error.code, type(cause).__name__, words)
     content = {
         "Code": error.code,

@@ -2,7 +2,8 @@
 
 What holds:
 
-1. A piece is on a node whole or not at all, and never changes.
+1. A piece that a row names is on its node whole, and never changes. (A power failure may leave half
+   of one that no row names yet: it is an orphan like any other.)
 2. The id of a piece follows from the segment's root piece id, the node and the piece's number.
 3. Every share in a piece is checked against its hash before it is used.
 4. A node knows by itself when a piece expires.
