@@ -1,4 +1,4 @@
-"""Objects of one segment that meet other calls, on each database: no byte is lost, no piece left."""
+"""Objects of one segment that meet other calls: on each database no byte is lost, no piece left."""
 
 from __future__ import annotations
 
