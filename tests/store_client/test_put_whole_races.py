@@ -39,7 +39,7 @@ def test_puts_to_one_key(any_world: World) -> None:
     """All succeed, one after the other; the object is whole and those before it left nothing."""
     project = any_world.project
     bodies = [os.urandom(SEGMENT) for _ in range(12)]
-    made = in_parallel([partial(project.upload, BUCKET, "k", body) for body in bodies])
+    made: list[Any] = in_parallel([partial(project.upload, BUCKET, "k", body) for body in bodies])
     assert errors_of(made) == []
     assert len({each.version for each in made}) == len(bodies)
     assert project.download(BUCKET, "k").read() == bodies[made.index(project.stat(BUCKET, "k"))]
