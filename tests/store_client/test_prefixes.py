@@ -15,6 +15,7 @@ from calque.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
+from calque.store.metabase.copies import prefix_rows
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.project import Project
 from calque.store.uplink.encryption.access import Prefix
@@ -53,6 +54,18 @@ def below(project: Project, bucket: str, prefix: str) -> dict[str, bytes]:
         entry.key[len(prefix) :]: project.download(bucket, entry.key).read()
         for entry in project.list_objects(bucket, prefix)
     }
+
+
+def test_objects_of_many_segments(
+    filled: tuple[World, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the keys of large objects go one by one, each segment gets its own all the same."""
+    world, contents = filled
+    monkeypatch.setattr(prefix_rows, "MOST_KEYS_CUT", 1)
+    world.project.copy_prefix(BUCKET, "old/", OTHER, "copied/")
+    world.project.move_prefix(OTHER, "copied/", BUCKET, "moved/")
+    assert below(world.project, BUCKET, "moved/") == contents
+    assert below(world.project, BUCKET, "old/") == contents
 
 
 def test_a_move(filled: tuple[World, dict[str, bytes]]) -> None:

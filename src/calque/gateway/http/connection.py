@@ -20,6 +20,7 @@ HEAD_PATIENCE = 60.0
 """Seconds that a client has for a head, from its first byte, or from the connection on."""
 KEEP_ALIVE = 75.0
 """Seconds of silence between two requests."""
+_HUNG_UP = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 _AT_ONCE = 64 * 1024
 _MOST_AT_ONCE = 4
 
@@ -119,6 +120,15 @@ class Connection:
         self._line.settimeout(None)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._line.setsockopt(socket.SOL_SOCKET, option, _time_value(PATIENCE))
+
+    def is_open(self) -> bool:
+        """Whether the client may still be there; any thread may ask.
+
+        One that says it will send no more counts as gone: most often it is.
+        """
+        poll = select.poll()
+        poll.register(self._line, _HUNG_UP)
+        return not poll.poll(0)
 
     def await_head(self, seconds: float) -> bool:
         """Whether a head is here within some time; False too when the client is gone."""

@@ -12,6 +12,7 @@ from calque.gateway.http.body import RequestBody
 from calque.gateway.http.connection import Connection
 from calque.gateway.http.head import Head, parse_head
 from calque.gateway.request import Request, Response
+from calque.store.callers import act_for_caller
 
 Handle = Callable[[Request], Response]
 
@@ -38,7 +39,10 @@ def run_exchange(connection: Connection, handle: Handle, *, is_last: bool) -> bo
     request = Request(
         head.method, head.path, head.query, head.headers, body, secure=connection.is_secure
     )
-    response = handle(request)
+    # A request may wait for the database until its client gives up and hangs up: what that one
+    # takes for failed must not be done after all.
+    with act_for_caller(connection.is_open):
+        response = handle(request)
     # Where a body was not asked for, or not read to its end, nobody knows where the next request
     # begins: only on a new connection can both sides be sure.
     stays = head.may_continue and body.is_over and not is_last

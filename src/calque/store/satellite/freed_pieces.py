@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from calque.errors import CalqueError, IntegrityError
+from calque.store.callers import act_for_caller
 from calque.store.metabase.accounts.nodes import Nodes
-from calque.store.metabase.engine.callers import act_for_caller
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.records import DeletedPieces, FreedSegment
 from calque.store.metabase.objects.freed_segments import list_freed, settle_freed

@@ -10,7 +10,8 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from calque.errors import CalqueError, ConfigInvalid, InvalidInput
-from calque.store.metabase.engine.callers import act_for_caller, require_caller
+from calque.store.callers import act_for_caller
+from calque.store.metabase.engine.callers import require_caller
 from calque.store.metainfo.keepalive import keepalive_options
 from calque.store.metainfo.service import CALLS, SERVICE, Call, Metainfo
 from calque.store.metainfo.status import abort_with

@@ -8,12 +8,14 @@ has are replaced.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from calque import faults
+from calque.errors import IntegrityError, InvalidInput
 from calque.store.chunks import Buffer
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
@@ -37,6 +39,8 @@ from calque.store.upkeep.audit_sample import SLOTS, AuditSample
 from calque.store.upkeep.audit_stripe import Answer, ask_for_share, find_liars
 from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.scan import ScanReport, Tell, run_scan
+
+_log = logging.getLogger(__name__)
 
 SERVICE = "audit"
 TRIES = 3
@@ -133,7 +137,10 @@ class Auditor:
             self.findings.dropped += 1
             return
         segment = family.segment
-        coder = _coder(segment)
+        coder = self._coder_of(segment)
+        if coder is None:
+            self.findings.dropped += 1
+            return
         count = -(-segment.encrypted_size // coder.redundancy.stripe_size)
         stripe = secrets.randbelow(count)
         answers, shares = self._ask_all(segment, coder, stripe)
@@ -150,13 +157,14 @@ class Auditor:
         """A piece whose node said nothing: one more silence may be the last that does not count."""
         self._lease.require()
         family = read_owned(self._database, due.stream_id, due.position)
-        placed = self._nodes.unpack(family.segment.alias_pieces) if family else []
+        coder = self._coder_of(family.segment) if family else None
+        placed = self._nodes.unpack(family.segment.alias_pieces) if family and coder else []
         mine = [(number, record) for number, record in placed if record.alias == due.alias]
-        if family is None or family.segment.root_piece_id != due.root_piece_id or not mine:
+        if not (family and coder and mine) or family.segment.root_piece_id != due.root_piece_id:
             self._forget(due)  # deleted or repaired since: nobody is blamed
             return
         (number, record), segment = mine[0], family.segment
-        stripes = Stripes(_coder(segment), segment.encrypted_size, due.stripe, 1)
+        stripes = Stripes(coder, segment.encrypted_size, due.stripe, 1)
         node = self._node(record)
         answer: Answer = "silent"
         if node is not None:
@@ -184,6 +192,15 @@ class Auditor:
             for record in self._nodes.all()
             if (found := self.findings.answers.get(record.node_id, Counter())) is not None
         )
+
+    def _coder_of(self, segment: OwnedPieces) -> Coder | None:
+        """How the segment is coded; None where its row is damaged, for which no node is blamed."""
+        try:
+            self._nodes.unpack(segment.alias_pieces)
+            return Coder(Redundancy(**StoredRedundancy.decode(segment.redundancy)._asdict()))
+        except (IntegrityError, InvalidInput) as error:
+            _log.warning("segment %s/%d: %s", segment.stream_id.hex(), segment.position, error)
+            return None
 
     def _ask_all(
         self, segment: OwnedPieces, coder: Coder, stripe: int
@@ -241,10 +258,6 @@ class Auditor:
     def _node(self, record: NodeRecord) -> Node | None:
         found = self._store.nodes.get(record.node_id, record.address, record.placement)
         return found if isinstance(found, Node) else None
-
-
-def _coder(segment: OwnedPieces) -> Coder:
-    return Coder(Redundancy(**StoredRedundancy.decode(segment.redundancy)._asdict()))
 
 
 def _is_failing(record: NodeRecord) -> bool:

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from heapq import nsmallest
 from typing import NamedTuple
 
-from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.model.packed_pieces import unpack_if_readable
 from calque.store.metabase.scan import Snapshot
 from calque.store.upkeep.scan import Batch
 
@@ -79,7 +79,7 @@ class _SampleFork:
             if packed is None or (expires is not None and expires <= self._now):
                 continue
             ticket = Drawn(self._draw(root, size), stream_id, position)
-            for _, alias in unpack(packed):
+            for _, alias in unpack_if_readable(packed):
                 self._drawn.setdefault(alias, []).append(ticket)
         for alias, found in self._drawn.items():
             self._drawn[alias] = nsmallest(self._slots, found)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from calque import faults
-from calque.errors import FailedPrecondition
+from calque.errors import FailedPrecondition, IntegrityError
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import STATES_BELIEVED_S, NodeRecord, Nodes
 from calque.store.metabase.engine.database import Database
@@ -79,10 +79,17 @@ class _NodeFork:
         for stream_id, position, packed in zip(
             *(batch[name] for name in PiecesOfNode.columns), strict=True
         ):
-            if packed is not None and any(alias == self._alias for _, alias in unpack(packed)):
+            if packed is not None and self._may_hold(packed):
                 self._count += 1
                 if len(self._held) < self._most:
                     self._held.append(HeldSegment(stream_id, position))
+
+    def _may_hold(self, packed: bytes) -> bool:
+        """Also where the list is damaged: nobody can tell, so the node is not done."""
+        try:
+            return any(alias == self._alias for _, alias in unpack(packed))
+        except IntegrityError:
+            return True
 
     def result(self) -> tuple[int, list[HeldSegment]]:
         return self._count, self._held

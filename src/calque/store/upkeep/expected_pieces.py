@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calque.errors import IntegrityError
-from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.model.packed_pieces import unpack_if_readable
 from calque.store.metabase.scan import Snapshot
 from calque.store.nodes.pieces import piece_digests
 from calque.store.upkeep.scan import Batch
@@ -89,10 +88,7 @@ def derive_digests(
     """The digests of a row's pieces by alias; damage and unknown nodes are other findings."""
     if packed is None:
         return []
-    try:
-        placed = [(number, alias) for number, alias in unpack(packed) if alias in nodes]
-    except IntegrityError:
-        return []
+    placed = [each for each in unpack_if_readable(packed) if each[1] in nodes]
     digests = piece_digests(root, [(number, nodes[alias]) for number, alias in placed])
     return [(alias, digest) for (_, alias), digest in zip(placed, digests, strict=True)]
 

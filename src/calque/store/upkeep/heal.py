@@ -18,7 +18,7 @@ from enum import Enum
 from functools import partial
 
 from calque import faults
-from calque.errors import CalqueError
+from calque.errors import CalqueError, IntegrityError, InvalidInput
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import (
     COUNTS_AS_HEALTHY,
@@ -75,7 +75,9 @@ class Healer:
 
     def heal(self, family: Family, bad: Collection[int] = ()) -> Healed:
         """Bring a segment back to all its pieces; pieces with a number in ``bad`` are replaced."""
-        segment = _Segment.of(family, self._nodes)
+        segment = self._read(family)
+        if segment is None:
+            return Healed.FAILED
         usable = [
             each
             for each in segment.placed
@@ -95,7 +97,9 @@ class Healer:
 
     def move(self, family: Family, leaving: bytes) -> Healed:
         """Move the piece on one node to another: read from it, or else built from the others."""
-        segment = _Segment.of(family, self._nodes)
+        segment = self._read(family)
+        if segment is None:
+            return Healed.FAILED
         going = [each for each in segment.placed if each.record.node_id == leaving]
         if not going:
             return Healed.NOTHING
@@ -105,6 +109,15 @@ class Healer:
             if done is not Healed.FAILED:
                 return done
         return self._rebuild(segment, [each.number for each in going], staying)
+
+    def _read(self, family: Family) -> _Segment | None:
+        """The segment; None where its row is damaged, so that others are healed all the same."""
+        try:
+            return _Segment.of(family, self._nodes)
+        except (IntegrityError, InvalidInput) as error:
+            row = family.segment
+            _log.warning("segment %s/%d: %s", row.stream_id.hex(), row.position, error)
+            return None
 
     def _move_piece(self, segment: _Segment, going: Placed) -> Healed:
         taker, node = next(self._free_nodes(segment), None), self._node(going.record)

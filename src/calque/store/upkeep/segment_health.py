@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.model.packed_pieces import unpack_if_readable
 from calque.store.metabase.model.records import Redundancy
 from calque.store.metabase.scan import Snapshot
 from calque.store.metabase.upkeep.repair_queue import InjuredSegment
@@ -80,7 +80,8 @@ class _HealthFork:
             if packed is None or (expires is not None and expires <= self._now):
                 continue
             scheme = Redundancy.decode(redundancy)
-            aliases = [alias for _, alias in unpack(packed)]
+            # Where nobody can tell which pieces it has, none is left.
+            aliases = [alias for _, alias in unpack_if_readable(packed)]
             count = sum(alias in self._healthy for alias in aliases)
             kind = _kind(count, scheme)
             self._found.by_health[kind] += 1

@@ -16,10 +16,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from calque import faults
+from calque.errors import InvalidInput
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.model.packed_pieces import unpack_if_readable
 from calque.store.metabase.model.records import Redundancy as StoredRedundancy
 from calque.store.metabase.scan import Snapshot
 from calque.store.metabase.upkeep.last_runs import note_run
@@ -101,7 +102,7 @@ class _TallyFork:
             self._physical += size
             if packed is not None:
                 each = piece_size(redundancy, size)
-                for _, alias in unpack(packed):
+                for _, alias in unpack_if_readable(packed):
                     self._pieces[alias] += 1
                     self._bytes[alias] += each
 
@@ -251,6 +252,9 @@ def _rows(report: TallyReport) -> list[UsageRow]:
 
 @lru_cache(maxsize=65_536)
 def piece_size(redundancy: int, encrypted_size: int) -> int:
-    """Bytes of each piece of a segment, by the numbers of its row."""
+    """Bytes of each piece of a segment, by the numbers of its row; 0 where those are damaged."""
     scheme = StoredRedundancy.decode(redundancy)
-    return Coder(Redundancy(**scheme._asdict())).piece_size(encrypted_size)
+    try:
+        return Coder(Redundancy(**scheme._asdict())).piece_size(encrypted_size)
+    except InvalidInput:
+        return 0

@@ -13,7 +13,8 @@ import pytest
 from google.protobuf.message import Message
 
 from calque.errors import Aborted, CalqueError, NotFound, TimedOut, Unavailable
-from calque.store.metabase.engine.callers import act_for_caller, require_caller
+from calque.store.callers import act_for_caller
+from calque.store.metabase.engine.callers import require_caller
 from calque.store.metabase.engine.locks import lock_keys
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.objects.delete_object import DeleteObject, delete_object

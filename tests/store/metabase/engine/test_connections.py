@@ -17,15 +17,16 @@ from sqlalchemy import text
 from calque.errors import IntegrityError, NotFound, Unavailable
 from calque.store.metabase.accounts.quota import PROJECT_LIMITS
 from calque.store.metabase.copies.begin_copy import BeginCopy, begin_copy
-from calque.store.metabase.engine import connections
+from calque.store.metabase.engine import connections, libpq
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.libpq import execute_prepared
+from calque.store.metabase.engine.locks import LOCK_FAMILIES
 from calque.store.metabase.engine.migrate import migrate
 from calque.store.metabase.engine.pools import POOL_SIZE
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.fsck import fsck
 from tests.servers.postgres import PostgresServer
-from tests.store.world import Clock, World, in_parallel
+from tests.store.world import ONE_INLINE, Clock, World, in_parallel
 
 OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
 
@@ -360,3 +361,31 @@ def test_a_silent_server_is_noticed_by_tcp(
     finally:
         database.close()
         postgres.drop(url)
+
+
+def test_plans_of_an_empty_table_do_not_last(
+    postgres_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the server knew a table to be empty, rows are found by an index as the table grows."""
+    world = postgres_world
+    monkeypatch.setattr(libpq, "PLANS_LAST", 0.0)
+    with world.database.engine.begin() as session:
+        session.execute(text("ANALYZE"))
+    given = {"roots": [bytes(16)], "streams": [bytes(16)]}
+    counted = (
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
+        " WHERE relname = 'objects'"
+    )
+
+    def look(transaction: Transaction) -> int:
+        """How many objects are read to find one by its stream."""
+        driver = transaction._connection
+        transaction.rows(LOCK_FAMILIES, given)
+        before = driver.execute(counted).fetchone()[0]
+        transaction.rows(LOCK_FAMILIES, given)
+        return int(driver.execute(counted).fetchone()[0] - before)
+
+    assert world.database.write(look) == 0
+    for number in range(50):
+        world.upload(f"{number}", ONE_INLINE)
+    assert world.database.write(look) == 0

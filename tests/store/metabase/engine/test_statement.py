@@ -144,11 +144,22 @@ INSERT INTO operations SELECT decode(md5(n::text), 'hex'), 'project', 2, '', n
     FROM generate_series(1, {count}) n;
 INSERT INTO freed_segments SELECT decode(md5(n::text), 'hex'), '', n
     FROM generate_series(1, {count}) n;
+INSERT INTO segment_slices SELECT decode(md5('s' || n % {groups}), 'hex'), n,
+    decode(md5('t' || n % {groups}), 'hex'), n, 0, 1 FROM generate_series(1, {count}) n;
+INSERT INTO operation_objects SELECT decode(md5('o' || n % {groups}), 'hex'),
+    decode(md5('s' || n), 'hex'), decode(md5('t' || n), 'hex'), decode(md5('k' || n), 'hex'),
+    NULL, NULL, NULL, 1, '', '' FROM generate_series(1, {count}) n;
 ANALYZE
 """
 
 
-SIZES = {"many small": (20_000, 1), "fewer large": (2_000, 10)}
+SIZES = {
+    "many small": (20_000, 1, 20_000),
+    "fewer large": (2_000, 10, 2_000),
+    "one operation, one object of slices": (10_000, 1, 1),
+    "few huge": (20, 5_000, 5),
+}
+"""Objects, segments of each, operations and objects with slices."""
 
 
 @pytest.fixture
@@ -157,9 +168,9 @@ def full(unseen: Database, request: pytest.FixtureRequest) -> Database:
     param = getattr(request, "param", "many small")
     if param not in SIZES:
         return unseen
-    count, segments = SIZES[param]
+    count, segments, groups = SIZES[param]
     with unseen.engine.begin() as session:
-        for step in FILL.format(count=count, segments=segments).split(";"):
+        for step in FILL.format(count=count, segments=segments, groups=groups).split(";"):
             session.execute(text(step))
     return unseen
 

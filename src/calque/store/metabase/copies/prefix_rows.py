@@ -21,8 +21,9 @@ from sqlalchemy import (
     update,
 )
 
-from calque.store.metabase.copies.store_copy import COPY_SLICES
-from calque.store.metabase.engine.statement import Statement, rewrite_statement
+from calque.store.metabase.copies.finish_move import REKEY_SEGMENTS
+from calque.store.metabase.copies.store_copy import COPY_SEGMENTS, COPY_SLICES
+from calque.store.metabase.engine.statement import POSTGRES, Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.object_keys import key_is
@@ -75,11 +76,26 @@ def _cut(packed: ColumnElement[bytes], size: int) -> ColumnElement[bytes]:
 
 
 _nonce, _key = _cut(_staged.nonces, NONCE_SIZE), _cut(_staged["keys"], WRAPPED_KEY_SIZE)
+MOST_KEYS_CUT = 100
+"""SQLite reads all keys of an object again for each of its segments. One with more segments gets
+them from here, where they stay in memory."""
+_has_few = _staged.key_count <= bindparam("most_cut", type_=BigInteger)
+WITH_MANY_KEYS = Statement(
+    "objects of an operation with many segments",
+    select(_staged.stream_id, _staged.new_stream_id).where(_of_operation, ~_has_few),
+)
+STAGED_KEYS = Statement(
+    "keys of an object of an operation",
+    select(_staged.nonces, _staged["keys"]).where(
+        _of_operation, _staged.stream_id == bindparam("source_stream", type_=LargeBinary)
+    ),
+)
 REKEY_ALL = rewrite_statement(
     "re-key the segments of an operation",
     segments,
     {"encrypted_key_nonce": _nonce, "encrypted_key": _key},
     _of_operation,
+    _has_few,
     segments.c.stream_id == _staged.stream_id,
 )
 
@@ -116,7 +132,7 @@ COPY_ALL_SEGMENTS = Statement(
         [column.name for column in segments.c],
         select(*(_new_segment.get(column.name, column) for column in segments.c))
         .select_from(operation_objects.join(segments, segments.c.stream_id == _staged.stream_id))
-        .where(_of_operation),
+        .where(_of_operation, _has_few),
     ),
 )
 SLICED = Statement(
@@ -167,15 +183,19 @@ REFER_ALL = Statement(
     ),
 )
 _made = segment_copies.alias("made")
+# A look for each: of a join PostgreSQL may make one that counts the borrowers of every original
+# there is.
+_lender = (
+    select(_made.c.ancestor_stream_id)
+    .where(_made.c.stream_id == _staged.new_stream_id)
+    .limit(1)
+    .scalar_subquery()
+)
+_lent = select(_staged.stream_id, _lender.label("lender")).where(_of_operation).subquery("lent")
 CROWDED = Statement(
     "an original of an operation with too many borrowers",
-    select(_staged.stream_id)
-    .select_from(operation_objects.join(_made, _made.c.stream_id == _staged.new_stream_id))
-    .where(
-        _of_operation,
-        count_holders(_made.c.ancestor_stream_id)
-        > literal_column(str(verify.MAX_LIVE_COPIES), BigInteger),
-    )
+    select(_lent.c.stream_id)
+    .where(count_holders(_lent.c.lender) > literal_column(str(verify.MAX_LIVE_COPIES), BigInteger))
     .limit(1),
 )
 
@@ -183,17 +203,32 @@ CROWDED = Statement(
 def move_rows(transaction: Transaction, values: dict[str, Any]) -> None:
     """Give every staged object its new name and keys; streams, pieces and references stay."""
     transaction.run(MOVE_OBJECTS, values)
-    transaction.run(REKEY_ALL, values)
+    _run_on_segments(transaction, REKEY_ALL, REKEY_SEGMENTS, values)
 
 
 def copy_rows(transaction: Transaction, values: dict[str, Any]) -> None:
     """Copy every staged object; ``ResourceExhausted`` where an original has borrowers enough."""
     transaction.run(COPY_OBJECTS, values)
-    transaction.run(COPY_ALL_SEGMENTS, values)
+    _run_on_segments(transaction, COPY_ALL_SEGMENTS, COPY_SEGMENTS, values)
     _copy_slices(transaction, values)
     transaction.run(REFER_ALL, values)
     if transaction.rows(CROWDED, values):
         raise no_room()
+
+
+def _run_on_segments(
+    transaction: Transaction, of_all: Statement, of_one: Statement, values: dict[str, Any]
+) -> None:
+    """The segments of all objects at once; on SQLite those of large objects one by one."""
+    if transaction.dialect == POSTGRES:
+        transaction.run(of_all, {**values, "most_cut": verify.MAX_KEYS_PER_CALL})
+        return
+    values = {**values, "most_cut": MOST_KEYS_CUT}
+    transaction.run(of_all, values)
+    for old, new in transaction.rows(WITH_MANY_KEYS, values):
+        nonces, keys = transaction.rows(STAGED_KEYS, {**values, "source_stream": old})[0]
+        streams = {"of_stream": old, "source_stream": old, "new_stream": new}
+        transaction.run(of_one, {**values, **streams, "nonces": nonces, "keys": keys})
 
 
 def _copy_slices(transaction: Transaction, values: dict[str, Any]) -> None:

@@ -9,38 +9,24 @@ client has left, or what takes one trip to the database, which waits for no lock
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import TypeVar
 
 from calque.errors import Aborted
+from calque.store.callers import IsThere, current_caller
 from calque.store.metabase.engine.transaction import Transaction
 
 T = TypeVar("T")
-IsThere = Callable[[], bool]
-
-_is_there: ContextVar[IsThere | None] = ContextVar("is_there", default=None)
-
-
-@contextmanager
-def act_for_caller(is_there: IsThere | None) -> Iterator[None]:
-    """What this thread writes from here on is for a caller; ``None``: it is nobody's but ours."""
-    before = _is_there.set(is_there)
-    try:
-        yield
-    finally:
-        _is_there.reset(before)
 
 
 def require_caller() -> None:
     """``Aborted`` when the caller is gone."""
-    _require(_is_there.get())
+    _require(current_caller())
 
 
 def caller_check() -> Callable[[], None]:
     """:func:`require_caller` for the caller of here and now, to be asked in any thread."""
-    is_there = _is_there.get()
+    is_there = current_caller()
     return lambda: _require(is_there)
 
 
@@ -49,7 +35,7 @@ def require_caller_around(work: Callable[[Transaction], T]) -> Callable[[Transac
 
     It may run in the thread of another writer, so the caller is looked up here and now.
     """
-    is_there = _is_there.get()
+    is_there = current_caller()
     if is_there is None:
         return work
 

@@ -30,7 +30,7 @@ from calque.store.metabase.engine.callers import caller_check, require_caller, r
 from calque.store.metabase.engine.connections import Connections
 from calque.store.metabase.engine.errors import Disturbed, database_error, meaning_of
 from calque.store.metabase.engine.group_commit import PAUSE_SECONDS, SharedCommits
-from calque.store.metabase.engine.libpq import execute_prepared, roll_back
+from calque.store.metabase.engine.libpq import execute_prepared, renew_plans, roll_back
 from calque.store.metabase.engine.pools import (
     Engines,
     make_file,
@@ -205,6 +205,8 @@ class Database:
         pooled = self._connections.take()
         connection: Any = pooled.driver_connection
         try:
+            if self.dialect == POSTGRES:
+                renew_plans(connection)
             yield connection
         except Exception as error:
             lost = self._give_up(pooled, error)

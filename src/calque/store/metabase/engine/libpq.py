@@ -9,7 +9,9 @@ Python's own, so Ctrl-C ends it.
 from __future__ import annotations
 
 import select
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +20,9 @@ _BINARY = 1
 _GLANCE_MS = 500
 """Python runs signal handlers in the main thread only, and a signal that another thread took
 does not end a wait there: so each wait is short, and is begun again."""
+
+PLANS_LAST = 5.0
+"""Seconds. To plan all that a connection has prepared anew takes it a few milliseconds."""
 
 
 class _Encoder:
@@ -36,24 +41,21 @@ class _Encoder:
         self.connection = None
         self.transformer = Transformer(self)
         self.prepared: dict[tuple[str, tuple[int, ...]], bytes] = {}
+        self.planned_at = time.monotonic()
 
 
 _encoders: WeakKeyDictionary[Any, _Encoder] = WeakKeyDictionary()
 
 
 def execute_prepared(connection: Any, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Execute on a connection without an open transaction; gives every row.
-
-    An answer that was not waited for would be taken for the next one's, so whoever is
-    interrupted leaves a closed connection behind.
-    """
+    """Execute on a connection without an open transaction; gives every row."""
     from psycopg.adapt import PyFormat
 
     encoder = _encoder_of(connection)
     encoded = encoder.transformer.dump_sequence(values, [PyFormat.BINARY] * len(values))
     kinds = tuple(encoder.transformer.types or ())
     libpq = connection.pgconn
-    try:
+    with _closed_if_interrupted(connection):
         name = encoder.prepared.get((text, kinds))
         if name is None:
             name = b"calque_%d" % len(encoder.prepared)
@@ -62,13 +64,21 @@ def execute_prepared(connection: Any, text: str, values: Sequence[Any]) -> list[
             encoder.prepared[text, kinds] = name
         libpq.send_query_prepared(name, encoded, [_BINARY] * len(encoded), _BINARY)
         answer = _answer(libpq)
+    encoder.transformer.set_pgresult(answer)
+    return encoder.transformer.load_rows(0, answer.ntuples, tuple)
+
+
+@contextmanager
+def _closed_if_interrupted(connection: Any) -> Iterator[None]:
+    """An answer that was not waited for would be taken for the next one's: so whoever is
+    interrupted leaves a closed connection behind."""
+    try:
+        yield
     except Exception:
         raise
     except BaseException:
         connection.close()
         raise
-    encoder.transformer.set_pgresult(answer)
-    return encoder.transformer.load_rows(0, answer.ntuples, tuple)
 
 
 def _encoder_of(connection: Any) -> _Encoder:
@@ -76,6 +86,21 @@ def _encoder_of(connection: Any) -> _Encoder:
     if encoder is None:
         encoder = _encoders[connection] = _Encoder()
     return encoder
+
+
+def renew_plans(connection: Any) -> None:
+    """Have statements that were planned some seconds ago planned anew, outside a transaction.
+
+    For a table that the server knows to be empty every index is as good to it, also one in which
+    the statement's key is not found. It keeps such a plan until it looks at the table again: for a
+    minute at best, while thousands of objects come, and each call goes through all of them.
+    """
+    encoder, now = _encoder_of(connection), time.monotonic()
+    if now - encoder.planned_at >= PLANS_LAST:
+        with _closed_if_interrupted(connection):
+            connection.pgconn.send_query(b"DISCARD PLANS")
+            _answer(connection.pgconn)
+        encoder.planned_at = now
 
 
 def roll_back(connection: Any) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from calque.errors import IntegrityError
 
 VERSION = 1
+_HINT = "`calque store fsck` names the segment."
 
 
 def pack(pieces: Iterable[tuple[int, int]]) -> bytes:
@@ -28,7 +29,7 @@ def pack(pieces: Iterable[tuple[int, int]]) -> bytes:
 def unpack(packed: bytes) -> list[tuple[int, int]]:
     """The pairs that :func:`pack` was given, by number."""
     if not packed or packed[0] != VERSION:
-        raise IntegrityError("packed pieces are damaged or of an unknown version")
+        raise IntegrityError("packed pieces are damaged or of an unknown version", hint=_HINT)
     pieces: list[tuple[int, int]] = []
     at, before = 1, -1
     while at < len(packed):
@@ -37,6 +38,14 @@ def unpack(packed: bytes) -> list[tuple[int, int]]:
         before += gap + 1
         pieces.append((before, alias))
     return pieces
+
+
+def unpack_if_readable(packed: bytes) -> list[tuple[int, int]]:
+    """As :func:`unpack`; nothing where the list is damaged, so that others are not held up."""
+    try:
+        return unpack(packed)
+    except IntegrityError:
+        return []
 
 
 def _put(packed: bytearray, number: int) -> None:
@@ -50,7 +59,7 @@ def _take(packed: bytes, at: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         if at >= len(packed):
-            raise IntegrityError("packed pieces end in the middle of a number")
+            raise IntegrityError("packed pieces end in the middle of a number", hint=_HINT)
         byte = packed[at]
         at += 1
         number |= (byte & 0x7F) << shift

@@ -15,9 +15,14 @@ from calque.store.metabase.model.schema import objects, segment_copies
 # A literal, so that both planners see that the partial index serves.
 IS_COMMITTED = objects.c.status == literal_column("3")
 
-WITH_ANCESTOR = select(objects, segment_copies.c.ancestor_stream_id).select_from(
-    objects.outerjoin(segment_copies, segment_copies.c.stream_id == objects.c.stream_id)
+# A look for each object: for a join PostgreSQL may go through all references there are.
+_ancestor = (
+    select(segment_copies.c.ancestor_stream_id)
+    .where(segment_copies.c.stream_id == objects.c.stream_id)
+    .limit(1)
+    .scalar_subquery()
 )
+WITH_ANCESTOR = select(objects, _ancestor.label("ancestor_stream_id"))
 AT_KEY = (
     objects.c.project_id == bindparam("project_id"),
     objects.c.bucket_name == bindparam("bucket"),

@@ -18,31 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import (
-    BigInteger,
-    LargeBinary,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import LargeBinary, bindparam, delete, select, update
 
 from calque.store.metabase.engine.statement import Statement, rewrite_statement
 from calque.store.metabase.engine.transaction import Step, Transaction
 from calque.store.metabase.model.records import FreedSegment
-from calque.store.metabase.model.schema import (
-    freed_segments,
-    objects,
-    segment_copies,
-    segments,
-)
+from calque.store.metabase.model.schema import objects, segment_copies, segments
 from calque.store.metabase.streams.given_streams import give_streams, statement_of_streams
 from calque.store.metabase.streams.lookup import FoundObject
 from calque.store.metabase.streams.slices import (
     REPOINT_SLICES,
     forget_slices,
     has_no_slices,
+    queue_pieces,
     release,
 )
 
@@ -106,18 +94,7 @@ DELETE_UNSLICED = statement_of_streams(
 FREE_SEGMENTS = statement_of_streams(
     "queue the pieces of last holders",
     segments.c.stream_id,
-    lambda given: (
-        insert(freed_segments)
-        .from_select(
-            ["root_piece_id", "alias_pieces", "freed_at"],
-            select(
-                segments.c.root_piece_id,
-                segments.c.remote_alias_pieces,
-                bindparam("now", type_=BigInteger),
-            ).where(given, segments.c.remote_alias_pieces.is_not(None), has_no_slices),
-        )
-        .returning(freed_segments.c.root_piece_id, freed_segments.c.alias_pieces)
-    ),
+    lambda given: queue_pieces(given, has_no_slices),
 )
 DELETE_OBJECTS = statement_of_streams(
     "delete the objects of many streams",

@@ -8,7 +8,6 @@ from calque.errors import InvalidInput
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import Conditions
 from calque.store.metabase.model.records import STREAM_ID_SIZE, Position
-from calque.store.metabase.objects.begin_object import BeginObject
 from calque.store.metabase.objects.commit_segment import CommitSegment
 from calque.store.metabase.objects.put_object import PutObject, put_object
 from calque.store.metainfo.api_key import Action
@@ -27,13 +26,9 @@ def put(
     """PutInlineObject."""
     where = (request.bucket, request.encrypted_object_key)
     caller.require(Action.WRITE, *where)
-    expires_at = None
-    if request.HasField("expires_at"):
-        expires_at = messages.microseconds(request.expires_at, "expires_at")
-    begin = BeginObject(
+    begin = messages.to_begin(
         caller.location(*where),
-        messages.to_encryption(request.encryption_parameters),
-        expires_at,
+        request,
         messages.to_metadata(
             request.encrypted_metadata_nonce,
             request.encrypted_metadata,

@@ -13,7 +13,9 @@ from calque.store.metabase.accounts.nodes import NodeRecord, Nodes
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.conditions import Conditions
 from calque.store.metabase.model.records import (
+    NO_METADATA,
     Encryption,
+    ObjectLocation,
     ObjectRecord,
     Origin,
     Position,
@@ -22,6 +24,7 @@ from calque.store.metabase.model.records import (
     SegmentRecord,
     WrappedMetadata,
 )
+from calque.store.metabase.objects.begin_object import ZOMBIE_AFTER_US, BeginObject
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 
 MAX_TIMESTAMP_SECONDS = 253_402_300_799  # the end of the year 9999
@@ -40,6 +43,20 @@ def microseconds(value: Timestamp, what: str) -> int:
     if not (0 <= value.seconds <= MAX_TIMESTAMP_SECONDS and 0 <= value.nanos < 1_000_000_000):
         raise InvalidInput(f"{what} is not a time between 1970 and 9999")
     return value.seconds * 1_000_000 + value.nanos // 1000
+
+
+def to_begin(
+    location: ObjectLocation,
+    request: pb.ObjectBeginRequest | pb.ObjectPutInlineRequest | pb.SegmentBeginRequest,
+    metadata: WrappedMetadata = NO_METADATA,
+    zombie_after_us: int = ZOMBIE_AFTER_US,
+) -> BeginObject:
+    """The object that a request begins, checked: where it is to be, its cipher and its expiry."""
+    expires_at = None
+    if request.HasField("expires_at"):
+        expires_at = microseconds(request.expires_at, "expires_at")
+    encryption = to_encryption(request.encryption_parameters)
+    return BeginObject(location, encryption, expires_at, metadata, zombie_after_us)
 
 
 def bucket(record: BucketRecord) -> pb.Bucket:

@@ -9,7 +9,7 @@ from calque.store.metabase.model.packed_keys import PackedKeys
 from calque.store.metabase.model.records import ObjectRecord
 from calque.store.metabase.model.schema import COMMITTED, PENDING
 from calque.store.metabase.objects import list_objects as listing
-from calque.store.metabase.objects.begin_object import BeginObject, begin_object
+from calque.store.metabase.objects.begin_object import begin_object
 from calque.store.metabase.objects.commit_object import CommitObject, commit_object
 from calque.store.metabase.objects.delete_object import (
     AbortObject,
@@ -38,13 +38,9 @@ def begin(
 ) -> pb.ObjectBeginResponse:
     """BeginObject."""
     caller.require(Action.WRITE, request.bucket, request.encrypted_object_key)
-    expires_at = None
-    if request.HasField("expires_at"):
-        expires_at = messages.microseconds(request.expires_at, "expires_at")
-    asked = BeginObject(
+    asked = messages.to_begin(
         caller.location(request.bucket, request.encrypted_object_key),
-        messages.to_encryption(request.encryption_parameters),
-        expires_at,
+        request,
         messages.to_metadata(
             request.encrypted_metadata_nonce,
             request.encrypted_metadata,

@@ -21,7 +21,6 @@ from calque.store.metabase.model.records import (
     new_stream_id,
 )
 from calque.store.metabase.objects import list_segments as listing
-from calque.store.metabase.objects.begin_object import BeginObject
 from calque.store.metabase.objects.commit_segment import CommitSegment, commit_segment
 from calque.store.metainfo.api_key import Action
 from calque.store.metainfo.pb import metainfo_pb2 as pb
@@ -95,13 +94,8 @@ def _upload_of_whole(
 ) -> tokens.UploadToken:
     """What a pending upload would say, of an object that has none."""
     caller.require(Action.WRITE, request.bucket, request.encrypted_object_key)
-    expires_at = None
-    if request.HasField("expires_at"):
-        expires_at = messages.microseconds(request.expires_at, "expires_at")
-    asked = BeginObject(
-        caller.location(request.bucket, request.encrypted_object_key),
-        messages.to_encryption(request.encryption_parameters),
-        expires_at,
+    asked = messages.to_begin(
+        caller.location(request.bucket, request.encrypted_object_key), request
     )
     return tokens.UploadToken(
         project_id=caller.project_id,
@@ -110,7 +104,7 @@ def _upload_of_whole(
         stream_id=new_stream_id(satellite.database.clock()),
         placement=get_bucket(satellite.database, caller.project_id, request.bucket).placement,
         encryption=asked.encryption.encode(),
-        expires_at=expires_at or 0,
+        expires_at=asked.expires_at or 0,
     )
 
 

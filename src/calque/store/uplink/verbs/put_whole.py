@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from calque import faults
-from calque.errors import AlreadyExists, ConditionNotMatch
+from calque.errors import Aborted, AlreadyExists, ConditionNotMatch
 from calque.store.chunks import ChunkReader
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.timestamps import as_timestamp, as_utc
@@ -85,7 +85,7 @@ def put_whole(
     try:
         faults.point("upload.pieces")
         stored = session.metainfo.put_object(request).object
-    except (*REFUSED, AlreadyExists, ConditionNotMatch):
+    except (*REFUSED, Aborted, AlreadyExists, ConditionNotMatch):
         discard_pieces(held, begun.root_piece_id)
         raise
     return bare_info(stored, located.bucket, located.key, dict(metadata))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from calque.errors import CalqueError
+from calque.store.callers import act_for_caller
 from calque.store.chunks import ChunkReader, Data
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.metainfo.timestamps import as_timestamp, as_utc
@@ -135,9 +136,10 @@ def commit_upload(
 
 def give_up(session: Session, upload: Upload) -> None:
     """Abort an upload; where the satellite does not answer, its sweep does it later."""
+    request = pb.ObjectAbortRequest(header=session.header, upload_id=upload.id)
     try:
-        session.metainfo.abort_object(
-            pb.ObjectAbortRequest(header=session.header, upload_id=upload.id)
-        )
+        # Also for a caller that has hung up: that may well be why.
+        with act_for_caller(None):
+            session.metainfo.abort_object(request)
     except CalqueError as error:
         _log.warning("an upload to %s could not be aborted: %s", upload.located.bucket, error)
