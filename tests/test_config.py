@@ -97,6 +97,14 @@ def test_signatures_in_addresses_are_masked() -> None:
     assert mask_url("https://h/x?design=1") == "https://h/x?design=1"
 
 
+def test_a_place_that_cannot_be_looked_at_has_no_file() -> None:
+    """A home that is not ours, or is no place at all, has no settings; a named file is missing."""
+    nowhere = "/" + "x" * 5000
+    assert load_settings(environ={"XDG_CONFIG_HOME": nowhere}).spark.master is None
+    with pytest.raises(ConfigInvalid, match="no configuration file"):
+        load_settings(Path(nowhere))
+
+
 def test_a_named_file_must_be_there() -> None:
     """A typo in --config does not silently mean 'no settings'."""
     with pytest.raises(ConfigInvalid, match="no configuration file"):

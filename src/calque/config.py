@@ -258,7 +258,7 @@ def mask_url(url: str) -> str:
 def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     named = path or (Path(environ["CALQUE_CONFIG"]) if environ.get("CALQUE_CONFIG") else None)
     if named is not None:
-        if not named.is_file():
+        if not _is_file(named):
             raise ConfigInvalid(
                 f"there is no configuration file at {named}",
                 hint="Name an existing file with --config or CALQUE_CONFIG, or leave both out.",
@@ -266,7 +266,12 @@ def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
         return named
     base = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     places = (Path("calque.toml"), Path(base) / "calque" / "calque.toml")
-    return next((place for place in places if place.is_file()), None)
+    return next((place for place in places if _is_file(place)), None)
+
+
+def _is_file(place: Path) -> bool:
+    """False also where nobody may look: the home of another user, as sudo leaves it set."""
+    return os.path.isfile(place)  # a Path raises what this takes for no
 
 
 def _read(source: Path) -> dict[str, Any]:

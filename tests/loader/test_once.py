@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from calque.loader.model.outcome import Status
 from calque.loader.report import Report
 from calque.loader.request.option_values import on_error
 from tests.loader.loader import Place
+from tests.loader.meddling import Meddling
 from tests.loader.world import assert_settled, ids, rows, write_files
 
 
@@ -117,6 +119,34 @@ def test_neighbours_of_a_replaced_file_can_be_replaced_too(simple: Place) -> Non
         kept += change(simple.stage / f"f{number:05d}.csv", 100_000 + 1000 * number)
         simple.load(on_changed="replace")
     assert_settled(simple, kept, removed=True)
+
+
+def test_a_write_behind_the_look_at_a_touched_file_is_seen(place: Place) -> None:
+    """It leaves length and time as they were, on a file system that counts in seconds.
+
+    The load is long, so that the record is brought up to date long after the file was looked at.
+    """
+    staged = place.stage / "f00000.csv"
+    expected = write_files(place.stage, 1)
+    now = time.time_ns() // 1000
+    place.load(clock=lambda: now)
+    written = staged.read_text()
+    now += 60_000_000
+    stamp = (now * 1000, now * 1000)
+    os.utime(staged, ns=stamp)  # touched, and looked at within the same second
+    expected += write_files(place.stage, 1, first=1)
+
+    def rewrite() -> None:
+        nonlocal now
+        staged.write_text(written.replace("n0", "m0"))
+        os.utime(staged, ns=stamp)
+        now += 60_000_000
+
+    place.load(clock=lambda: now, engine=Meddling(before=rewrite))
+    report = place.load(clock=lambda: now, on_changed="replace")
+    assert report.rows_loaded == 4
+    assert "m0" in rows(place).column("name").to_pylist()
+    assert ids(place) == Counter(expected)
 
 
 def test_touched_file_is_not_loaded(place: Place) -> None:

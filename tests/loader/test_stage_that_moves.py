@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from calque.errors import NotFound
+from calque.errors import NotFound, PermissionDenied
 from calque.loader.model.outcome import Status
+from calque.loader.request.option_values import on_error
 from tests.loader.loader import Place
 from tests.loader.meddling import Meddling
 from tests.loader.world import ids, write_file, write_files
 
+SKIP_FILE = on_error("skip_file")
 
-def rewriting(path: Path, *, gone: bool = False) -> Meddling:
+
+def rewriting(path: Path, *, gone: bool = False, folder: bool = False) -> Meddling:
     """An engine under whose eyes a file is rewritten, or removed, before its schema is read."""
 
     def meddle() -> None:
-        if gone:
+        if gone or folder:
             path.unlink()
-        else:
+        if folder:
+            path.mkdir()
+        elif not gone:
             path.write_text("id,name\n999,rewritten\n1000,more\n")
 
     return Meddling(before_inference=meddle)
@@ -41,6 +50,53 @@ def test_a_file_rewritten_while_its_schema_is_read(simple: Place, evolve: bool) 
     loaded = set(ids(simple))
     assert {999, 1000} | set(expected[4:]) <= loaded
     assert not loaded & set(expected[:4])
+
+
+@pytest.mark.parametrize("evolve", [False, True])
+def test_a_folder_in_the_place_of_a_file(delta: Place, evolve: bool) -> None:
+    """It is CHANGED as well, and the others are loaded."""
+    if evolve:
+        write_file(delta.stage, 0)
+        delta.load()
+    write_files(delta.stage, 2, first=1)
+    taken = delta.stage / "f00001.csv"
+    report = delta.load(engine=rewriting(taken, folder=True), evolve=evolve)
+    found = {row.name: row.status for row in report.files}
+    assert (found["f00001.csv"], found["f00002.csv"]) == (Status.CHANGED, Status.LOADED)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may read whatever it likes, so it does not stay root."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_a_file_that_may_not_be_read_fails_alone(tmp_path: Path, suffix: str) -> None:
+    """Under SKIP_FILE the others make the table and are loaded; by default it ends the load."""
+    texts = {"csv": "id,name\n1,x\n", "json": '{"id": 1, "name": "x"}\n'}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        place = Place(Path(folder), "delta", str(Path(folder) / "ledger.db"))
+        place.stage.mkdir()
+        for name in ("a", "b"):
+            (place.stage / f"{name}.{suffix}").write_text(texts[suffix])
+        warm = Place(tmp_path, "delta", str(tmp_path / "ledger.db"))
+        warm.load(stage=place.source, on_error=SKIP_FILE)  # imports, which nobody may not read
+        (place.stage / f"a.{suffix}").chmod(0)
+        with as_nobody():
+            with pytest.raises(PermissionDenied):
+                place.load()
+            report = place.load(on_error=SKIP_FILE)
+        found = {row.name: row.status for row in report.files}
+        assert found == {f"a.{suffix}": Status.FAILED, f"b.{suffix}": Status.LOADED}
 
 
 @pytest.mark.parametrize("gone", [False, True])

@@ -95,12 +95,12 @@ Seen = tuple[Known, SourceIdentity, Mapping[str, Any] | None]
 """A record, and what its file is now: its identity, and what else is known about it."""
 
 
-def refresh(ledger: Ledger, table: TableRow, seen: Sequence[Seen]) -> None:
+def refresh(ledger: Ledger, table: TableRow, seen: Sequence[Seen], looked_at: int) -> None:
     """The same content with new metadata: take that over, load nothing.
 
-    A record that another load replaced in the meantime is left as it is.
+    ``looked_at`` is before the first look at any of them: a write since then may have left the time
+    stamp as it was. A record that another load replaced in the meantime is left as it is.
     """
-    now = ledger.now()
     with ledger.write() as connection:
         expires = ledger.lease_now(connection) + ledger.life
         # In key order: two that refresh the same records at once wait, and never deadlock.
@@ -118,7 +118,7 @@ def refresh(ledger: Ledger, table: TableRow, seen: Sequence[Seen]) -> None:
                     version=identity.version,
                     token=identity.token,
                     metadata=json_of(about),
-                    verified_at=now,
+                    verified_at=looked_at,
                     expires_at=expires,
                 )
             )

@@ -13,12 +13,14 @@ MOST_WAITING = 5000
 class RecordUpkeep:
     """Collects what a comparison found due and writes it in a few transactions.
 
-    A comparison writes nothing itself, so that one who only looks can run the very same one.
+    A comparison writes nothing itself, so that one who only looks can run the very same one. It is
+    made before the comparison begins: no file was looked at earlier than that.
     """
 
     def __init__(self, ledger: Ledger, table: TableRow) -> None:
         self._ledger = ledger
         self._table = table
+        self._looked_at = ledger.now()
         self._due: list[str] = []
         self._outdated: list[Seen] = []
 
@@ -40,4 +42,4 @@ class RecordUpkeep:
         if due:
             renew(self._ledger, self._table, due)
         if outdated:
-            refresh(self._ledger, self._table, outdated)
+            refresh(self._ledger, self._table, outdated, self._looked_at)

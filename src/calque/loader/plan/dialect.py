@@ -12,7 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from calque.errors import ConditionNotMatch, InvalidInput, NotFound
+from calque.errors import (
+    ConditionNotMatch,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    Unsupported,
+)
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
@@ -176,5 +182,5 @@ def _heads(format: CsvFormat, sources: Sequence[Source]) -> Iterator[Head]:
 def _sample_sources(sources: Sequence[Source], look: Callable[[Source], T]) -> Iterator[T]:
     """A file that cannot be read tells nothing here: it is told of when it is loaded."""
     for source in sources:
-        with suppress(FileRefused, NotFound, ConditionNotMatch):
+        with suppress(FileRefused, NotFound, ConditionNotMatch, PermissionDenied, Unsupported):
             yield look(source)

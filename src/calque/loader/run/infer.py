@@ -50,16 +50,19 @@ def infer_schema(
     one that changed since it was listed; where all did, the error is that of the first.
     """
     chosen = sample_of([file for file in files if file.identity.size], sampled)
-    schemas, refused = [], []
+    schemas = []
+    refused: list[CalqueError] = []
     moved: list[CalqueError] = []
     with _file_inference(format, source_options, raw) as infer_one:
         for file in chosen:
             try:
                 schemas.append(infer_one(file))
-            except FileRefused as error:
-                refused.append(error)
             except (ConditionNotMatch, NotFound) as error:
                 moved.append(error)  # rewritten or removed since the listing: the load tells it
+            except CalqueError as error:
+                if error.retryable:
+                    raise
+                refused.append(error)  # bad, or not ours to read: denied, in an archive
     if refused and not (skip_bad and schemas):
         raise refused[0]
     if moved and not schemas:

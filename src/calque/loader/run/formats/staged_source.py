@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from calque.errors import CalqueError, ConditionNotMatch, NotFound
+from calque.errors import CalqueError, ConditionNotMatch, IsADirectory, NotFound
 from calque.loader.model.content_hash import ContentHash
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
@@ -111,6 +111,9 @@ class Source:
             )
         except NotFound as error:
             self.failure = NotFound(f"{self.location} has vanished since it was listed")
+            raise self.failure from error
+        except IsADirectory as error:
+            self.failure = ConditionNotMatch(f"{self.location} is a folder now: it has changed")
             raise self.failure from error
         except CalqueError as error:
             self.failure = error
