@@ -30,7 +30,7 @@ if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Collecting makes a million objects that all stay: looking through them again and again would be a
-# tenth of it. `pytest_collection_finish` turns it on again.
+# tenth of it. `pytest_runtestloop` turns it on again.
 gc.disable()
 
 # How fast a machine draws examples says nothing about what is tried with them.
@@ -115,9 +115,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: start_order(item.nodeid))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """From here on objects come and go."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """From here on objects come and go; in the process that only hands out tests too."""
     gc.freeze()
     gc.enable()
 

@@ -173,7 +173,8 @@ class _Streams:
 def _main(
     text: str, arguments: list[str], cwd: str, env: dict[str, str], streams: _Streams
 ) -> None:
-    multiprocessing.current_process()._config["daemon"] = False  # it may start others
+    # It may start others.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

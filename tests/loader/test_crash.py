@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from calque.loader.commit.protocol import STEPS
+from tests.ledger.conftest import make_ledger
 from tests.loader.loader import LEASE, Place, ended, report, run, start
 from tests.loader.world import assert_settled, write_files
 from tests.servers.postgres import PostgresServer
@@ -91,7 +92,7 @@ def _placed(
         yield Place(folder, kind, str(folder / "ledger.db"))
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.database()
+    url = server.prepared(make_ledger)
     yield Place(folder, kind, url)
     server.drop(url)
 

@@ -20,6 +20,7 @@ from calque.ledger.identity import DAY
 from calque.loader.after.expire import expire
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.truncate import truncate_table
+from tests.ledger.conftest import make_ledger
 from tests.loader.loader import Place, ended, report, run, start
 from tests.loader.meddling import Meddling
 from tests.loader.other_writers import expire_snapshots, restore
@@ -34,7 +35,7 @@ def other(place: Place, request: pytest.FixtureRequest) -> Iterator[Place]:
         yield replace(place, ledger=str(place.folder / "other.db"))
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.database()
+    url = server.prepared(make_ledger)
     yield replace(place, ledger=url)
     server.drop(url)
 

@@ -24,9 +24,14 @@ PARAMS = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Kills at every request are tried on S3's other server; on the gateway by `make soak` only."""
+    """Kills at every request are tried on S3's other server; on the gateway by `make soak` only.
+
+    So are parts through the client on Google's server that rewrites in steps: none is rewritten.
+    """
     for item in items:
         if "test_killed" in item.nodeid and "[s3_gateway" in item.nodeid:
+            item.add_marker(pytest.mark.soak)
+        if "test_streamed_parts" in item.nodeid and "[gcs_steps" in item.nodeid:
             item.add_marker(pytest.mark.soak)
 
 
