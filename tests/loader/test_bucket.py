@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import signal
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,32 +25,25 @@ from calque.loader.run.engines.local import LocalEngine
 from tests.loader.bucket import BucketPlace
 from tests.loader.loader import ended, run, start
 from tests.loader.world import ROWS, assert_settled, files_on_disk, ids, rows, write_files
-from tests.servers.seaweedfs import SECRET_KEY, S3Server, seaweedfs
+from tests.servers.seaweedfs import SECRET_KEY, S3Server
 
 STEPS = ("write.after", "prepare.sidecar", "commit.before", "commit.after", "finalise.before")
 """Where a crash leaves something on the object store."""
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    """A real S3 server."""
-    with seaweedfs() as running:
-        yield running
-
-
 @pytest.fixture(params=["delta", "iceberg"])
 def place(
     request: pytest.FixtureRequest,
-    server: S3Server,
+    seaweed: S3Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> BucketPlace:
     """A bucket of its own, and an environment that knows nothing of it."""
-    for name in server.environment:
+    for name in seaweed.environment:
         monkeypatch.delenv(name, raising=False)
-    bucket = f"b{abs(hash(request.node.name)):x}"
+    bucket = f"b{uuid.uuid4().hex}"
     made = BucketPlace(
-        tmp_path, request.param, str(tmp_path / "ledger.db"), server.endpoint, bucket
+        tmp_path, request.param, str(tmp_path / "ledger.db"), seaweed.endpoint, bucket
     )
     made.client.create_bucket(Bucket=bucket)
     return made
