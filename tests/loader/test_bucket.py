@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from calque.loader.model.plan import OnAdvance, WritePlan
 from calque.loader.plan.stage import Stage
 from calque.loader.run.engines.local import LocalEngine
 from tests.loader.bucket import BucketPlace
+from tests.loader.conftest import KINDS
 from tests.loader.loader import ended, run, start
 from tests.loader.world import ROWS, assert_settled, files_on_disk, ids, rows, write_files
 from tests.servers.seaweedfs import SECRET_KEY, S3Server
@@ -31,7 +33,7 @@ STEPS = ("write.after", "prepare.sidecar", "commit.before", "commit.after", "fin
 """Where a crash leaves something on the object store."""
 
 
-@pytest.fixture(params=["delta", "iceberg"])
+@pytest.fixture(params=KINDS)
 def place(
     request: pytest.FixtureRequest,
     seaweed: S3Server,
@@ -138,7 +140,14 @@ def test_of_two_commits_on_one_version_one_is_refused(place: BucketPlace) -> Non
     assert lake.open().version == begun + 8
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("place", "step"),
+    [  # Each step with one kind of table; on a disk the crash matrix tries each with each.
+        pytest.param(kind, step, marks=() if (turn + number) % 2 else pytest.mark.soak)
+        for (turn, kind), (number, step) in product(enumerate(KINDS), enumerate(STEPS))
+    ],
+    indirect=["place"],
+)
 def test_killed_then_run_again(place: BucketPlace, step: str) -> None:
     """A loader killed with its table on an object store leaves nothing that the next leaves so."""
     expected = staged(place, 3)
