@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import column, exc, select, text, true
+from sqlalchemy import exc, literal_column, select, text
 
 from calque.databases.errors import WRONG_FILE, is_one_of
 from calque.databases.sqlite import open_sqlite
@@ -85,13 +85,13 @@ def test_a_file_that_cannot_be_switched_is_told_at_once(tmp_path: Path) -> None:
 def test_a_statement_is_compiled_once(tmp_path: Path) -> None:
     """Whatever file it is for: what one engine compiled others use, and each has its own rows."""
     engines = [open_sqlite(tmp_path / f"{n}.db", create=True, busy_seconds=1) for n in range(2)]
-    statement = select(column("compiled_once")).where(true())
+    statement = select(literal_column("compiled_once")).select_from(text("t"))
     found, sizes = [], []
     for number, engine in enumerate(engines):
         with engine.begin() as connection:
             connection.execute(text("CREATE TABLE t (compiled_once INTEGER)"))
             connection.execute(text("INSERT INTO t VALUES (:n)"), {"n": number})
-            found.append(connection.execute(statement.select_from(text("t"))).scalar())
+            found.append(connection.execute(statement).scalar())
             sizes.append(len(engine.get_execution_options()["compiled_cache"]))
         engine.dispose()
     assert found == [0, 1]

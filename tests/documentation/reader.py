@@ -22,8 +22,14 @@ from tests.command import run_command_text
 from tests.documentation.blocks import Block, Command, commands_of
 from tests.servers.process import free_ports
 
-SHELL = re.compile(r"[$|<>&;`]|^(?!calque )")
+SHELL = re.compile(r"[$|<>&;`~]|^(?!calque )")
 """What only a shell can do; a plain ``calque …`` is started without one, which is quicker."""
+
+QUOTED = re.compile(r"'[^']*'")
+"""What means nothing to a shell."""
+
+INTO_FILE = re.compile(r"(?P<words>calque [^<>]+) > (?P<name>[\w.]+)")
+"""A plain command with its output in a file."""
 
 PORTS = ("7777", "9000", "7780")
 """Those of ``calque serve``; other programs of the machine may have them."""
@@ -88,10 +94,15 @@ class Reader:
         if re.match(r"calque (serve|console)\b", words) or " --watch" in words:
             self._start(words, command.shown)
             return
-        if SHELL.search(words):
+        into_file = INTO_FILE.fullmatch(words)
+        plain = into_file["words"] if into_file else words
+        if SHELL.search(QUOTED.sub("", plain)):
             printed, code = self._run_shell(words)
         else:
-            done = run_command_text(*shlex.split(words)[1:], cwd=self.folder, env=self.environment)
+            done = run_command_text(*shlex.split(plain)[1:], cwd=self.folder, env=self.environment)
+            if into_file:
+                (self.folder / into_file["name"]).write_text(done.stdout, encoding="utf-8")
+                done.stdout = ""
             printed, code = done.stdout + done.stderr, done.returncode
         assert code == command.code, (block.line, command.words, printed)
         assert self._missing(command.shown, printed) == [], (block.line, printed)

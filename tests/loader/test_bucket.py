@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 import signal
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,34 +24,28 @@ from calque.loader.model.plan import OnAdvance, WritePlan
 from calque.loader.plan.stage import Stage
 from calque.loader.run.engines.local import LocalEngine
 from tests.loader.bucket import BucketPlace
+from tests.loader.conftest import KINDS
 from tests.loader.loader import ended, run, start
 from tests.loader.world import ROWS, assert_settled, files_on_disk, ids, rows, write_files
-from tests.servers.seaweedfs import SECRET_KEY, S3Server, seaweedfs
+from tests.servers.seaweedfs import SECRET_KEY, S3Server
 
 STEPS = ("write.after", "prepare.sidecar", "commit.before", "commit.after", "finalise.before")
 """Where a crash leaves something on the object store."""
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    """A real S3 server."""
-    with seaweedfs() as running:
-        yield running
-
-
-@pytest.fixture(params=["delta", "iceberg"])
+@pytest.fixture(params=KINDS)
 def place(
     request: pytest.FixtureRequest,
-    server: S3Server,
+    seaweed: S3Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> BucketPlace:
     """A bucket of its own, and an environment that knows nothing of it."""
-    for name in server.environment:
+    for name in seaweed.environment:
         monkeypatch.delenv(name, raising=False)
-    bucket = f"b{abs(hash(request.node.name)):x}"
+    bucket = f"b{uuid.uuid4().hex}"
     made = BucketPlace(
-        tmp_path, request.param, str(tmp_path / "ledger.db"), server.endpoint, bucket
+        tmp_path, request.param, str(tmp_path / "ledger.db"), seaweed.endpoint, bucket
     )
     made.client.create_bucket(Bucket=bucket)
     return made
@@ -144,7 +140,14 @@ def test_of_two_commits_on_one_version_one_is_refused(place: BucketPlace) -> Non
     assert lake.open().version == begun + 8
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("place", "step"),
+    [  # Each step with one kind of table; on a disk the crash matrix tries each with each.
+        pytest.param(kind, step, marks=() if (turn + number) % 2 else pytest.mark.soak)
+        for (turn, kind), (number, step) in product(enumerate(KINDS), enumerate(STEPS))
+    ],
+    indirect=["place"],
+)
 def test_killed_then_run_again(place: BucketPlace, step: str) -> None:
     """A loader killed with its table on an object store leaves nothing that the next leaves so."""
     expected = staged(place, 3)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,7 @@ from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
-from tests.servers.seaweedfs import S3Server, seaweedfs
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    """A real S3 server."""
-    with seaweedfs() as running:
-        yield running
+from tests.servers.seaweedfs import S3Server
 
 
 class Lake:
@@ -85,16 +78,10 @@ class Lake:
 
 
 @pytest.fixture
-def lake(
-    server: S3Server,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-) -> Lake:
-    for name, value in server.environment.items():
+def lake(seaweed: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    for name, value in seaweed.environment.items():
         monkeypatch.setenv(name, value)
-    bucket = request.node.name.replace("_", "-")[:40].lower()
-    return Lake(server, bucket, tmp_path / "ledger.db")
+    return Lake(seaweed, f"b{uuid.uuid4().hex}", tmp_path / "ledger.db")
 
 
 def test_once_on_s3(lake: Lake) -> None:

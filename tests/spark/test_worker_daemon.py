@@ -31,7 +31,7 @@ def _run(before: str = "", **environment: str) -> subprocess.CompletedProcess[st
 
 def test_a_worker_has_its_modules_before_its_first_task() -> None:
     """A forked worker of a local session finds them imported, and the environment as it was."""
-    spark = context(options=SparkOptions(master="local[2,4]"))
+    spark = context(options=SparkOptions(master="local[2,2]"))
     (name,) = PRELOADING
     assert spark.getConf().get(name) == PRELOADING[name]
 

@@ -67,7 +67,9 @@ def _model() -> Engine:
     """An engine of which others have the dialect, which learns from a connection what it can."""
     engine = create_engine("sqlite://")
     with engine.connect():
-        return engine
+        pass
+    engine.dispose()
+    return engine
 
 
 def _begin(connection: Connection) -> None:

@@ -187,11 +187,16 @@ def seen_after(world: World, run: Callable[[], Report]) -> Seen:
 
 def by_statement(world: World, case: Case, option: str | None) -> Seen:
     """Run the case in SQL, with the option or without."""
+    text = statement(world, case, option)
+    return seen_after(world, lambda: sql(text, settings=world.settings))
+
+
+def statement(world: World, case: Case, option: str | None) -> str:
+    """The case in SQL, with one of the option's spellings or without."""
     clause = f"{option} = {case.value}".replace("{folder}", str(world.folder)) if option else ""
     if case.kind is not None:
         clause = f"FILE_FORMAT = (TYPE = {case.kind} {case.beside} {clause})"
-    text = f"COPY INTO '{world.into}' FROM '{world.stage}/' {clause}"
-    return seen_after(world, lambda: sql(text, settings=world.settings))
+    return f"COPY INTO '{world.into}' FROM '{world.stage}/' {clause}"
 
 
 def by_keywords(world: World, case: Case) -> Seen:

@@ -7,6 +7,7 @@ What is seen with it must be as told, both ways, and must differ from what is se
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from calque.ledger.schema import loads
 from calque.loader.api import load, sql
 from calque.loader.request.options import COPY, DATABRICKS_COPY, FORMATS, NOTHING
 from calque.loader.request.parse import parse
+from calque.loader.request.request import LoadRequest
 from tests.loader.request.copy_cases import COPY_CASES, loaded
 from tests.loader.request.format_cases import FORMAT_CASES
 from tests.loader.request.option_case import (
@@ -32,6 +34,7 @@ from tests.loader.request.option_case import (
     by_keywords,
     by_statement,
     parquet,
+    statement,
     world_of,
 )
 
@@ -46,11 +49,18 @@ def test_the_option_is_not_ignored(tmp_path: Path, case: Case) -> None:
         assert case.see(by_statement(plain, case, None)) != case.expected
     except TableNotFoundError:
         assert case.table is None
-    for option in case.options.split():
-        world = world_of(tmp_path / option, case)
-        assert case.see(by_statement(world, case, option)) == case.expected
+    option, *others = case.options.split()
+    world = world_of(tmp_path / option, case)
+    assert case.see(by_statement(world, case, option)) == case.expected
+    for other in others:  # what is read as the same request does the same
+        assert read(world, case, other) == read(world, case, option)
     world = world_of(tmp_path / "keywords", case)
     assert case.see(by_keywords(world, case)) == case.expected
+
+
+def read(world: World, case: Case, option: str) -> LoadRequest:
+    """What one spelling of the case asks for, whatever its words."""
+    return replace(parse(statement(world, case, option)), text=None)
 
 
 def test_every_option_has_a_case() -> None:

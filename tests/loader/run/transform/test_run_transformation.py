@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,10 +14,8 @@ from calque.loader.model.plan import Transformation
 from calque.loader.request.option_values import on_error
 from calque.loader.run.engines.spark import SparkEngine
 from calque.loader.run.formats.refusal import FileRefused
-from tests.loader.loader import Place
 from tests.loader.run.conftest import AB, CONTINUE, World, data_files, outcomes
 from tests.loader.run.engines.test_engines import fitting
-from tests.loader.world import rows, write_files
 
 
 def select(*expressions: str, where: str | None = None) -> Transformation:
@@ -100,12 +97,10 @@ def test_a_file_that_fails_midway(world: World, engine: SparkEngine) -> None:
 
 
 def test_wrong_expressions(world: World, engine: SparkEngine) -> None:
-    """An unknown column is a wrong statement; a failing expression is bad data."""
+    """An unknown column is a wrong statement; what fails on a row, below, is bad data."""
     file = world.put("1.csv", b"q,x\n")
     with pytest.raises(StatementInvalid, match="nowhere"):
         list(engine.run(world.plan([file], transformation=select("nowhere", "`$2`"))))
-    with pytest.raises(DataError, match="CAST_INVALID_INPUT"):
-        list(engine.run(world.plan([file], transformation=select("CAST(`$1` AS INT)", "`$2`"))))
 
 
 def test_a_failing_expression_has_a_place(world: World, engine: SparkEngine) -> None:
@@ -142,8 +137,15 @@ def test_a_failing_expression_fails_its_file_alone(
     }
     (error,) = told["2.csv"].errors
     assert (error.record, error.column, error.code) == (2, "a", "EXPRESSION")
-    all_bad = world.plan(files[2:3], transformation=chosen, on_error=on_error(policy))
-    assert outcomes(list(engine.run(all_bad)))["3.csv"].status is Status.FAILED
+
+
+def test_no_file_is_left(world: World, engine: SparkEngine) -> None:
+    """Where the SELECT fails on every file each of them is FAILED, and nothing is written."""
+    file = world.put("3.csv", b"no,x\n")
+    chosen = select("CAST(`$1` AS BIGINT)", "`$2`")
+    results = list(engine.run(world.plan([file], transformation=chosen, on_error=CONTINUE)))
+    assert outcomes(results)["3.csv"].status is Status.FAILED
+    assert data_files(results) == []
 
 
 def test_a_failing_condition_has_a_place(world: World, engine: SparkEngine) -> None:
@@ -171,35 +173,3 @@ def test_sample(world: World, engine: SparkEngine) -> None:
     sample = engine.sample(plan, 2)
     assert sample.num_rows == 2
     assert sample.schema == pa.schema(list(AB))
-
-
-@pytest.mark.parametrize(
-    ("force", "purge", "counts"),
-    [
-        (False, False, [2, 1, 0]),
-        (False, True, [2, 1, 0]),
-        (True, True, [2, 1, 0]),
-        (True, False, [2, 2, 2]),
-    ],
-)
-def test_max_files_with_a_select(
-    tmp_path: Path, engine: SparkEngine, force: bool, purge: bool, counts: list[int]
-) -> None:
-    """MAX_FILES = 2 over 3 files takes the next ones, with a SELECT as without."""
-    place = Place(tmp_path, "delta", str(tmp_path / "ledger.db"))
-    ids = write_files(place.stage, 3)
-    found = [
-        place.load(
-            engine=engine,
-            schema=pa.schema([("id", pa.int64()), ("name", pa.string())]),
-            transformation=Transformation(("CAST(id AS BIGINT) + 1", "name"), ("id", "name")),
-            max_files=2,
-            force=force,
-            purge=purge,
-        ).files_loaded
-        for _ in range(3)
-    ]
-    assert found == counts
-    expected = ids if counts[1] == 1 else ids[:8] * 3
-    assert sorted(rows(place).column("id").to_pylist()) == sorted(one + 1 for one in expected)
-    assert len(list(place.stage.iterdir())) == (0 if purge else 3)

@@ -122,9 +122,9 @@ def test_a_field_that_comes_late(world: World, engine: SparkEngine) -> None:
     """A field that no looked-at record has is NULL there, and not lost where it comes at last."""
     many = [{"id": n, "in": {"x": 1}} for n in range(10_001)]
     file = put_lines(world, *many, {"id": -1, "in": {"x": 1, "late": [5, {"y": 6}]}, "tip": 2.5})
-    chosen = "$1:id, $1:tip || ' ' || $1:in.late[1].y"
-    assert select(world, engine, [file], f"{chosen}", "JSON")[0] == (-1, "2.5 6")
-    assert select(world, engine, [file], "$1:id, $1:nowhere.x", "JSON")[-1] == (10_000, None)
+    chosen = "$1:id, $1:tip || ' ' || $1:in.late[1].y || coalesce($1:nowhere.x, ' none')"
+    found = select(world, engine, [file], chosen, "JSON")
+    assert (found[0], found[-1]) == ((-1, "2.5 6 none"), (10_000, None))
 
 
 def test_names_that_need_quotes(world: World, engine: SparkEngine) -> None:
@@ -148,11 +148,11 @@ def test_whole_records_are_refused(world: World, engine: SparkEngine) -> None:
 def test_json_inside_of_text(world: World, engine: SparkEngine) -> None:
     """A path into a column of text reads it as JSON; text that is none is an error with a place."""
     file = world.put("1.csv", b'7|{"a": {"b": [10, 20.5]}}\n')
-    for spelled in ("$2:a.b[1]", "PARSE_JSON($2):a.b[1]", "PARSE_JSON($2):a['b'][1]"):
-        chosen = f"$1::INT, {spelled}::STRING"
-        assert select(world, engine, [file], chosen, "CSV FIELD_DELIMITER = '|' QUOTE = NONE") == [
-            (7, "20.5")
-        ]
+    spelled = ("$2:a.b[1]", "PARSE_JSON($2):a.b[1]", "PARSE_JSON($2):a['b'][1]")
+    chosen = f"$1::INT, concat_ws(' ', {', '.join(f'{one}::STRING' for one in spelled)})"
+    assert select(world, engine, [file], chosen, "CSV FIELD_DELIMITER = '|' QUOTE = NONE") == [
+        (7, "20.5 20.5 20.5")
+    ]
     bad = world.put("2.csv", b"7|{}\n8|{oops\n")
     with pytest.raises(DataError, match=r"record 2: .*MALFORMED_RECORD"):
         select(world, engine, [bad], "$1, $2:a", "CSV FIELD_DELIMITER = '|' QUOTE = NONE")
@@ -205,12 +205,17 @@ def test_numbers_are_exact(world: World, engine: SparkEngine) -> None:
     assert select(world, engine, [file], "TO_NUMBER($1), TO_DECIMAL($2, 38, 6)", "CSV") == [
         (Decimal(long), fine)
     ]
-    tried = "TRY_TO_NUMBER($1), coalesce(TRY_TO_DECIMAL($2, 30, 6), TRY_TO_NUMBER('x', 9, 1))"
-    assert select(world, engine, [file], tried, "CSV") == [(Decimal(long), fine)]
-    nulls = "TRY_TO_NUMERIC('x'), TRY_TO_DATE('x', 'DD/MM/YYYY')::STRING"
-    assert select(world, engine, [file], nulls, "CSV") == [(None, None)]
-    patterns = "TO_NUMBER('1,234.5', '9,999.9', 9, 1), TRY_TO_BOOLEAN('x')::STRING"
-    assert select(world, engine, [file], patterns, "CSV") == [(Decimal("1234.5"), None)]
+    tried = (
+        "coalesce(TRY_TO_DECIMAL($2, 30, 6), TRY_TO_NUMBER('x', 9, 1))",
+        "TRY_TO_NUMERIC('x')",
+        "TRY_TO_DATE('x', 'DD/MM/YYYY')",
+        "TO_NUMBER('1,234.5', '9,999.9', 9, 1)",
+        "TRY_TO_BOOLEAN('x')",
+    )
+    told = ", ' ', ".join(f"coalesce(({one})::STRING, 'none')" for one in tried)
+    assert select(world, engine, [file], f"TRY_TO_NUMBER($1), concat({told})", "CSV") == [
+        (Decimal(long), f"{fine} none none 1234.5 none")
+    ]
     with pytest.raises(DataError, match="record 1"):
         select(world, engine, [file], "TO_NUMBER('x'), $2", "CSV")
 
