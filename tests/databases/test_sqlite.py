@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import exc, literal_column, select, text
+from sqlalchemy import Select, exc, literal_column, select, text
 
 from calque.databases.errors import WRONG_FILE, is_one_of
 from calque.databases.sqlite import open_sqlite
@@ -85,7 +86,7 @@ def test_a_file_that_cannot_be_switched_is_told_at_once(tmp_path: Path) -> None:
 def test_a_statement_is_compiled_once(tmp_path: Path) -> None:
     """Whatever file it is for: what one engine compiled others use, and each has its own rows."""
     engines = [open_sqlite(tmp_path / f"{n}.db", create=True, busy_seconds=1) for n in range(2)]
-    statement = select(literal_column("compiled_once")).select_from(text("t"))
+    statement: Select[Any] = select(literal_column("compiled_once")).select_from(text("t"))
     found, sizes = [], []
     for number, engine in enumerate(engines):
         with engine.begin() as connection:
