@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import signal
 import threading
@@ -59,6 +60,12 @@ def azurite() -> Azurite:
         return shared_azurite()
     except Unavailable as error:
         pytest.skip(f"Azurite cannot be had: {error}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test writes into the ledger of whoever runs it."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="module", autouse=True)

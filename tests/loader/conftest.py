@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ledger.conftest import make_ledger
 from tests.loader.loader import Place
 from tests.servers.postgres import PostgresServer
 
@@ -35,7 +36,7 @@ def _ledger(kind: str, folder: Path, request: pytest.FixtureRequest) -> Iterator
         yield str(folder / "ledger.db")
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.database()
+    url = server.prepared(make_ledger)
     yield url
     server.drop(url)
 
