@@ -18,6 +18,8 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] (.*)")
 _STATE = re.compile(r"SQLSTATE: (\w{5})")
 _TASK = re.compile(r"Task (\d+) in stage")
 _LACKING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_NO_DAEMON = "occurred while reading the port number"
 _BAD_EXPRESSION = (
     "CAST_INVALID_INPUT",
     "DIVIDE_BY_ZERO",
@@ -76,6 +78,17 @@ def _worker_error(text: str) -> CalqueError | None:
         return ConfigInvalid(
             "the Spark executors run another Python than the driver",
             hint="Name one by PYSPARK_PYTHON that is the same in both places.",
+        )
+    absent = _NO_PROGRAM.search(text)
+    if absent is not None:
+        return ConfigInvalid(
+            f"the Spark executors cannot run {absent.group(1)!r}",
+            hint="Name a Python by PYSPARK_PYTHON that is there on every one of them.",
+        )
+    if _NO_DAEMON in text:
+        return Unavailable(
+            "the process that starts Spark's Python workers ended as it began",
+            hint="Its messages are in Spark's log: often memory has run out. Nothing was loaded.",
         )
     if "Python worker exited unexpectedly" in text or "ExecutorLostFailure" in text:
         return Unavailable(
