@@ -63,9 +63,6 @@ class WriteOptions:
     storage_class: str | None = None
     size_hint: int | None = None
     concurrent: int = 4
-    unseen: bool = False
-    """Nobody looks for a new object before the call has returned: then a file system may give the
-    name first and wait for the disk once. A power failure in that moment may leave half of it."""
 
     def __post_init__(self) -> None:
         for name in _WRITE_TEXTS:
@@ -160,7 +157,6 @@ class WriteKeywords(TypedDict, total=False):
     storage_class: str | None
     size_hint: int | None
     concurrent: int
-    unseen: bool
 
 
 class CopyKeywords(TypedDict, total=False):

@@ -92,12 +92,8 @@ class Node:
         *,
         token: bytes = b"",
         replace: bool = True,
-        resumable: bool = False,
     ) -> None:
         """Keep a piece; its expiry is noted first, so that no piece can outlive a crash here.
-
-        A power failure before this returns may leave half of a new piece, which no row will ever
-        name; not so if it is ``resumable``: whoever goes on takes what is there for whole.
 
         Without ``replace`` a piece that is there stays, and ConditionNotMatch says so; nor is an
         expiry noted for it, which would be a way to have it deleted.
@@ -110,12 +106,7 @@ class Node:
             # The other way round, a crash in between would leave a piece that never expires.
             if expires is not None:
                 self.root.write(expiry_path(piece, expires), b"")
-            self.root.write(
-                piece_path(piece),
-                chunks,
-                if_not_exists=not replace,
-                unseen=replace and not resumable,
-            )
+            self.root.write(piece_path(piece), chunks, if_not_exists=not replace)
         except CalqueError:
             self.identity.doubt()
             raise

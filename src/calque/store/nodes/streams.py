@@ -51,7 +51,7 @@ def write_piece(
             yield chunk
 
     def write() -> None:
-        node.write(piece, take(), expires, replace=replace, resumable=True)
+        node.write(piece, take(), expires, replace=replace)
         if broken.is_set():  # written after its client was told that it was not
             node.discard(piece)
 

@@ -89,25 +89,20 @@ class Temporary:
     def is_open(self) -> bool:
         return self.descriptor >= 0
 
-    def publish(self, target: str, *, replace: bool, name_first: bool = False) -> os.stat_result:
+    def publish(self, target: str, *, replace: bool) -> os.stat_result:
         """Make the file durable and give it the key's name; what it is then.
-
-        With ``name_first`` bytes and name become durable together: most file systems then write
-        their journal once and not twice, and a crash may leave a name with half of its bytes.
 
         Raises ConditionNotMatch when the name is taken and ``replace`` is False; the temporary
         file is still there then.
         """
         name = target.rpartition("/")[2]
         # The bytes first: a crash after the rename must not leave a name without them.
-        if self._durable and not name_first:
+        if self._durable:
             os.fsync(self.descriptor)
         if replace:
             os.rename(self.name, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
         else:
             self._publish_new(name, target)
-        if self._durable and name_first:
-            os.fsync(self.descriptor)
         # The name itself is in the directory, and durable only once that is synced.
         if self._durable:
             os.fsync(self._directory)

@@ -59,12 +59,7 @@ def write(
             if old is not None:
                 # Before it takes the name: not for a moment may it be read by wider rights.
                 os.fchmod(temporary.descriptor, modes.S_IMODE(old.st_mode))
-            # What is there already is seen by somebody, and must not be lost to half of a file.
-            name_first = options.unseen and old is None
-            found = send(
-                "write_commit",
-                lambda: temporary.publish(key, replace=replace, name_first=name_first),
-            )
+            found = send("write_commit", lambda: temporary.publish(key, replace=replace))
         except BaseException:
             _discard(made)
             raise
