@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.calque-setup
 COMPILED := $(VENV)/.calque-tests
-# Tests side by side, three times as many as a small machine has cores: a third of their time they wait,
+# Tests side by side, twice as many as a small machine has cores: a third of their time they wait,
 # for disks, for JVMs and for peers that say nothing. Workers share their servers.
-JOBS ?= 6
+JOBS ?= 4
 # Where quick tests lie; importing the others would take as long as running these.
 QUICK := $(wildcard tests/test_*.py tests/values tests/operator tests/ledger tests/store \
   tests/loader/formats tests/loader/run/formats)

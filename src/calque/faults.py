@@ -85,6 +85,8 @@ def _freeze(seconds: float) -> None:
     subprocess.Popen(
         ["/bin/sh", "-c", f"sleep {seconds}; kill -CONT {pid}"],
         stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # whoever reads ours must not wait for the child's end
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     os.kill(pid, signal.SIGSTOP)
