@@ -68,8 +68,8 @@ bench: setup ## Measure against peers and limits, as ratios of one run
 	$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r bench/requirements.lock
 	BENCH_PEERS=$(PEERS)/bin/python $(BIN)/python -m bench $(ARGS)
 
-soak: setup ## Run the long tests
-	$(BIN)/python -m pytest -m soak $(ARGS)
+soak: setup ## Run the long tests, and those of properties on new examples
+	$(BIN)/python -m pytest -m "soak or hypothesis" --hypothesis-profile "new examples" $(ARGS)
 
 docs: setup ## Build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LOOK_EVERY = 0.02
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""Where it is set our every start compiles what it imports, and an installed peer's does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ def measure(
 ) -> Taken:
     """Run a command to its end. One that fails stops the benchmark and shows what it said;
     with ``killed`` it has to be killed by a signal instead."""
+    own = {**os.environ, **(environment or {})}
     with tempfile.TemporaryFile() as said:
         os.sync()  # nobody waits for what was written before it
         began = time.perf_counter()
@@ -41,7 +44,7 @@ def measure(
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
+            env={k: v for k, v in own.items() if k != _NO_BYTECODE},
         )
         peak = _watch_memory(process.pid) if memory else 0
         _, status, used = os.wait4(process.pid, 0)

@@ -102,8 +102,8 @@ def _listing(folder: Path, count: int) -> Row:
         ours=f"{count / statistics.median(mine):,.0f}",
         peer=f"scandir and stat alone {count / statistics.median(bare):,.0f}",
         ratio=ratio,
-        wanted="at least 0.4 of the bare calls",
-        met=ratio >= 0.4,
+        wanted="at least 0.7 of the bare calls",
+        met=ratio >= 0.7,
     )
 
 

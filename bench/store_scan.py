@@ -120,8 +120,7 @@ def filter_segments(database: Database, runner: Runner | None = None) -> None:
     nodes = {each.alias: each.node_id for each in Nodes(database).all()}
     with open_snapshot(database) as snapshot:
         shapes = {alias: BloomShape.of(snapshot.rows // 2, 7) for alias in nodes}
-        ranges = snapshot.cut(ranges=16)
-        run_scan(snapshot, [PieceFilters(nodes, shapes)], runner=runner, ranges=ranges)
+        run_scan(snapshot, [PieceFilters(nodes, shapes)], runner=runner, ranges=snapshot.cut())
 
 
 def _beside_copies(store: Store, count: int, scale: float) -> Row:

@@ -42,6 +42,8 @@ LONGEST = (
     "store/upkeep/test_killed.py",
     "operator/services/s3/test_killed_process.py",
     "spark/test_session.py",
+    "store/metabase/test_histories.py",
+    "transfer/test_services.py",
 )
 """Files of tests that take the longest, in that order. They start first: one that came last would
 keep a worker busy while the others have nothing left to do."""

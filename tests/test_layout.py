@@ -32,6 +32,7 @@ NOT_PACKAGES = {
 
 FOLDERS_OF = {
     "store": ("store", "store_client"),
+    "child_process": (".",),
     "config": (".",),
     "late_module": (".",),
     "notebook": (".",),

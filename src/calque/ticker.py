@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def ticking(look: Callable[[], None], every: float) -> Iterator[None]:
+def call_every(look: Callable[[], None], every: float) -> Iterator[None]:
     """Look every so many seconds, from a thread of its own: the caller's is at work."""
     over = threading.Event()
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from calque.operator import Operator
 from calque.transfer.jobs.checkpoint_file import CheckpointFile
 from tests.cli.conftest import Calque, Spawn
+from tests.frozen import wake_with
 from tests.servers.gcs_fake import GcsFake
 
 MIB = 1024 * 1024
@@ -148,12 +150,10 @@ class Slow:
         """Alive, with something already copied, and doing nothing until :meth:`end`."""
         process = self.spawn("cp", "a", "b", "--chunk", "1KiB", *options)
         until = time.monotonic() + 100
+        sizes: list[int] = []
         while time.monotonic() < until:
-            sizes = [
-                (self.folder / name).stat().st_size
-                for name in os.listdir(self.folder)
-                if name.startswith(".calque-")
-            ]
+            with suppress(FileNotFoundError):  # it may get its name in this moment
+                sizes = [file.stat().st_size for file in self.folder.glob(".calque-*")]
             if sizes and sizes[0] > 100_000:
                 process.send_signal(signal.SIGSTOP)
                 return process
@@ -163,8 +163,7 @@ class Slow:
 
     def end(self, process: subprocess.Popen[str], how: signal.Signals) -> str:
         """Send it a signal, let it go on, and wait; what it said."""
-        process.send_signal(how)
-        process.send_signal(signal.SIGCONT)
+        wake_with(process.pid, how)
         return process.communicate(timeout=150)[1]
 
 

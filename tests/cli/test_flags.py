@@ -8,8 +8,8 @@ import pytest
 from typer.main import get_command
 
 from calque.cli.commands.load import app
-from calque.cli.flags import FLAGS, in_flags, name_flags
-from calque.cli.format_flags import FormatSaid, read_format
+from calque.cli.flags.format_flags import FormatSaid, read_format
+from calque.cli.flags.named_in_errors import FLAGS, in_flags, name_flags
 from calque.errors import StatementInvalid
 
 

@@ -94,6 +94,10 @@ def test_a_table_under_two_names_is_one(folder: Path) -> None:
     assert load(folder, "warehouse.sales") == 0
     (done,) = json.loads(calque(folder, "history", "lake/t", "--json").stdout)
     assert (done["database"], done["table"]) == ("warehouse", "sales")
+    shown = calque(folder, "ledger", "show", "lake/t")
+    assert "database warehouse, table sales\n" in shown.stderr
+    (record,) = json.loads(calque(folder, "ledger", "show", "lake/t", "--json").stdout)
+    assert (record["database"], record["table"]) == ("warehouse", "sales")
 
 
 def test_tenants_on_one_table(folder: Path) -> None:

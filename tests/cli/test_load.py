@@ -137,6 +137,18 @@ def test_aborted_is_exit_code_1(tmp_path: Path, stage: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_first_load_that_failed_is_remembered_by_its_table(tmp_path: Path, stage: Path) -> None:
+    """No table was made: its history and its errors are there all the same, by its name."""
+    (stage / "c.csv").write_text("id,name\nfive\n")
+    assert calque(tmp_path, "history", "lake/t").returncode == 1
+    assert calque(tmp_path, "load", "in/", "--into", "lake/t").returncode == 1
+    assert not (tmp_path / "lake/t/_delta_log").exists()
+    past = json.loads(calque(tmp_path, "history", "lake/t", "--json").stdout)
+    assert [(one["state"], one["errors"]) for one in past] == [("ABORTED", 1)]
+    rejected = json.loads(calque(tmp_path, "errors", "lake/t", "--json").stdout)
+    assert [one["line"] for one in rejected] == [2]
+
+
 def test_aborted_tells_programs_everything(tmp_path: Path, stage: Path) -> None:
     """With --json an aborted statement gives the error and the row of every file, as JSON."""
     calque(tmp_path, "load", "in/", "--into", "lake/t")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -44,6 +46,23 @@ def test_text_has_the_time_in_front(calque: Calque, folder: Path) -> None:
     assert TIME.match(line)
     assert "error: calque.toml is there already" in done.stderr
     assert not TIME.search(calque("init").stderr)
+
+
+def test_ctrl_c_is_no_error_of_a_library() -> None:
+    """A pool that Ctrl-C struck as it closed a connection logs that; people see no traceback."""
+    script = """
+import logging
+from calque.cli.logs import set_up_logs
+set_up_logs(False, None)
+for kind in (KeyboardInterrupt, ValueError):
+    try:
+        raise kind("told")
+    except BaseException:
+        logging.getLogger("sqlalchemy.pool").exception("closing")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "KeyboardInterrupt" not in done.stderr
+    assert "ValueError: told" in done.stderr
 
 
 def test_an_unknown_form_is_wrong_usage(calque: Calque) -> None:

@@ -1,8 +1,13 @@
 """The command itself: help, version, exit codes, errors."""
 
 import json
+import os
+import pty
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from calque._version import __version__
 from calque.cli.main import COMMANDS
@@ -46,6 +51,13 @@ def test_wrong_usage_is_exit_2() -> None:
     assert "--into" in told.stderr
 
 
+def test_a_slip_of_the_fingers_is_understood() -> None:
+    """A command that is nearly one is named."""
+    told = calque("sycn", "a", "b")
+    assert told.returncode == 2
+    assert "Did you mean 'sync'?" in told.stderr
+
+
 def test_a_wrong_configuration_is_named() -> None:
     """The doctor says which file is wrong and goes on with the rest."""
     done = calque("doctor", "--config", "nowhere.toml", "--json")
@@ -60,3 +72,27 @@ def test_doctor_names_what_is_there() -> None:
     assert findings["java"]["ok"]
     assert findings["spark"]["found"]
     assert {"extra s3", "extra gcs", "extra azure", "extra store", "extra delta"} <= set(findings)
+
+
+@pytest.mark.parametrize(("width", "shown"), [(200, "│ sync │"), (80, "\nkind     sync\n")])
+def test_a_narrow_terminal_shows_rows_below_each_other(
+    tmp_path: Path, width: int, shown: str
+) -> None:
+    """Nothing is folded to a few letters: where there is no room for a table there is none."""
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from" / "a").write_text("1")
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "COLUMNS": str(width)}
+    run_command_text("sync", "from/", "to/", cwd=tmp_path, env=environment)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "calque.cli", "jobs", "ls"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=theirs) as process:
+        os.close(theirs)
+        told = b""
+        try:
+            while more := os.read(ours, 10_000):
+                told += more
+        except OSError:
+            pass  # the other end was closed: that is how a terminal ends
+    os.close(ours)
+    assert process.returncode == 0
+    assert shown in told.decode().replace("\r\n", "\n")

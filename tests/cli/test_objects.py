@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.cli.quantities import parse_duration, parse_size
+from calque.cli.flags.quantities import parse_duration, parse_size
 from calque.errors import ConfigInvalid
 from tests.cli.conftest import Calque
 
@@ -255,3 +255,17 @@ def test_no_quantities(text: str) -> None:
         parse_size(text)
     with pytest.raises(ConfigInvalid):
         parse_duration(text)
+
+
+def test_what_is_wrong_is_told_with_what_to_do(calque: Calque, folder: Path) -> None:
+    """A folder for one object, a link to a file of this machine, a tree that would be deleted."""
+    (folder / "tree").mkdir()
+    (folder / "tree" / "a").write_text("1")
+    for arguments in (("cp", "tree/", "x"), ("mv", "tree/", "x"), ("rm", "tree/")):
+        done = calque(*arguments)
+        assert done.returncode == 1
+        assert "take a whole tree with -r" in done.stderr, arguments
+    refused = calque("presign", "tree/a")
+    assert refused.returncode == 1
+    assert "has no signed URLs" in refused.stderr
+    assert calque("rm", "-r", "tree/", "--dry-run").stdout == "- a\n"

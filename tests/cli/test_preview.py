@@ -115,3 +115,18 @@ def test_a_hostile_name_cannot_trick_the_terminal(calque_here: Calque, folder: P
     done = calque_here("preview", "a.csv", "--header")
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
+
+
+def test_rows_that_would_be_refused_are_told(calque_here: Calque, folder: Path) -> None:
+    """A preview leaves no row out without a word: how many among those shown, and the first."""
+    rows = "".join(f"{number},x\n" for number in range(4, 100))
+    (folder / "a.csv").write_text(f"id,name\n1,x\n2\n3,x\n{rows}99999\n")
+    done = calque_here("preview", "a.csv", "--rows", 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("1\tx\n3\tx\n4\tx")
+    assert (
+        "1 row among these would be refused; the first: a.csv, line 3, character 2" in done.stderr
+    )
+    assert "would be refused" not in calque_here("preview", "a.csv", "--rows", 1).stderr
+    told = json.loads(calque_here("preview", "a.csv", "--rows", 1000, "--json").stdout)
+    assert [one["line"] for one in told["refused"]] == [3, 101]

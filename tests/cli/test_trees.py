@@ -243,6 +243,22 @@ def test_ctrl_c_among_deletes(
     assert sorted(row["path"] for row in rows) == [f"{number:03}" for number in range(40)]
 
 
+def on_terminal(
+    folder: Path, environment: dict[str, str], said: str, *arguments: str
+) -> tuple[int, str]:
+    """The exit code of a command whose input is a terminal, and what it told."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "calque.cli", *arguments]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=theirs, stderr=subprocess.PIPE, text=True
+    ) as process:
+        os.close(theirs)
+        os.write(ours, f"{said}\n".encode())
+        _, told = process.communicate(timeout=100)
+    os.close(ours)
+    return process.returncode, told
+
+
 @pytest.mark.parametrize(("said", "code", "left"), [("n", 3, 4), ("y", 0, 0)])
 def test_a_terminal_is_asked_before_the_first_delete(
     calque: Calque, environment: dict[str, str], folder: Path, said: str, code: int, left: int
@@ -253,20 +269,74 @@ def test_a_terminal_is_asked_before_the_first_delete(
     (folder / "to").mkdir()
     for name in "abcd":
         (folder / "to" / name).write_text("12")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "calque.cli", "sync", "from/", "to", "--delete"]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=theirs, stderr=subprocess.PIPE, text=True
-    ) as process:
-        os.close(theirs)
-        os.write(ours, f"{said}\n".encode())
-        _, told = process.communicate(timeout=100)
-    os.close(ours)
+    code_of, told = on_terminal(folder, environment, said, "sync", "from/", "to", "--delete")
     assert "delete 4 objects (8 B): a, b, c, …?" in told
-    assert process.returncode == code, told
+    assert code_of == code, told
     assert len(list((folder / "to").iterdir())) == left + 1
     assert calque("sync", "from/", "to", "--delete", "--yes").returncode == 0
     assert [each.name for each in (folder / "to").iterdir()] == ["kept"]
+
+
+def test_the_question_stays_on_the_terminal(environment: dict[str, str], folder: Path) -> None:
+    """Nothing is written over it, however long one thinks; the line of progress has gone before."""
+    for name in ("from/kept", "to/gone"):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text("12")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "calque.cli", "sync", "from/", "to", "--delete"]
+    told = b""
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        while b"[y/N]: " not in told:
+            told += os.read(ours, 1000)
+        time.sleep(1)  # five looks of the line of progress
+        os.write(ours, b"n\n")
+        try:
+            while more := os.read(ours, 1000):
+                told += more
+        except OSError:
+            pass  # the other end was closed: that is how a terminal ends
+    os.close(ours)
+    assert process.returncode == 3
+    assert "\x1b[Kdelete 1 object (2 B): gone? [y/N]: n\r\n" in told.decode()
+
+
+@pytest.mark.parametrize(("said", "code", "left"), [("y", 0, 0), ("n", 3, 4), ("", 3, 4)])
+def test_a_terminal_is_asked_before_a_folder_goes(
+    folder: Path, environment: dict[str, str], said: str, code: int, left: int
+) -> None:
+    """``rm -r`` too, with the same words; who types nothing keeps it."""
+    (folder / "to").mkdir()
+    for name in "abcd":
+        (folder / "to" / name).write_text("12")
+    found, told = on_terminal(folder, environment, said, "rm", "-r", "to/")
+    assert "delete 4 objects (8 B): a, b, c, …?" in told
+    assert found == code, told
+    assert len(list((folder / "to").iterdir())) == left
+
+
+def test_nobody_is_asked_for_nothing(
+    calque: Calque, environment: dict[str, str], folder: Path, site: Path
+) -> None:
+    """A dry run, a run that deletes nothing, ``--yes``, and a pipe: no question on any of them."""
+    assert calque("cp", "-r", "site/", "to").returncode == 0
+    cases = [("sync", "site/", "to", "--delete"), ("rm", "-r", "to/", "--dry-run")]
+    for command in cases:
+        assert on_terminal(folder, environment, "n", *command)[0] == 0
+    (site / "index.html").unlink()
+    dry = (*cases[0], "--dry-run")
+    code, told = on_terminal(folder, environment, "n", *dry)
+    assert (code, "?" in told) == (0, False), told
+    assert (folder / "to" / "index.html").exists()
+    assert calque(*cases[0]).returncode == 0  # its input is no terminal
+    assert tree(folder / "to") == tree(site)
+    code, told = on_terminal(folder, environment, "n", "rm", "-r", "to/", "--yes")
+    assert (code, "?" in told) == (0, False), told
+    assert tree(folder / "to") == {}
+    assert calque("rm", "-r", "site/").returncode == 0
+    assert tree(site) == {}
 
 
 def test_progress_without_a_terminal(

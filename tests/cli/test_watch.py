@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from calque.ledger import open_ledger
 from calque.ledger.schema import claims, loads
+from tests.frozen import wake_with
 from tests.servers.postgres import running_postgres
 
 PATIENCE = 90.0
@@ -54,8 +55,7 @@ class Running:
         return stat.rpartition(")")[2].split()[0] == "T"
 
     def stop(self, number: int = signal.SIGINT) -> int:
-        self.process.send_signal(number)
-        self.process.send_signal(signal.SIGCONT)  # of one that is frozen; others do not mind
+        wake_with(self.process.pid, number)  # one that is not frozen does not mind
         return self.process.wait(PATIENCE)
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import func, select
 
 from calque.config import Settings
 from calque.errors import LoadAborted
 from calque.ledger import open_ledger
+from calque.ledger.schema import loads
 from calque.loader.model.outcome import Status
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
@@ -85,5 +87,29 @@ def test_a_table_that_is_away(tmp_path: Path) -> None:
         assert not table.exists()
         away.rename(table)
         (tmp_path / "in" / "b.csv").write_text("id,n\n2,b\n")
+        watch.until(lambda: watch.rows() == 2)
+        assert watch.stop() == 0
+
+
+def test_the_same_trouble_is_told_once(tmp_path: Path) -> None:
+    """However often it is met, and though each load writes under another name."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("id,n\n1,a\n")
+    sidecars, away = tmp_path / "t" / "_calque", tmp_path / "away"
+
+    def tries() -> int:
+        with open_ledger(str(tmp_path / "ledger.db")) as ledger, ledger.read() as connection:
+            query = select(func.count()).where(loads.c.state == "ABORTED")
+            return int(connection.execute(query).scalar_one())
+
+    with watching(tmp_path) as watch:
+        watch.until(lambda: watch.rows() == 1)
+        sidecars.rename(away)
+        sidecars.touch()  # a file in the place of the folder: nobody can write into it
+        (tmp_path / "in" / "b.csv").write_text("id,n\n2,b\n")
+        watch.until(lambda: tries() >= 3)
+        assert watch.said.count("trying again") == 1, watch.said
+        sidecars.unlink()
+        away.rename(sidecars)
         watch.until(lambda: watch.rows() == 2)
         assert watch.stop() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -56,8 +57,8 @@ class Watched:
         self.hosts.add(urlsplit(request.url).netloc)
 
 
-@pytest.fixture(scope="module")
-def context(browser: Browser, world: World) -> Iterator[BrowserContext]:
+@contextmanager
+def signed_in(browser: Browser, world: World) -> Iterator[BrowserContext]:
     """A signed-in browser: by the address that the command prints, as people do it."""
     made = browser.new_context(reduced_motion="reduce")
     made.set_default_timeout(30_000)
@@ -66,8 +67,17 @@ def context(browser: Browser, world: World) -> Iterator[BrowserContext]:
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(world.url)
     page.close()
-    yield made
-    made.close()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser, world: World) -> Iterator[BrowserContext]:
+    """One for all tests here."""
+    with signed_in(browser, world) as made:
+        yield made
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 from calque.transfer.jobs.single_copies import WORTH_A_NOTE, list_copies
 from tests.console.world import Visitor
+from tests.frozen import wake_with
 from tests.program import COMMAND, Program
 
 NAME, SIZE = "<b>big file", 4 * WORTH_A_NOTE
@@ -105,8 +106,7 @@ def test_one_that_was_left_is_given_up(
 ) -> None:
     """Nothing of it is left, neither here nor beside the target."""
     process = held("--resume", "--")
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGCONT)
+    wake_with(process.pid, signal.SIGINT)
     process.wait()
     (told,) = copies_in(visitor)
     visitor.post(f"/copy/abort?id={told['copy']}")

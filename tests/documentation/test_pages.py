@@ -6,6 +6,7 @@ import os
 import re
 import runpy
 import sys
+import tomllib
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -80,6 +81,7 @@ SCENES = {
 
 RUN_ELSEWHERE = {
     "azure.md": "operator/services/azblob/test_docs.py",
+    "first-hour.md": "documentation/test_first_hour.py",
     "fsspec.md": "store_client/test_filesystem.py",
     "gateway.md": "gateway/test_gateway_doc.py",
     "gcs.md": "operator/services/gcs/test_docs.py",
@@ -159,6 +161,14 @@ def test_there_is_no_block_that_nothing_knows() -> None:
         or (block.kind == "text" and re.search(r"^(\$ )?calque [a-z]", block.text, re.MULTILINE))
     ]
     assert wrong == []
+
+
+def test_every_extra_is_told() -> None:
+    """The table of the page on installing names each, and none that is not there."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| (`.*?) \|", (DOCS / "install.md").read_text("utf-8"), re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert told == set(settings["project"]["optional-dependencies"])
 
 
 def test_pages_that_are_run_elsewhere_are() -> None:

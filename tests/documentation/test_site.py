@@ -98,9 +98,34 @@ def test_a_reader_searches_and_looks(address: str) -> None:
                 assert shape["height"] > 50
             page.locator("input[name=query]").click()
             page.locator("input[name=query]").press_sequentially("max-delete")
-            page.locator(".md-search-result__link").first.wait_for(timeout=60_000)
-            assert page.locator("a.md-search-result__link[href*='sync-two-buckets']").count() > 0
+            # While one types there are results of what was typed so far.
+            found = page.locator("a.md-search-result__link[href*='sync-two-buckets']")
+            found.first.wait_for(state="attached", timeout=60_000)
             assert wrong == []
             assert [url for url in asked if not url.startswith(address)] == []
     except Unavailable as error:
         pytest.skip(f"Chromium cannot be had: {error}")
+
+
+def test_what_is_copied_can_be_pasted(address: str) -> None:
+    """The button of a block of commands gives what is to be typed, and nothing else."""
+    try:
+        with chromium() as browser:
+            context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+            page = context.new_page()
+            page.goto(f"{address}/quickstart/objects.html")
+            block = page.locator(".highlight", has_text="--if-not-exists").first
+            block.hover()
+            block.locator("button[data-md-type=copy], button.md-clipboard").first.click()
+            page.wait_for_function(
+                "async () => (await navigator.clipboard.readText()) !== ''", timeout=60_000
+            )
+            copied = page.evaluate("navigator.clipboard.readText()")
+    except Unavailable as error:
+        pytest.skip(f"Chromium cannot be had: {error}")
+    assert [line.rstrip() for line in copied.splitlines() if line.strip()] == [
+        "calque cp site/about.txt notes.txt",
+        "calque cp site/about.txt notes.txt --if-not-exists",
+        "calque ls -l backup/site/",
+        "calque cat notes.txt",
+    ]

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import select
 import socket
+import ssl
 import time
 from pathlib import Path
 from queue import Queue
@@ -14,6 +15,7 @@ import pytest
 
 from calque.gateway import server
 from calque.gateway.http import connection
+from calque.gateway.http import watch as watch_of_connections
 from calque.gateway.http.watch import Watch
 from calque.gateway.server import LINGER, serve_gateway
 from calque.store.metainfo.tls import ServerCertificate
@@ -258,6 +260,72 @@ def test_who_is_silent_makes_room() -> None:
             watch.stop()
 
 
+def test_unfinished_heads_have_a_room_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many strangers send long heads, they hold so much and no more; a short one stays."""
+    room, long = 256 * 1024, 40_000
+    monkeypatch.setattr(watch_of_connections, "HEADS_TOGETHER", room)
+    served: Queue[connection.Connection] = Queue()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        contextlib.ExitStack() as stack,
+    ):
+        watch = Watch(listening, None, served.put)
+        watch.start()
+        try:
+            begin = b"GET / HTTP/1.1\r\nhost: x\r\na: "
+            short, *lines = (
+                stack.enter_context(socket.create_connection(listening.getsockname()))
+                for _ in range(1 + 20)
+            )
+            short.sendall(begin)
+            wait_until(lambda: sum(watch._watched.values()) == len(begin))
+            for line in lines:
+                line.sendall(begin + b"x" * long)
+            wait_until(lambda: len(select.select(lines, [], [], 0)[0]) * long > 20 * long - room)
+            assert sum(len(each.held) for each in [*watch._watched]) <= room
+            short.sendall(b"b\r\n\r\n")
+            served.get(timeout=60).close()
+        finally:
+            watch.stop()
+
+
+def test_requests_without_a_thread_have_a_room_together(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long heads that wait for a busy server: some are told to come again, the others answered."""
+    monkeypatch.setattr(server, "THREADS", 1)
+    monkeypatch.setattr(server, "HEADS_TOGETHER", 100_000)
+    with serve_gateway(world.gateway) as url, contextlib.ExitStack() as stack:
+        other = World(world.store, world.gateway, world.key, url)
+        first = stack.enter_context(connect(other))
+        first.sendall(
+            head_of(other, "PUT", f"/{bucket}/k", {"content-length": "5", "expect": "100-continue"})
+        )
+        assert first.recv(100).startswith(b"HTTP/1.1 100")  # it has the thread
+        lines = [stack.enter_context(connect(other)) for _ in range(8)]
+        for line in lines:
+            line.sendall(b"GET /b/k HTTP/1.1\r\nhost: x\r\na: " + b"x" * 40_000 + b"\r\n\r\n")
+        wait_until(lambda: len(select.select(lines, [], [], 0)[0]) == 6)
+        first.sendall(b"hello")
+        assert read_answer(first).status == 200
+        first.close()
+        assert sorted(read_answer(line).status for line in lines) == [403] * 2 + [503] * 6
+
+
+def test_what_nobody_reads_is_not_kept() -> None:
+    """Of a request that was refused nothing is held while its client sends on."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as client,
+    ):
+        refused = connection.Connection(listening.accept()[0], None)
+        client.sendall(b"PUT /b/k HTTP/1.1\r\nhost: x\r\n\r\n" + bytes(50_000))
+        wait_until(lambda: refused.advance() is connection.Step.READY)
+        refused.drain()
+        assert not refused.held
+        refused.close()
+
+
 def read_to_end(line: socket.socket) -> bytes:
     said = b""
     with contextlib.suppress(ConnectionResetError):
@@ -327,6 +395,41 @@ def test_what_is_no_tls(world: World, bucket: str, tmp_path: Path) -> None:
             half.sendall(b"\x16\x03\x01\x02\x00\x01")
             other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"x")
             assert b"HTTP" not in read_to_end(plain)
+
+
+def test_a_greeting_of_tls_has_a_time(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who stops in the midst of it, or says nothing at all, is hung up on."""
+    monkeypatch.setattr(connection, "HEAD_PATIENCE", 2.0)
+    certificate, key = write_pair(tmp_path, "server")
+    with serve_gateway(world.gateway, tls=ServerCertificate(certificate, key)) as url:
+        other = World(world.store, world.gateway, world.key, url)
+        with connect(other) as silent, connect(other) as half:
+            half.sendall(b"\x16\x03\x01\x02\x00\x01")
+            assert read_to_end(silent) == read_to_end(half) == b""
+
+
+def test_a_certificate_that_is_renewed(world: World, bucket: str, tmp_path: Path) -> None:
+    """New connections get the new one, without a restart; the old until both files fit."""
+    certificate, key = write_pair(tmp_path, "server")
+    new_certificate, new_key = write_pair(tmp_path, "renewed")
+    with serve_gateway(world.gateway, tls=ServerCertificate(certificate, key)) as url:
+        other = World(world.store, world.gateway, world.key, url)
+        before = _certificate_of(other)
+        new_certificate.replace(certificate)
+        assert _certificate_of(other) == before
+        new_key.replace(key)
+        assert _certificate_of(other) not in ("", before)
+        other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"x")
+        key.unlink()
+        other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"y")
+
+
+def _certificate_of(world: World) -> str:
+    """The certificate that a new connection is shown."""
+    host, _, port = world.url.partition("://")[2].partition(":")
+    return ssl.get_server_certificate((host, int(port)), timeout=60)
 
 
 def test_who_sends_on_and_on_gets_a_turn_like_others() -> None:

@@ -30,7 +30,7 @@ def wait_until(met: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def _has_waiting(shared: SharedCommits, number: int) -> bool:
+def has_waiting(shared: SharedCommits, number: int) -> bool:
     return len(shared._queue) == number
 
 
@@ -56,7 +56,7 @@ def test_nothing_is_done_for_a_client_that_has_gone(world: World, bucket: str) -
             sent = headers | {"content-length": str(len(body))}
             with connect(world) as line:
                 line.sendall(head_of(world, method, path, sent) + body)
-                wait_until(partial(_has_waiting, shared, number))
+                wait_until(partial(has_waiting, shared, number))
     wait_until(lambda: not shared._queue)
     assert [entry.key for entry in project.list_objects(bucket)] == [
         "deleted", "replaced", "source",

@@ -13,11 +13,13 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from calque.gateway import server
 from calque.gateway.keys import NewKey
 from calque.gateway.server import serve_gateway
 from calque.operator.services.s3.signing import Keys, Signer
@@ -206,6 +208,36 @@ def test_a_silent_client_does_not_hold_the_server(world: World, bucket: str) -> 
     assert world.ask("GET", f"/{bucket}/k").status == 404
 
 
+def test_who_is_served_while_a_server_stops(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request under way ends, and its client is told to go; whoever comes new is refused."""
+    monkeypatch.setattr(server, "_GRACE", PATIENCE)
+    stack = ExitStack()
+    url = stack.enter_context(serve_gateway(world.gateway))
+    other = World(world.store, world.gateway, world.key, url)
+    headers = {"content-length": "5", "expect": "100-continue"}
+    with connect(other) as line:
+        line.sendall(head_of(other, "PUT", f"/{bucket}/k", headers))
+        assert line.recv(100).startswith(b"HTTP/1.1 100")
+        stopping = threading.Thread(target=stack.close)
+        stopping.start()
+        wait_until(lambda: _is_refused(other))
+        line.sendall(b"hello")
+        answer = read_answer(line)
+        assert (answer.status, answer.getheader("connection")) == (200, "close")
+        stopping.join()
+    assert world.project.download(bucket, "k").read() == b"hello"
+
+
+def _is_refused(world: World) -> bool:
+    try:
+        connect(world).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
 def test_names_of_buckets_in_the_host(
     world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +280,7 @@ def test_tls(secure: tuple[World, str], bucket: str) -> None:
 
 LIMITED = """
 import sys, tempfile, threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import boto3

@@ -16,7 +16,6 @@ from calque.ledger.job_progress import (
     Progress,
     copies_of,
     failures_of,
-    forget_copy,
     keep_copy,
     note_progress,
     spans_of,
@@ -198,7 +197,7 @@ def test_checkpoints_of_copies(ledger: Ledger) -> None:
     keep_copy(ledger, begun, 0, b"big", "two")
     keep_copy(ledger, begun, 0, b"huge", "three")
     assert copies_of(ledger, "one") == {(0, b"big"): "two", (0, b"huge"): "three"}
-    forget_copy(ledger, begun, 0, b"big")
+    note_progress(ledger, begun, Progress(spans=(), totals={}, ended_copies=[(0, b"big")]))
     assert copies_of(ledger, "one") == {(0, b"huge"): "three"}
     end_job(ledger, begun, "DONE")
     assert copies_of(ledger, "one") == {}

@@ -100,7 +100,7 @@ def test_ledger_lost(place: Place) -> None:
     fresh = Place(place.folder, place.kind, str(place.folder / "fresh.db"))
     told = fresh.load()
     assert told.count(Status.SKIPPED_LOADED) == 3
-    assert "2 earlier loads" in told.notes[0]
+    assert told.notes[0].endswith("taken over from the table itself: 2")
     assert_settled(fresh, expected)
 
 

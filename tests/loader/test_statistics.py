@@ -45,6 +45,16 @@ VALUES: dict[str, tuple[pa.DataType, list[list[Any]]]] = {
         pa.decimal128(38, 4),
         [[Decimal("1.5000"), Decimal("9" * 34 + ".9999")], [Decimal("-0.0001"), None], [None]],
     ),
+    "digits": (
+        pa.decimal128(38, 0),
+        [[Decimal(10**38 - 1), Decimal(1 - 10**38)], [Decimal(0)], [None]],
+    ),
+    "fraction": (
+        pa.decimal128(38, 38),
+        [[Decimal("0." + "9" * 38), Decimal("1e-38")], [Decimal("-0." + "9" * 38), None]],
+    ),
+    "zeros": (pa.float64(), [[0.0, 1.0], [-0.0, -1.0], [-0.0], [0.0, -0.0]]),
+    "bytes": (pa.binary(), [[b"", b"\xff" * 40], [b"\x00", b"\x80"], [None]]),
     "boolean": (pa.bool_(), [[True], [False], [True, False], [None], [True, None]]),
     "date": (pa.date32(), [[date(2026, 1, 1)], [date.min, date.max], [None]]),
     "time": (pa.timestamp("us"), MOMENTS),
@@ -246,6 +256,18 @@ def test_files_are_still_passed_over(delta: Place) -> None:
     dataset = delta.delta_table().to_pyarrow_dataset()
     assert len(list(dataset.get_fragments(ds.field("x") < 2.5))) == 1
     assert len(list(dataset.get_fragments(ds.field("id") == 3))) == 1
+
+
+def test_structs_that_are_null(delta: Place) -> None:
+    """deltalake's dataset takes a struct for valid where the file has bounds of anything."""
+    kind = pa.struct([("x", pa.float64()), ("y", pa.list_(pa.int64()))])
+    files = [[{"x": 1.0, "y": [1]}, {"x": 2.0, "y": None}], [{"x": NAN, "y": []}, None], [None]]
+    lake = Lake(delta, {"s": (kind, files), "a.b": (kind, files)})
+    dataset = delta.delta_table().to_pyarrow_dataset()
+    for name in ("s", "a.b"):
+        for chosen in (ds.field(name).is_null(), ds.field(name).is_valid()):
+            assert ids(dataset.to_table(["id"], filter=chosen)) == ids(lake.rows.filter(chosen))
+    assert len(list(dataset.get_fragments(ds.field("id") == 4))) == 2, "the whole one has bounds"
 
 
 def test_a_copied_file_with_nan(delta: Place) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import random
 import socket
 import subprocess
 import time
@@ -14,15 +16,31 @@ from calque.errors import Unavailable
 HOST = "127.0.0.1"
 
 
+PORTS = range(15_000, 32_000)
+"""Below those that systems deal out, to clients and to servers that ask for any: else somebody
+could be dealt one between the moment it is chosen and that in which its server listens."""
+_claims: list[socket.socket] = []
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now; held together while they are chosen, so that all differ."""
-    with contextlib.ExitStack() as held:
-        ports = []
-        for _ in range(count):
-            probe = held.enter_context(socket.socket())
-            probe.bind((HOST, 0))
-            ports.append(int(probe.getsockname()[1]))
-        return ports
+    """Ports nobody listens on, and that no other process of tests is given while this one lives."""
+    ports = list(itertools.islice(filter(_claim, random.sample(PORTS, len(PORTS))), count))
+    assert len(ports) == count
+    return ports
+
+
+def _claim(port: int) -> bool:
+    # A name of Linux, not of a file: it is gone with the process, however that ends.
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0calque-tests-port-{port}")
+        with socket.socket() as probe:
+            probe.bind((HOST, port))
+    except OSError:
+        claim.close()
+        return False
+    _claims.append(claim)
+    return True
 
 
 class ServerProcess:

@@ -21,10 +21,18 @@ from calque.spark.job_errors import translate_job_error
             Unavailable,
             "ended as it began",
         ),
+        (
+            "Bad data in a.daemon's standard output. Invalid port number/socket path:\n  17 (0x68)",
+            ConfigInvalid,
+            "prints when it starts",
+        ),
     ],
 )
 def test_workers_that_do_not_start(text: str, kind: type[CalqueError], told: str) -> None:
-    """A Python that is not there names the setting; a daemon that dies may live the next time."""
+    """A Python that is not there names the setting; a daemon that dies may live the next time.
+
+    What prints to its output is not told as a failure without words.
+    """
     found = translate_job_error(RuntimeError(text))
     assert isinstance(found, kind)
     assert told in found.message

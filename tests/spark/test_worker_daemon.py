@@ -54,6 +54,13 @@ def test_what_is_imported_starts_no_thread() -> None:
     assert done.stdout == f"{sorted(PRELOADED)}\n", done.stderr
 
 
+def test_what_imports_print_is_no_port() -> None:
+    """Output belongs to the protocol with the JVM: what a module prints goes to standard error."""
+    done = _run("worker_daemon.PRELOADED = ('this',)")
+    assert done.stdout == "['this']\n"
+    assert "The Zen of Python" in done.stderr
+
+
 def test_with_threads_the_own_daemon_of_pyspark_takes_over() -> None:
     """A process with threads does not fork: it becomes pyspark's daemon, which ends with stdin."""
     thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()"

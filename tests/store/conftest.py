@@ -18,7 +18,7 @@ from calque.store.metainfo import MetainfoClient
 from calque.store.satellite import Endpoint, SatelliteSettings, serve_metainfo
 from tests.servers.postgres import PostgresServer
 from tests.store.uplinkish import Client
-from tests.store.world import Clock, World, make_metabase
+from tests.store.world import Clock, World, lay_metabase, make_metabase
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +29,7 @@ def postgres_url(postgres: PostgresServer) -> str:
 
 def _url(request: pytest.FixtureRequest, tmp_path: Path, dialect: str) -> str:
     if dialect == "sqlite":
+        lay_metabase(tmp_path / "meta.db")
         return f"sqlite:///{tmp_path / 'meta.db'}"
     url: str = request.getfixturevalue("postgres_url")
     server: PostgresServer = request.getfixturevalue("postgres")

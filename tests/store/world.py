@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Select, Table, select
+from sqlalchemy import Connection, Select, Table, select
 
 from calque.store.metabase.accounts.create_bucket import CreateBucket, create_bucket
 from calque.store.metabase.accounts.nodes import Nodes
@@ -67,6 +70,20 @@ def make_metabase(url: str) -> None:
     database = Database.open(url)
     migrate(database)
     database.close()
+
+
+def lay_metabase(file: Path) -> None:
+    """The same as a file of SQLite, without the twenty statements that make it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(_new_metabase())
+
+
+@cache
+def _new_metabase() -> bytes:
+    with tempfile.TemporaryDirectory(prefix="calque-metabase-") as folder:
+        file = Path(folder) / "meta.db"
+        make_metabase(f"sqlite:///{file}")
+        return file.read_bytes()
 
 
 class Clock:
@@ -371,15 +388,12 @@ class World:
     def rows(self) -> TableRows:
         """Every row of every table, but for the count of changes, which only ever rises."""
         with self.database.engine.connect() as connection:
-            return {
-                table.name: sorted(
-                    (tuple(row) for row in connection.execute(_without_counts(table))), key=repr
-                )
-                for table in metadata.sorted_tables
-            }
+            return {table.name: _rows_of(connection, table) for table in metadata.sorted_tables}
 
     def table(self, name: str) -> list[tuple[Any, ...]]:
-        return self.rows()[name]
+        """Those of one table."""
+        with self.database.engine.connect() as connection:
+            return _rows_of(connection, metadata.tables[name])
 
     def ancestors(self) -> dict[bytes, bytes]:
         """The reference table."""
@@ -405,6 +419,11 @@ class World:
         assert self.rows() == before
 
 
+def _rows_of(connection: Connection, table: Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in connection.execute(_without_counts(table))), key=repr)
+
+
+@cache
 def _without_counts(table: Table) -> Select[Any]:
     return select(*(column for column in table.c if column.name != "changes"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.nodes.node import Node
 from calque.store.open_project import open_project
+from calque.store.serve import serve_store
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
 from tests.program import run_program
@@ -28,6 +30,7 @@ KILLED = """
 import os, signal, sys
 from calque.store.embedded import EmbeddedStore
 from calque.store.nodes.node import Node
+from calque.store.serve import serve_store
 from tests.store_client.world import SMALL, World
 
 folder, verb, when = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -54,6 +57,9 @@ match verb:
         project.delete_object("photos", "k")
     case "overwrite":
         project.upload("photos", "k", b"new")
+    case "served":
+        with serve_store(store):
+            project.upload("photos", "k", b"new")
     case "copy":
         project.copy_object("archive", "other", "photos", "k")
     case "move":
@@ -98,6 +104,7 @@ def pieces_in(folder: Path) -> int:
         ("delete", 5),
         ("delete", 12),
         ("overwrite", 1),
+        ("served", 4),
         ("copy", 0),
         ("move", 7),
         ("bucket", 3),
@@ -153,6 +160,40 @@ def test_a_kill_while_a_node_is_away(folder: Path) -> None:
         assert pieces_in(folder) == 0
     finally:
         store.close()
+
+
+def test_a_server_answers_before_pieces_are_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is replaced is deleted behind the answer, and all of it by the time the server ends."""
+    monkeypatch.setattr("calque.store.nodes.node.ANSWER_WITHIN", 600.0)
+    answered, in_time = threading.Event(), []
+
+    def slow(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        if call.verb == "delete":
+            in_time.append(answered.wait(20))
+        return proceed(call)
+
+    for node in world.store.nodes.direct():
+        slowed = Node(node.id, node.root.layer(slow), node.placement)
+        world.store.nodes._nodes[node.id] = slowed
+    world.project.upload(BUCKET, "k", os.urandom(3 * SEGMENT))
+    with serve_store(world.store):
+        world.project.upload(BUCKET, "k", b"new")
+        answered.set()
+    assert in_time
+    assert all(in_time)
+    assert world.piece_count() == 0
+    world.check()
+
+
+def test_many_freed_pieces_are_not_put_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where too many wait already the call itself deletes: nobody frees faster than nodes do."""
+    monkeypatch.setattr("calque.store.satellite.piece_deleter.MOST_WAITING", 2)
+    world.project.upload(BUCKET, "k", os.urandom(3 * SEGMENT))
+    with serve_store(world.store):
+        world.project.delete_object(BUCKET, "k")
+        assert world.piece_count() == 0
 
 
 def test_what_queues_and_what_does_not(world: World) -> None:

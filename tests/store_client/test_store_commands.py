@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import subprocess
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from calque.store.embedded import EmbeddedStore
 from calque.store.open_project import open_project
+from calque.store.serve import serve_store
 from calque.store.uplink.grant import AccessGrant
 from tests.command import run_command
 
@@ -119,3 +124,38 @@ def test_a_port_that_cannot_be_is_refused(folder: Path) -> None:
     refused = calque("serve", folder, "--port", "99999")
     assert refused.returncode == 2
     assert b"65535" in refused.stderr
+
+
+def test_a_grant_is_enough(folder: Path, tmp_path: Path) -> None:
+    """Whoever was sent one line sees the buckets that it reaches, and need not know the place."""
+    with closing(EmbeddedStore.open(folder)) as store, serve_store(store) as served:
+        grant = replace(store.grant(), address=served.address).serialize()
+        environment = {"CALQUE_ACCESS": grant, "CALQUE_PROJECT": "", "HOME": str(tmp_path)}
+        listed = calque("store", "buckets", "--json", **environment)
+        assert "photos" in [one["name"] for one in json.loads(listed.stdout)], listed.stderr
+        made = calque("store", "mkbucket", "granted", **environment)
+        assert made.returncode == 0, made.stderr
+
+
+def test_what_serve_did_is_told(tmp_path: Path) -> None:
+    """A store that was not there is said to be new; a port that is taken is said with what to do,
+    and in no words of a library."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = calque("serve", tmp_path / "new", "--port", port)
+    assert done.returncode == 2
+    told = done.stderr.decode().splitlines()
+    assert told[0] == f"there was no store in {tmp_path / 'new'}: one was made"
+    assert told[1] == f"error: cannot listen at 127.0.0.1:{port}: Address already in use"
+    assert "--port" in told[2]
+    assert len(told) == 3
+
+
+def test_metadata_cannot_trick_a_terminal(folder: Path) -> None:
+    """Values are escaped as names are."""
+    with open_project(folder) as project:
+        project.upload("photos", "tricky", b"1", metadata={"note": "a\x1b[31m\u202eb"})
+    shown = calque("stat", "calque://photos/tricky", CALQUE_PROJECT=str(folder)).stdout
+    assert rb"note=a\x1b[31m\u202eb" in shown

@@ -6,6 +6,8 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,8 +25,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from calque.errors import ConfigInvalid, Unavailable
 from calque.operator import Operator
+from calque.store.embedded import EmbeddedStore
 from calque.store.metainfo.tls import ServerCertificate, channel_credentials
 from calque.store.open_project import open_project
+from calque.store.serve import serve_store
 from tests.command import run_command, run_command_text
 from tests.program import COMMAND, Program
 
@@ -124,6 +128,30 @@ def test_a_server_nobody_vouches_for(served: dict[str, str], files: Path) -> Non
     for ca in (files / "other.pem", None):
         with (
             open_project(served["address"], access=served["access"], ca=ca) as project,
+            pytest.raises(Unavailable),
+        ):
+            project.stat_bucket("safe")
+
+
+def test_a_certificate_that_is_renewed(tmp_path: Path) -> None:
+    """Clients that come after it meet the new one; the server was not restarted."""
+    certificate, key = write_pair(tmp_path, "server")
+    new_certificate, new_key = write_pair(tmp_path, "renewed")
+    old = tmp_path / "old.pem"
+    old.write_bytes(certificate.read_bytes())
+    with (
+        closing(EmbeddedStore.create(tmp_path / "data")) as store,
+        serve_store(store, tls=ServerCertificate(certificate, key)) as served,
+    ):
+        access = replace(store.grant(), address=served.address)
+        with open_project(served.address, access=access, ca=old) as project:
+            project.create_bucket("safe")
+        new_key.replace(key)
+        new_certificate.replace(certificate)
+        with open_project(served.address, access=access, ca=certificate) as project:
+            assert project.stat_bucket("safe").name == "safe"
+        with (
+            open_project(served.address, access=access, ca=old) as project,
             pytest.raises(Unavailable),
         ):
             project.stat_bucket("safe")

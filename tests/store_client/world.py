@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.embedded.description import DATABASE
 from calque.store.nodes.erasure import Redundancy
 from calque.store.project import Project
 from calque.store.upkeep.fsck import check_store
@@ -14,6 +15,7 @@ from calque.store.uplink.encryption.blocks import EncryptionParameters
 from calque.store.uplink.encryption.cipher import CipherSuite
 from calque.store.uplink.grant import AccessGrant
 from calque.store.uplink.session import Session, UplinkSettings
+from tests.store.world import lay_metabase
 
 INLINE, SEGMENT = 64, 1000
 BUCKET, OTHER = "photos", "archive"
@@ -67,6 +69,8 @@ class World:
         roots = [str(folder / "nodes" / str(number)) for number in range(nodes)]
         options = StoreOptions(redundancy=redundancy, database=database, nodes=roots)
         clock = Clock()
+        if database is None:
+            lay_metabase(folder / DATABASE)
         store = EmbeddedStore.create(folder, options, clock=clock)
         world = cls(store, cls._open(store, store.grant(), SMALL), clock)
         for bucket in (BUCKET, OTHER):

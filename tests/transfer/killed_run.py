@@ -12,7 +12,8 @@ from tests.program import Program
 _SCRIPT = """
 import json, sys
 from calque.transfer.jobs import journal
-from calque.transfer.run import copy_keeper, lister
+from calque.transfer.run import lister
+from calque.transfer.run.copies import copy_keeper
 journal._NOTE_SECONDS = 0.01
 copy_keeper._KEEP_SECONDS = 0.0
 lister._PAGE = 20

@@ -39,8 +39,8 @@ def test_a_run_that_is_stopped_elsewhere(tmp_path: Path) -> None:
     wanted = fill(source, 100)
     child = Child(tmp_path / "state", f"{source}/", f"{target}/")
     with open_ledger(tmp_path / "state" / "calque" / "ledger.db") as ledger:
-        # Held at its first note for as long as it takes to stop it meanwhile.
-        process = child.spawn("journal.note@1:pause=6")
+        # Slow enough to be stopped meanwhile. Frozen it could hold the ledger, and end before us.
+        process = child.spawn(rate=1)
         job = wait_for_job(ledger)
         stop_job(ledger, job.job_id, "a test")
         _, errors = process.communicate(timeout=200)

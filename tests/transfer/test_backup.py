@@ -9,7 +9,9 @@ import pytest
 
 from calque.errors import IsSameFile
 from calque.operator import Operator
-from calque.transfer.api import sync_tree
+from calque.transfer.api import PreparedRun, sync_tree
+from calque.transfer.request.options import TreeOptions
+from calque.transfer.request.tree_request import TreeRequest
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, files_of, objects_of, s3_options
 
@@ -65,3 +67,45 @@ def test_what_cannot_be_kept_stays(make_tree: MakeTree, tmp_path: Path) -> None:
     report = sync_tree(f"{source}/", target, delete=True, backup_to=str(kept))
     assert [row.path for row in report.problems] == ["gone/deep"]
     assert files_of(target) == {**NEW, "gone/deep": b"bye"}
+
+
+def test_links_are_kept_as_links(make_tree: MakeTree, tmp_path: Path) -> None:
+    """One that goes, one that another takes the place of: their texts, not what they lead to."""
+    source, target = make_tree("source", {"a": b"1"}), make_tree("target", {"a": b"1"})
+    (source / "changed").symlink_to("a")
+    (target / "changed").symlink_to("nowhere")
+    (target / "gone").symlink_to("a")
+    for link in (target / "changed", target / "gone"):
+        os.utime(link, (1, 1), follow_symlinks=False)
+    report = sync_tree(
+        f"{source}/", target, delete=True, links="keep", backup_to=f"{tmp_path}/kept/"
+    )
+    assert report.ok, report.problems
+    assert os.readlink(target / "changed") == "a"
+    assert not (target / "gone").is_symlink()
+    kept = {name: os.readlink(tmp_path / "kept" / name) for name in os.listdir(tmp_path / "kept")}
+    assert kept == {"changed": "nowhere", "gone": "a"}
+
+
+@pytest.mark.parametrize("service", ["fs", "s3"])
+def test_what_is_gone_by_itself_needs_no_backup(
+    make_tree: MakeTree, tmp_path: Path, request: pytest.FixtureRequest, service: str
+) -> None:
+    """Somebody else deletes what is about to be deleted: no failure, as without a backup."""
+    source = make_tree("source", {"stays": b"1"})
+    if service == "fs":
+        target, kept = Operator.from_uri(make_tree("target", {})), f"{tmp_path}/kept/"
+    else:
+        target, kept = request.getfixturevalue("s3"), f"{tmp_path}/kept/"
+    for path in ("stays", "gone"):
+        target.write(path, b"1")
+
+    def meddle(count: int, size: int, names: object) -> bool:
+        target.delete("gone")
+        return True
+
+    options = TreeOptions(delete=True, backup_to=kept)
+    asked = TreeRequest(kind="sync", sources=[f"{source}/"], target=target, options=options)
+    report = PreparedRun(asked, confirm=meddle).run()
+    assert report.ok, report.problems
+    assert objects_of(target) == {"stays": b"1"}

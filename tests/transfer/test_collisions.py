@@ -57,6 +57,27 @@ def test_what_filters_leave_out_does_not_collide(make_tree: MakeTree, tmp_path: 
     assert set(files_of(tmp_path / "target")) == {"read.me", "dir/X", "dir/y"}
 
 
+def test_what_limits_and_patterns_leave_out_does_not_collide(
+    make_tree: MakeTree, tmp_path: Path
+) -> None:
+    """One of two is too large; one of those that a pattern chooses is excluded."""
+    source = make_tree("source", {"a/Read.me": b"long", "a/read.me": b"1"})
+    report = copy_tree(f"{source}/", f"{tmp_path}/one/", fold_case=True, max_size=2)
+    assert report.ok, report.problems
+    assert files_of(tmp_path / "one") == {"a/read.me": b"1"}
+    report = copy_tree(f"{source}/a*", f"{tmp_path}/two/", fold_case=True, exclude=["Read.me"])
+    assert report.ok, report.problems
+    assert files_of(tmp_path / "two") == {"a/read.me": b"1"}
+
+
+def test_what_both_trees_have_keeps_its_name(make_tree: MakeTree, tmp_path: Path) -> None:
+    """The target has the second of two: the first gets the suffix, although it comes before."""
+    source, target = make_tree("source", {"A": b"1", "a": b"2"}), make_tree("target", {"a": b"2"})
+    report = copy_tree(f"{source}/", target, fold_case=True, on_collision="rename")
+    assert report.ok, report.problems
+    assert files_of(target) == {"a": b"2", give_name("A"): b"1"}
+
+
 def test_a_target_that_tells_cases_apart_keeps_both(make_tree: MakeTree, tmp_path: Path) -> None:
     """Found out by looking at the folder, or the one above it; links prove nothing."""
     source = make_tree("source", FILES)

@@ -17,7 +17,7 @@ from calque.operator.layers import Call, Fault, FaultInjection
 from calque.operator.service import Aside
 from calque.transfer.api import copy_tree, move_tree, sync_tree
 from calque.transfer.model import Row
-from calque.transfer.run.durability import DurableBatch
+from calque.transfer.run.copies.durability import DurableBatch
 from calque.values import Metadata
 from tests.transfer.conftest import MakeTree, files_of, objects_of
 
@@ -209,6 +209,38 @@ def test_a_sync_that_fails_leaves_no_file_and_says_so() -> None:
     batch.flush()
     assert isinstance(ended[0], ResourceExhausted)
     assert not file.left
+
+
+def test_names_that_could_not_be_synced_are_not_told_as_copied() -> None:
+    """The files stand under their names, and yet a power cut may take them: each is a failure."""
+    ended: list[object] = []
+
+    class File:
+        device = 1
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def sync(self) -> None:
+            pass
+
+        def hold(self):  # type: ignore[no-untyped-def]
+            def sync_names() -> None:
+                raise ResourceExhausted("the disk is full")
+
+            return sync_names
+
+        def publish(self) -> Metadata:
+            return Metadata(path=self.name)
+
+        def discard(self) -> None:
+            raise AssertionError("it has its name")
+
+    batch = DurableBatch("batch")
+    for name in "ab":
+        batch.add(File(name), 1, ended.append)
+    batch.flush()
+    assert [type(each) for each in ended] == [ResourceExhausted] * 2
 
 
 def test_times_holes_and_hard_links_between_file_systems(

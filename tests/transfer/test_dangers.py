@@ -208,6 +208,30 @@ def test_deletes_are_bounded(make_tree: MakeTree) -> None:
     assert files_of(target) == files_of(source)
 
 
+@pytest.mark.parametrize(
+    ("there", "goes", "asked", "allowed"),
+    [
+        (100, 99, None, True),
+        (101, 51, None, False),
+        (102, 51, None, True),
+        (100, 51, "50%", False),
+        (100, 50, "50%", True),
+    ],
+)
+def test_a_bound_that_nobody_chose_spares_small_trees(
+    make_tree: MakeTree, there: int, goes: int, asked: str | None, allowed: bool
+) -> None:
+    """Of a hundred objects any share may go, of more a half and not one more; a share that was
+    asked for counts for small ones, too, be it the same."""
+    names = [f"{number:03}" for number in range(there)]
+    source = make_tree("source", dict.fromkeys(names[goes:], b"x"))
+    target = make_tree("target", dict.fromkeys(names, b"x"))
+    bound = {} if asked is None else {"max_delete": asked}
+    report = sync_tree(f"{source}/", target, delete=True, **bound)
+    assert report.exit_code == (0 if allowed else 3)
+    assert len(files_of(target)) == (there - goes if allowed else there)
+
+
 def test_no_deletes_after_a_failed_copy(make_tree: MakeTree) -> None:
     """One object that cannot be copied: the rest is, nothing goes, exit 3."""
     source = Operator.from_uri("memory://failed-copy")
@@ -225,22 +249,47 @@ def test_keys_that_no_file_system_can_hold(tmp_path: Path) -> None:
     """Each is a failed entry with its reason; the rest arrives; nothing lies outside the root."""
     memory = Operator.from_uri("memory://odd-keys")
     good = {"a": b"1", "a-b": b"2", "c/d": b"3", "marker/x": b"4"}
-    odd = ["a/b", "c//d", "x/./y", "n" * 256, "f/" + "n" * 256, "a/b/c"]
+    odd = ["a/b", "c//d", "x/./y", "n" * 256, "f/" + "n" * 256, "a/b/c", "ü" * 128]
     for path, content in good.items():
         memory.write(path, content)
     for path in odd:
         memory.write(path, b"odd")
     # An operator refuses such a path, but somebody else may have made the key.
-    memory.service.write("up/../../out", [b"out"], WriteOptions())
-    memory.service.write("bytes/", [b"in a folder"], WriteOptions())
+    others = ["up/../../out", "bytes/", "nul\0key", f"t/.calque-{'0' * 24}.tmp"]
+    for path in others:
+        memory.service.write(path, [b"odd"], WriteOptions())
     target = tmp_path / "deep" / "target"
+    foreseen = copy_tree(memory, target, dry_run=True)
     report = copy_tree(memory, target)
     assert files_of(target) == good
     failed = {row.path for row in report.problems}
-    assert failed == {*odd, "up/../../out", "bytes/"}
+    assert {row.path for row in foreseen.problems} == failed
+    assert failed == {*odd, *others}
     assert all(row.why and row.error for row in report.problems)
     assert report.exit_code == 3
     assert sorted(each.name for each in tmp_path.iterdir() if each.name != "state") == ["deep"]
+
+
+def test_names_that_no_key_can_have(make_tree: MakeTree) -> None:
+    """Bytes that are no UTF-8, more than 1,024 of them: failed entries, and the rest goes on."""
+    odd, long = os.fsdecode(b"caf\xe9"), "/".join(["n" * 250] * 4 + ["n" * 21])
+    source = make_tree("source", {odd: b"1", long: b"2", long[:-1]: b"3"})
+    memory = Operator.from_uri("memory://odd-names")
+    for dry_run in (True, False):
+        report = copy_tree(f"{source}/", memory, dry_run=dry_run)
+        assert {row.path for row in report.problems} == {odd, long}
+    assert objects_of(memory) == {long[:-1]: b"3"}
+    assert report.exit_code == 3
+
+
+def test_what_limits_leave_out_is_in_nobodys_way(tmp_path: Path) -> None:
+    """``a`` is not taken, as it is empty: so ``a/b`` may be a file."""
+    memory = Operator.from_uri("memory://left-out")
+    memory.write("a", b"")
+    memory.write("a/b", b"1")
+    report = copy_tree(memory, tmp_path / "target", min_size=1)
+    assert report.ok, report.problems
+    assert files_of(tmp_path / "target") == {"a/b": b"1"}
 
 
 def test_links_and_sockets_are_counted_and_never_followed_out(
@@ -368,3 +417,29 @@ def test_a_run_that_was_stopped_deletes_nothing(make_tree: MakeTree) -> None:
         ("gone", "deleted"),
         ("gone too", "deleted"),
     ]
+
+
+@pytest.mark.parametrize("emptied", [True, False])
+def test_a_run_that_is_resumed_is_bound_as_any_other(make_tree: MakeTree, emptied: bool) -> None:
+    """Its source has become empty since; or more than half of the target would go, of which it has
+    seen some twice: nothing is deleted."""
+    names = [f"{number:03}" for number in range(130)]
+    source = make_tree("source", dict.fromkeys(names[70:], b"new"))
+    target = make_tree("target", dict.fromkeys(names, b"x"))
+    request = TreeRequest(
+        kind="sync",
+        sources=[f"{source}/"],
+        target=str(target),
+        options=TreeOptions(delete=True, concurrent=1, fsync="each"),
+    )
+    prepared: list[PreparedRun] = []
+    prepared.append(PreparedRun(request, on_event=lambda row: prepared[0].stop()))
+    assert prepared[0].run().stopped
+    if emptied:
+        for name in names[70:]:
+            (source / name).unlink()
+    report = PreparedRun(request).run()
+    assert report.resumed
+    assert report.exit_code == 3
+    assert ("nothing to copy" in report.error) if emptied else ("--max-delete" in report.no_deletes)
+    assert files_of(target).keys() == set(names)

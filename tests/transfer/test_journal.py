@@ -152,7 +152,14 @@ def test_acts_are_kept_until_they_count(url: str) -> None:
         resumed = Journal.resume(ledger, "j")
         assert resumed.unfinished is not None
         assert resumed.unfinished.announced == ((0, (rows[1],)),)
-        assert resumed.announce(0, rows) == 5
-        resumed.settle_announced(rows[1:])
+        own = resumed.announce(0, rows)
+        resumed.settle_announced(1, rows[1:])  # of another tree
+        resumed.note(list, lambda: None)
+        assert [each.number for each in acts_of(ledger, "j")] == [4, own]
+        resumed.settle_announced(0, rows[1:])
+        resumed.note(list, lambda: None)
+        assert [each.number for each in acts_of(ledger, "j")] == [own]
+        with resumed.lock:
+            resumed.settle_acts(own, ())
         resumed.end("DONE", list, lambda: None)
         assert acts_of(ledger, "j") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,10 @@ from calque.operator.services.fs.links import make_link
 from calque.operator.services.fs.root import Root
 from calque.transfer.api import move_tree, sync_tree
 from calque.transfer.model import Row
+from calque.transfer.report.report import Report
 from calque.values.file_attributes import LINK_TYPE
+
+Verb = Callable[..., Report]
 
 
 @pytest.fixture
@@ -70,6 +74,24 @@ def test_followed(tree: Path, tmp_path: Path) -> None:
         "up",
     ]
     assert report.totals.of("skipped").objects == 2
+
+
+@pytest.mark.parametrize("verb", [calque.copy_tree, move_tree])
+def test_followed_by_absolute_names(tmp_path: Path, tree: Path, verb: Verb) -> None:
+    """A link that names its file from ``/`` on is as good as one that names it from where it lies:
+    copied as the file, moved before it, and a folder stays a folder."""
+    (tree / "absolute").symlink_to(tree / "a" / "file")
+    (tree / "whole").symlink_to(tree / "a")
+    rows: list[Row] = []
+    report = verb(f"{tree}/", tmp_path / "copy", on_event=rows.append)
+    assert report.ok, report.problems
+    assert (tmp_path / "copy" / "absolute").read_text() == "x"
+    assert not (tmp_path / "copy" / "absolute").is_symlink()
+    assert {row.path: row.why for row in rows if row.outcome == "skipped"} == {
+        "dangling": "link that leads out or nowhere",
+        "folder": "link to a folder",
+        "whole": "link to a folder",
+    }
 
 
 @pytest.mark.parametrize("text", ["/etc/passwd", "../../x", "a/../../../x", "../.."])

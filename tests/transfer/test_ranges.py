@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from calque.errors import InvalidInput
 from calque.transfer.model import EVERYTHING, KeyRange, sort_key
-from calque.transfer.plan.borders import SeenKeys, find_border, keeps_borders
+from calque.transfer.plan.split_points import SeenKeys, find_border, keeps_borders
 from calque.transfer.run.ranges import OpenRange, RangePool, cover, cut
 
 _letters = st.one_of(

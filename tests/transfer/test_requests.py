@@ -13,7 +13,7 @@ import pytest
 
 from calque.operator import Operator
 from calque.transfer.api import copy_tree, sync_tree
-from tests.servers.proxy import Exchange, Fault, FaultProxy
+from tests.servers.proxy import Exchange, Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, files_of, s3_options
 
@@ -212,6 +212,30 @@ def test_deletes_go_in_batches_and_a_refused_key_fails_alone(
     assert report.exit_code == 3
     left = {entry.path for entry in operator.list()}
     assert left == {str(each.relative_to(source)) for each in source.glob("0/*")} | {"1/001"}
+
+
+@pytest.mark.parametrize("code", ["MalformedXML", "AccessDenied"])
+def test_a_batch_that_is_refused_whole(
+    source: Path, proxy: FaultProxy, options: dict[str, object], root: str, code: str
+) -> None:
+    """One that cannot be read is sent key by key, for one odd key may have spoilt it; any other
+    refusal is that of each of its keys, and nothing is told as deleted."""
+    copy_tree(f"{source}/", f"{root}/", target_options=options)
+    for file in source.glob("[123]/*"):
+        file.unlink()
+    proxy.reset()
+    status, gone = (400, OBJECTS * 3 // 4) if code == "MalformedXML" else (403, 0)
+    body = f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+    refusal = Reply(status, {"content-type": "application/xml"}, body)
+    proxy.add(Fault(method="POST", contains="delete", times=None, reply=refusal))
+    batched = {**options, "delete_many": True}
+    report = sync_tree(
+        f"{source}/", f"{root}/", delete=True, max_delete="100%", target_options=batched
+    )
+    assert report.totals.of("deleted").objects == gone
+    assert len(report.problems) == OBJECTS * 3 // 4 - gone
+    left = sum(1 for _ in Operator.from_uri(root, **options).list())
+    assert left == OBJECTS - gone
 
 
 def test_an_anchored_include_narrows_the_listings(

@@ -15,7 +15,7 @@ from calque.operator import Operator
 from calque.operator.capability import Capability
 from calque.transfer.api import copy_tree, sync_tree
 from calque.transfer.model import Pair, Row
-from calque.transfer.plan.remembered import Remembered
+from calque.transfer.plan.copied_before import Remembered
 from calque.transfer.plan.rules import Comparison, checksums
 from calque.transfer.plan.side import Side
 from calque.transfer.request.options import Compare

@@ -63,7 +63,7 @@ class CopyJob:
         A connection that is lost for good, and credentials that end midway, keep the checkpoint
         too; every other error ends the copy and clears what it left.
         """
-        with terminable():
+        with stop_on_signals():
             if not self.resume:
                 with self._start() as copier:
                     return self._drive(copier, lambda: None, 0)
@@ -258,7 +258,7 @@ class _Lines:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
+def stop_on_signals() -> Iterator[None]:
     """A polite kill or a closed terminal ends a copy as cleanly as Ctrl-C does."""
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calque.cli.loading import exit_code
+from calque.cli.load_output import exit_code
 from calque.cli.output import FAILED
 from calque.errors import CalqueError, LoadAborted
 

@@ -223,7 +223,7 @@ class Location:
         if not self.path or self.path.endswith("/") or self.is_local_directory:
             raise IsADirectory(
                 f"{self.uri} is a directory; one object is needed",
-                hint="Trees are not copied by this command: name one object.",
+                hint="Name one object; cp, mv and rm take a whole tree with -r.",
             )
         return self
 

@@ -50,11 +50,20 @@ def set_up_logs(verbose: bool, form: LogForm | None) -> None:
     level = logging.INFO if verbose else logging.ERROR if form is None else logging.WARNING
     # The debug lines of SDKs hold headers and signed URLs; ours do not.
     logging.basicConfig(level=level, format=plain)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_no_stop)
     logging.getLogger("calque").setLevel(logging.DEBUG if verbose else logging.NOTSET)
     if form is not None:
         formatter = JsonLines() if form is LogForm.JSON else TimedLines(plain)
         for handler in logging.getLogger().handlers:
             handler.setFormatter(formatter)
+
+
+def _is_no_stop(record: logging.LogRecord) -> bool:
+    """Not what a library logs of Ctrl-C, with a traceback, before it lets it through: that is told
+    by who ends."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, (KeyboardInterrupt, SystemExit))
 
 
 def log_as_json(line: str, level: int = logging.INFO) -> bool:

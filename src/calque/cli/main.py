@@ -16,10 +16,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from calque._version import __version__
+from calque.cli.flags.plain_values import spare_checks
 from calque.cli.help_page import help_page
 from calque.cli.logs import LogForm, set_up_logs
 from calque.cli.output import FAILED, USAGE, as_json, code_of, say
-from calque.cli.plain_values import spare_checks
 from calque.cli.traces import are_wanted, traced
 from calque.errors import CalqueError
 
@@ -92,6 +92,11 @@ class LazyGroup(TyperGroup):
     def resolve_command(
         self, ctx: Context, args: list[str]
     ) -> tuple[str | None, Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            if alike := get_close_matches(args[0], COMMANDS, n=1):
+                ctx.fail(f"No such command '{args[0]}'. Did you mean '{alike[0]}'?")
         name, command, rest = super().resolve_command(ctx, args)
         if name in COMMANDS and ctx.resilient_parsing:
             # A shell completes what comes after the command: its flags are needed, so it is read.

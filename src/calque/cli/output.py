@@ -16,7 +16,7 @@ import typer
 
 from calque.cli.logs import log_as_json
 from calque.errors import CalqueError, ConfigInvalid, StatementInvalid
-from calque.values import size_text
+from calque.values import printable, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,8 +33,11 @@ def code_of(error: CalqueError) -> int:
     return USAGE if isinstance(error, ConfigInvalid | StatementInvalid) else FAILED
 
 
-IDS = {"load", "load_id"}
+IDS = {"job", "load", "load_id"}
 """Columns that hold ids."""
+
+LEAST_LEGIBLE = 20
+"""Letters to which a column of a table may be folded."""
 
 
 def console() -> Console:
@@ -67,23 +70,43 @@ def as_json(value: Any) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
-    """A table on a terminal; tab-separated lines with a header elsewhere."""
-    from rich.table import Table
-    from rich.text import Text
-
+    """A table on a terminal, or its rows one below the other where that is too narrow for it;
+    tab-separated lines with a header elsewhere."""
+    names = [printable(column) for column in columns]
     if not sys.stdout.isatty():
-        print("\t".join(printable(column) for column in columns))
+        print("\t".join(names))
         for row in rows:
             print("\t".join(_cell(value) for value in row))
         return
-    drawn = Table(title=title or None, title_justify="left", header_style="bold")
     cells = [[_cell(value) for value in row] for row in rows]
-    for index, column in enumerate(columns):
+    if cells and not _has_room(names, cells):
+        for row in cells:
+            record({name: value for name, value in zip(names, row, strict=True) if value})
+            print()
+        return
+    _draw(names, cells, title)
+
+
+def _has_room(names: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
+    """Whether all columns stand side by side, wide ones folded as far as they are legible."""
+    from rich.cells import cell_len
+
+    needed = 3 * len(names) + 1
+    for name, *column in zip(names, *cells, strict=True):
+        longest = max(map(cell_len, (name, *column)))
+        needed += longest if name in IDS else min(longest, LEAST_LEGIBLE)
+    return needed <= console().width
+
+
+def _draw(names: Sequence[str], cells: Sequence[Sequence[str]], title: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=title or None, title_justify="left", header_style="bold")
+    for index, name in enumerate(names):
         # An id is there to be copied: it stands on one line, however narrow the terminal.
-        longest = max((len(row[index]) for row in cells), default=0) if column in IDS else None
-        drawn.add_column(
-            Text(printable(column)), overflow="fold", no_wrap=column in IDS, min_width=longest
-        )
+        longest = max((len(row[index]) for row in cells), default=0) if name in IDS else None
+        drawn.add_column(Text(name), overflow="fold", no_wrap=name in IDS, min_width=longest)
     for row in cells:
         drawn.add_row(*map(Text, row))
     console().print(drawn)
@@ -94,16 +117,6 @@ def record(values: Mapping[str, Any]) -> None:
     width = max((len(name) for name in values), default=0)
     for name, value in values.items():
         print(f"{name:<{width}}  {_cell(value)}")
-
-
-def printable(name: str) -> str:
-    """A name on one line: control characters, which could trick a terminal, are escaped."""
-    if name.isprintable():
-        return name
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
-        for letter in name
-    )
 
 
 def size(count: int | float) -> str:
@@ -160,7 +173,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, datetime):
         return moment(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={item}" for key, item in value.items())
+        return printable(", ".join(f"{key}={item}" for key, item in value.items()))
     return printable(str(value))
 
 

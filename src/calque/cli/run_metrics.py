@@ -32,11 +32,11 @@ from prometheus_client.exposition import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 
-from calque.cli.metrics_flags import MetricsWanted
+from calque.cli.flags.metrics_flags import MetricsWanted
 from calque.cli.output import FAILED, code_of, say
 from calque.config import mask_url
 from calque.errors import CalqueError, ConfigInvalid
-from calque.ticker import ticking
+from calque.ticker import call_every
 
 if TYPE_CHECKING:
     from calque.loader.model.load_progress import LoadProgress
@@ -169,7 +169,7 @@ def run_metrics(wanted: MetricsWanted, command: str) -> Iterator[RunMetrics]:
             stack.enter_context(_answered(metrics.registry, wanted.port))
         tell = _Teller(metrics, wanted)
         stack.callback(tell)  # once more when all is known
-        stack.enter_context(ticking(tell, EVERY))
+        stack.enter_context(call_every(tell, EVERY))
         code = 1
         try:
             yield metrics

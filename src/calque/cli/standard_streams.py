@@ -37,7 +37,7 @@ def refuse_unfit(source: str, target: str, options: CopyKeywords, *, resume: boo
 
 def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
     """Write what comes in as one object; cut off by an error or a signal it leaves nothing."""
-    from calque.cli.copy_job import terminable
+    from calque.cli.copy_job import stop_on_signals
 
     if not target.path or target.path.endswith("/") or target.is_local_directory:
         raise IsADirectory(
@@ -46,7 +46,7 @@ def store_standard_input(target: Location, options: CopyKeywords) -> CopyReport:
         )
     begun = time.monotonic()
     # Killed midway it must not commit what happened to have come so far.
-    with terminable():
+    with stop_on_signals():
         made = target.operator.write(
             target.path,
             sys.stdin.buffer,

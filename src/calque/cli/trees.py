@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from calque.cli.flags.metrics_flags import NO_METRICS, MetricsWanted
 from calque.cli.locations import refuse_idle_options, remote_of, settle, settle_alike
-from calque.cli.metrics_flags import NO_METRICS, MetricsWanted
-from calque.cli.output import as_json, printable, say, size
+from calque.cli.output import as_json, say, size
 from calque.errors import ConfigInvalid
+from calque.values import printable
 
 if TYPE_CHECKING:
     from calque.transfer.model import Row
@@ -103,11 +104,11 @@ def run_and_show(
     left_job: str | None = None,
 ) -> None:
     """Run a request, or go on with what was left of it; show it, and leave with its exit code."""
-    from calque.cli.copy_job import terminable
+    from calque.cli.copy_job import stop_on_signals
     from calque.transfer.api import PreparedRun
 
     shows_rows = request.options.dry_run and not json
-    with terminable(), metrics.counted(request.kind) as counted:
+    with stop_on_signals(), metrics.count_run(request.kind) as counted:
         prepared = PreparedRun(
             request,
             on_event=_show_row if shows_rows else None,
@@ -153,12 +154,12 @@ def remove_and_show(
     left_job: str | None = None,
 ) -> None:
     """Delete trees, show what went, and leave with the exit code."""
-    from calque.cli.copy_job import terminable
+    from calque.cli.copy_job import stop_on_signals
     from calque.transfer.prepared_removal import PreparedRemoval
 
     shows_rows = request.options.dry_run and not json
     confirm = None if yes or not sys.stdin.isatty() else _ask
-    with terminable():
+    with stop_on_signals():
         prepared = PreparedRemoval(
             request,
             on_event=_show_row if shows_rows else None,
@@ -167,8 +168,7 @@ def remove_and_show(
         )
         if prepared.resumes and not quiet and not json:
             say(f"going on with job {prepared.job}, which was left unfinished")
-        # A line that is renewed would be written over the question.
-        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows or confirm)):
+        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows)):
             done = prepared.run()
     if json:
         as_json(done.to_json())
@@ -197,7 +197,8 @@ def show_report(report: Report) -> None:
     )
     say(f"{', '.join(parts)} in {totals.seconds:.1f} s" + (f"; {ways}" if ways else ""))
     for what, count in report.dropped.items():
-        say(f"{what} of {count} objects could not be kept by the target")
+        objects = "1 object" if count == 1 else f"{count} objects"
+        say(f"{what} of {objects} could not be kept by the target")
     if report.verified is not None:
         say(f"{report.verified} of {totals.of('copied').objects} copies verified")
     for line in report.refutations[:_SHOWN]:
@@ -214,22 +215,29 @@ def _show_row(row: Row) -> None:
     """A line of a dry run."""
     sign = {"copied": "+", "deleted": "-", "failed": "!", "changed": "!", "skipped": "#"}
     if row.outcome in sign:
-        why = f"  ({row.why or row.rule})"
+        # What was named to be deleted needs no reason.
+        asked = row.outcome == "deleted" and row.rule == "always"
+        why = "" if asked else f"  ({row.why or row.rule})"
         print(f"{sign[row.outcome]} {printable(row.path)}{why}")
 
 
 def _ask(count: int, total: int, names: Sequence[str]) -> bool:
+    from calque.transfer.report.shown_progress import CLEAR_LINE
+
     shown = ", ".join(printable(name) for name in names)
     more = ", …" if count > len(names) else ""
-    return typer.confirm(f"delete {count} objects ({size(total)}): {shown}{more}?", err=True)
+    what = "1 object" if count == 1 else f"{count} objects"
+    if sys.stderr.isatty():
+        sys.stderr.write(CLEAR_LINE)
+    return typer.confirm(f"delete {what} ({size(total)}): {shown}{more}?", err=True)
 
 
 def progress_shown(progress: TreeProgress, *, show: bool) -> AbstractContextManager[None]:
     """A line that is renewed on a terminal; elsewhere one every few seconds."""
-    from calque.transfer.report.shown_progress import described, terminal_line
+    from calque.transfer.report.shown_progress import describe_often, terminal_line
 
     if not show:
         return nullcontext()
     if sys.stderr.isatty():
         return terminal_line(progress)
-    return described(progress, say, _SAY_SECONDS)
+    return describe_often(progress, say, _SAY_SECONDS)

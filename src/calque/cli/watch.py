@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.loading import exit_code, show_report
+from calque.cli.load_output import exit_code, show_report
 from calque.cli.output import say
 from calque.errors import (
     CalqueError,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 LONGEST = 300.0
 """Seconds between two looks at most, however often a look failed."""
+
+_LOAD_ID = re.compile(r"\d{8}T\d{6}-[-0-9a-f]+")
+"""In names of what a load writes: each has another one, and it is the same trouble all the same."""
 
 Load = Callable[[LoadRequest, FailedFiles], Report]
 
@@ -100,9 +104,10 @@ class Watch:
         if not self._began and (self._is_wrong_usage(error) or not ours):
             raise error
         told = str(error) if ours else f"{type(error).__name__}: {error}"
-        if told != self._told:
+        trouble = _LOAD_ID.sub("", told)
+        if trouble != self._told:
             say(f"{told}; trying again")
-        self._told = told
+        self._told = trouble
         self._troubles += 1
         self._loader.let_go_of_engines()
 

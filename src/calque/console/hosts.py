@@ -38,7 +38,7 @@ class HostNames:
         return len(asked) == 1 and self._is_known(_name_of(asked[0]))
 
     def _is_known(self, name: str) -> bool:
-        # An address cannot be given to anybody else's page as its name.
+        # An IP address is safe: rebinding a page to this server takes a host name.
         return name in self._names or name.endswith(".localhost") or _is_address(name)
 
 

@@ -11,26 +11,44 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from calque.values import size_text
+from calque.values import printable, size_text
 
 
 def make_templates() -> Environment:
-    """The templates: everything is escaped, and a name that is missing is an error."""
+    """The templates: everything is escaped, what cannot be seen is spelled out, and a name that is
+    missing is an error."""
     environment = Environment(
         loader=PackageLoader("calque.console"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_seen,
     )
     environment.filters |= {
         "size": size_text,
-        "number": lambda value: f"{value:,}".replace(",", "\u202f"),
+        "number": lambda value: Markup(f"{value:,}".replace(",", "\u202f")),
         "when": when,
         "quoted": lambda text: quote(text, safe="", errors="surrogateescape"),
+        "exact": escape,
+        "lines": _lines,
     }
     return environment
+
+
+def _seen(value: Any) -> Any:
+    """A name as people may trust it: ``gnp.exe`` behind a mark that turns it around is no picture.
+    Fields of forms, which are sent back, are ``exact``; what has lines of its own is ``lines``."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return printable(value)
+    return value
+
+
+def _lines(text: str) -> Markup:
+    """Text of more than one line, each as it may be trusted."""
+    return Markup("\n").join(printable(line) for line in text.split("\n"))
 
 
 def when(value: datetime | None) -> str:
@@ -51,10 +69,27 @@ def moment(microseconds: int | None) -> datetime | None:
 def shell_line(*words: str) -> str:
     """A command to copy into a shell. Statements are full of quotes: double ones keep them legible
     where nothing in the word means anything between them."""
-    return " ".join(
-        f'"{word}"' if "'" in word and not set(word) & set('"$`\\!\n') else shlex.quote(word)
-        for word in words
-    )
+    return " ".join(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    if not word.isprintable():
+        return f"$'{''.join(map(_shell_letter, word))}'"
+    plain_between_quotes = "'" in word and not set(word) & set('"$`\\!')
+    return f'"{word}"' if plain_between_quotes else shlex.quote(word)
+
+
+def _shell_letter(letter: str) -> str:
+    """As bash and zsh spell what cannot be seen, so that a page shows it and a paste means it."""
+    code = ord(letter)
+    if letter in "\\'":
+        return f"\\{letter}"
+    if letter.isprintable():
+        return letter
+    if "\udc80" <= letter <= "\udcff":  # a byte of a name that is no UTF-8
+        code -= 0xDC00
+        return f"\\x{code:02x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"
 
 
 def plain(value: Any) -> Any:

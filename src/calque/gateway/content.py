@@ -126,7 +126,7 @@ def object_headers(info: ObjectInfo) -> dict[str, str]:
     own = {name: value for name, value in stored.items() if not name.startswith(OWN)}
     shown = {_USER + name: value for name, value in own.items() if _HEADER_NAME.fullmatch(name)}
     headers |= shown
-    if len(shown) < len(own):  # other doors have names that no header can have
+    if len(shown) < len(own):  # written by another API: names that no header can have
         headers["x-amz-missing-meta"] = str(len(own) - len(shown))
     tags = tags_of(stored)
     if tags:

@@ -14,14 +14,15 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 from calque.errors import ConfigInvalid
 from calque.gateway.errors import ClientGone
 from calque.gateway.gateway import Gateway
 from calque.gateway.http.connection import Connection
-from calque.gateway.http.exchange import Handle, run_exchange
-from calque.gateway.http.watch import Watch
-from calque.store.metainfo.tls import ServerCertificate
+from calque.gateway.http.exchange import Handle, refuse_for_room, run_exchange
+from calque.gateway.http.watch import HEADS_TOGETHER, Watch
+from calque.store.metainfo.tls import Renewed, ServerCertificate
 
 THREADS = 512
 """Requests that are worked on at the same time; others wait for their turn."""
@@ -42,12 +43,32 @@ class _Workers:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="calque-s3")
         self._changed = threading.Condition()
         self._serving: set[Connection] = set()
+        self._waiting = 0
+        """Bytes of requests that have no thread yet."""
         self._stopping = False
         self.watch: Watch | None = None
 
     def take(self, connection: Connection) -> None:
-        """Serve a connection that has a head."""
-        self._pool.submit(self._run, connection)
+        """Serve a connection that has a head, as soon as a thread is free."""
+        size = len(connection.held)
+        with self._changed:
+            # One always may wait: a head is shorter than all the room there is.
+            has_room = not self._waiting or self._waiting + size <= HEADS_TOGETHER
+            self._waiting += size if has_room else 0
+            if len(self._serving) >= THREADS:
+                self._make_room()
+        if has_room:
+            self._pool.submit(self._run, connection, size)
+        else:
+            refuse_for_room(connection)
+
+    def _make_room(self) -> None:
+        """Hang up on one whose client hardly moves: who has a link or a key, and reads byte by
+        byte, must not keep all threads from everybody else. Unless none is free, nobody minds."""
+        slow = next((each for each in self._serving if each.dawdles()), None)
+        if slow is not None:
+            _log.warning("a client that hardly moved made room for another")
+            slow.hang_up()
 
     def stop(self) -> None:
         """Let requests end; after a while their clients are hung up on."""
@@ -61,8 +82,9 @@ class _Workers:
                 each.hang_up()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, connection: Connection) -> None:
+    def _run(self, connection: Connection, size: int) -> None:
         with self._changed:
+            self._waiting -= size
             self._serving.add(connection)
         returns = drains = False
         try:
@@ -80,7 +102,8 @@ class _Workers:
 
     def _serve(self, connection: Connection) -> tuple[bool, bool]:
         """Requests of one client while they follow each other; whether more may come, or bytes."""
-        while run_exchange(connection, self._handle, is_last=self._stopping):
+        connection.begin_request()
+        while run_exchange(connection, self._handle, lambda: self._stopping):
             connection.is_idle = True
             # Threads that wait for one client are not there for others: when many work, none waits.
             many = len(self._serving) > THREADS // 2
@@ -88,6 +111,7 @@ class _Workers:
             connection.is_idle = False
             if not more:
                 return not self._stopping, False
+            connection.begin_request()
         return False, True
 
     def _part_with(self, connection: Connection, *, returns: bool, drains: bool) -> None:
@@ -114,7 +138,7 @@ def serve_gateway(
 
     Requests that run end before it closes, within some seconds.
     """
-    context = None if tls is None else _tls_context(tls)
+    context = None if tls is None else Renewed(tls, partial(_tls_context, tls)).current
     listening = _listen(host, port)
     workers = _Workers(gateway.handle)
     watch = workers.watch = Watch(listening, context, workers.take)
@@ -125,8 +149,9 @@ def serve_gateway(
         yield f"{scheme}://{shown}:{listening.getsockname()[1]}"
     finally:
         watch.stop()
-        workers.stop()
+        # Before requests under way have ended: who comes now is refused, and does not wait in vain.
         listening.close()
+        workers.stop()
 
 
 def _tls_context(tls: ServerCertificate) -> ssl.SSLContext:

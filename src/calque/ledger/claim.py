@@ -11,7 +11,7 @@ from calque.errors import AlreadyExists
 from calque.ledger.database import Ledger
 from calque.ledger.files import KNOWN, NAMES_AT_ONCE
 from calque.ledger.identity import Known, Verdict, judge
-from calque.ledger.schema import claims, files, loads
+from calque.ledger.schema import claims, files, loads, tables
 from calque.ledger.tables import TableRow, lock_table, upsert
 from calque.values import SourceIdentity
 
@@ -84,6 +84,19 @@ def claim(ledger: Ledger, table: TableRow, start: LoadStart, wanted: Sequence[Wa
         held,
         tuple(loaded),
     )
+
+
+def outlast_claims(ledger: Ledger, table: TableRow) -> None:
+    """Return once every claim of the table that was being made is there, or never will be.
+
+    For who was stopped in a claim: its COMMIT may be on the way to PostgreSQL, where nobody waits
+    for the answer any more. Until it is carried out it holds the key of the table, as each claim
+    that refers to it does; so it is waited for here. On SQLite a transaction ends with its caller.
+    """
+    with ledger.write() as connection:
+        connection.execute(
+            select(tables.c.number).where(tables.c.number == table.number).with_for_update()
+        )
 
 
 def _open_load(connection: Connection, ledger: Ledger, table: TableRow, start: LoadStart) -> None:

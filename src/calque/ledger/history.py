@@ -15,7 +15,7 @@ from calque.ledger.database import Ledger
 from calque.ledger.identity import moment
 from calque.ledger.manifest import FileResult
 from calque.ledger.schema import REBUILT, errors, files, loads, results, tables
-from calque.ledger.tables import TableKey, find_table
+from calque.ledger.tables import TableKey, find_table, find_words
 from calque.values.row_errors import unpack
 
 
@@ -138,7 +138,8 @@ def records_of(ledger: Ledger, key: TableKey, *, prefix: str = "") -> Iterator[d
     table = find_table(ledger, key)
     if table is None:
         return
-    words = {"tenant": ledger.tenant, "database": key.database, "table": key.name}
+    database, name = find_words(ledger, key)
+    words = {"tenant": ledger.tenant, "database": database, "table": name}
     query = (
         select(
             *(column for column in files.columns if column.name not in {"table_number", "parts"})

@@ -37,6 +37,8 @@ class Progress:
     """Those since the last note."""
     ended_acts: Collection[int] = ()
     """The numbers of acts that count among the totals from now on."""
+    ended_copies: Collection[tuple[int, bytes]] = ()
+    """Large copies that do so, by tree and path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def note_progress(ledger: Ledger, job: Job, progress: Progress) -> None:
         if progress.ended_acts:
             ended = job_acts.c.number.in_(progress.ended_acts)
             connection.execute(delete(job_acts).where(job_acts.c.job_id == job.job_id, ended))
+        for tree, path in progress.ended_copies:
+            _forget_copy(connection, job.job_id, tree, path)
 
 
 def announce_acts(ledger: Ledger, job: Job, acts: Acts) -> None:
@@ -104,12 +108,6 @@ def keep_copy(ledger: Ledger, job: Job, tree: int, path: bytes, checkpoint: str)
         _forget_copy(connection, job.job_id, tree, path)
         values = {"job_id": job.job_id, "tree": tree, "path": path, "checkpoint": checkpoint}
         connection.execute(insert(job_copies).values(values))
-
-
-def forget_copy(ledger: Ledger, job: Job, tree: int, path: bytes) -> None:
-    """Drop the checkpoint of a copy that is over."""
-    with ledger.write() as connection:
-        _forget_copy(connection, job.job_id, tree, path)
 
 
 def _forget_copy(connection: Connection, job_id: str, tree: int, path: bytes) -> None:

@@ -49,7 +49,7 @@ def begin_job(ledger: Ledger, job: Job, spans: Iterable[Span], seconds: float) -
             begun = {
                 **columns_of(job),
                 "tenant": ledger.tenant,
-                "held_pair": _held(ledger, job.pair),
+                "held_pair": _name_of_pair(ledger, job.pair),
                 "lease_until": now + int(seconds * 1e6),
                 "started_at": now,
                 "updated_at": now,
@@ -57,21 +57,23 @@ def begin_job(ledger: Ledger, job: Job, spans: Iterable[Span], seconds: float) -
             connection.execute(insert(jobs).values(begun))
             write_spans(connection, job.job_id, spans)
     except AlreadyExists as error:  # two began at once, and the other was quicker
-        raise _busy("another job") from error
+        raise _busy_error("another job") from error
     return find_job(ledger, job.job_id)
 
 
 def _refuse_held(connection: Connection, ledger: Ledger, pair: str, now: int) -> None:
-    row = connection.execute(select(jobs).where(jobs.c.held_pair == _held(ledger, pair))).first()
+    row = connection.execute(
+        select(jobs).where(jobs.c.held_pair == _name_of_pair(ledger, pair))
+    ).first()
     if row is None:
         return
     holder = job_of(row)
     if holder.is_alive(now):
-        raise _busy(f"job {holder.job_id}")
+        raise _busy_error(f"job {holder.job_id}")
     _stop(connection, holder.job_id, "its process died")
 
 
-def _busy(holder: str) -> ConditionNotMatch:
+def _busy_error(holder: str) -> ConditionNotMatch:
     return ConditionNotMatch(
         f"{holder} is at work on these two trees",
         hint="Wait for it, or stop it first: `calque jobs ls` shows who is at work.",
@@ -93,7 +95,7 @@ def take_job(ledger: Ledger, job_id: str, owner: str, seconds: float) -> Job:
                     hint="What failed can be tried again by --from-report, or by a new run.",
                 )
             if job.is_alive(now):
-                raise _busy(f"job {job_id}")
+                raise _busy_error(f"job {job_id}")
             if job.state == "STOPPED":
                 _refuse_held(connection, ledger, job.pair, now)
             connection.execute(
@@ -102,13 +104,13 @@ def take_job(ledger: Ledger, job_id: str, owner: str, seconds: float) -> Job:
                 .values(
                     state="RUNNING",
                     owner=owner,
-                    held_pair=_held(ledger, job.pair),
+                    held_pair=_name_of_pair(ledger, job.pair),
                     lease_until=now + int(seconds * 1e6),
                     message=None,
                 )
             )
     except AlreadyExists as error:
-        raise _busy("another job") from error
+        raise _busy_error("another job") from error
     return find_job(ledger, job_id)
 
 
@@ -229,7 +231,7 @@ def remove_job(ledger: Ledger, job_id: str) -> Job:
         query = select(jobs).where(jobs.c.job_id == job.job_id).with_for_update()
         row = connection.execute(query).first()
         if row is not None and job_of(row).is_alive(now):
-            raise _busy(f"job {job.job_id}")
+            raise _busy_error(f"job {job.job_id}")
         _remove(connection, [job.job_id])
     return job
 
@@ -256,5 +258,5 @@ def _stop(connection: Connection, job_id: str, message: str) -> None:
     connection.execute(update(jobs).where(jobs.c.job_id == job_id).values(values))
 
 
-def _held(ledger: Ledger, pair: str) -> str:
+def _name_of_pair(ledger: Ledger, pair: str) -> str:
     return f"{ledger.tenant}\n{pair}"

@@ -1,7 +1,8 @@
 """Leases: who runs a load, whether it still lives, and how another takes over.
 
 A lease is for liveness alone. Whoever believes that it holds one may be wrong; the commit to the
-table decides (see ``calque.loader.commit.protocol``).
+table decides (see ``calque.loader.commit.protocol``). ``claim`` takes a lease with the files of a
+load; services that look after a store have theirs in ``store/metabase/upkeep/lease.py``.
 """
 
 from __future__ import annotations

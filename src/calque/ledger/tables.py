@@ -93,6 +93,17 @@ def register_table(ledger: Ledger, key: TableKey) -> TableRow:
         return made
 
 
+def find_words(ledger: Ledger, key: TableKey) -> tuple[str, str]:
+    """Database and name of a table as its last load had them; those of the key before the first."""
+    with ledger.read() as connection:
+        found = _find(ledger, connection, key)
+        if found is None:
+            return key.database, key.name
+        query = select(tables.c.database, tables.c.name).where(tables.c.number == found.number)
+        database, name = connection.execute(query).one()
+    return database, name
+
+
 def _keep_words(connection: Connection, table: TableRow) -> None:
     """Whoever loads it last says what it is called: by a path once, by a name since."""
     words = {"database": table.key.database, "name": table.key.name}

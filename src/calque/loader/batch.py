@@ -12,10 +12,10 @@ from calque.ledger.claim import LoadStart, Wanted
 from calque.ledger.files import mget
 from calque.ledger.manifest import FileResult, LoadedFile, Manifest
 from calque.loader.commit.build_manifest import errors_of, is_kept, result_of, sources_of
+from calque.loader.commit.commit_load import Overtaken
 from calque.loader.commit.our_commits import catch_up, find_rival
 from calque.loader.commit.protocol import LoadRun
 from calque.loader.commit.replace import drop_sources, find_earlier_rows, replace_actions
-from calque.loader.commit.settle import Overtaken
 from calque.loader.commit.tables import Lake, Snapshot
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.outcome import FileOutcome, Status, TaskResult, first_error

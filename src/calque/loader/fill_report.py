@@ -51,7 +51,7 @@ class ReportFiller:
     def note_taken_in(self, loads: int) -> None:
         """Loads of other ledgers that this one has learned of."""
         if loads:
-            self.note(f"{loads} loads of other ledgers were taken in from the table's log")
+            self.note(f"loads of other ledgers were taken in from the table's log: {loads}")
 
     def note_new_table(self, sampled: int) -> None:
         """A table was made; how its schema came about, unless it was given."""

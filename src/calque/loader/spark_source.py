@@ -34,7 +34,7 @@ from calque.loader.model.plan import ColumnMatch, MetadataKind, Piece
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.stage import Stage
 from calque.loader.request.options import build_format
-from calque.loader.run.cut import pack
+from calque.loader.run.cut_into_tasks import pack
 from calque.loader.run.formats.reader import ParsedBatch, ReadSpec
 from calque.loader.run.formats.registry import open_reader
 from calque.loader.run.formats.staged_source import Source

@@ -53,7 +53,7 @@ def start_copy(
         origin, found, into, target, options, stop, listed=found is wanted
     )
     server = route == "server-side" and into.capability.copy_resumable
-    # One that fits a request is gone on with by making it anew: there is no part of it to keep.
+    # A copy made by one request has no parts to keep: resuming it means sending it again.
     streamed = options.stream_parts and isinstance(into, PartedWriting)
     resumable = server or (route == "through the client" and streamed)
     return Copier(driver, identity, route=route, resumable=resumable, stop=stop)
@@ -220,7 +220,7 @@ def abort_copy(origin: Service, into: Service, checkpoint: Checkpoint) -> None:
     try:
         found = _find_same_source(origin, checkpoint)
     except CheckpointInvalid:
-        # Nothing will be read of it: as it was is enough to find what was made of it.
+        # The source is not read here: its old metadata is enough to find what the copy left.
         known = checkpoint.source
         found = Metadata(
             checkpoint.source_path,

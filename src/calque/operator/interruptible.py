@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TypeVar
 
-from calque.operator.http.patience import SLICE
+from calque.operator.http.waiting_time import SLICE
 
 T = TypeVar("T")
 

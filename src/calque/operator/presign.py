@@ -39,6 +39,9 @@ def presign(
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 1:
         raise InvalidInput(f"a signature lasts a second at least, not {expires!r}")
     if not isinstance(service, Presigning):
-        raise Unsupported(f"{service.scheme} has no requests that others could send")
+        raise Unsupported(
+            f"{service.scheme}:// has no signed URLs",
+            hint="S3, GCS and Azure have them. A store of calque has them over S3: calque serve.",
+        )
     url, headers = service.presign(METHODS[verb], path, int(seconds))
     return PresignedRequest(METHODS[verb], url, headers)

@@ -14,7 +14,9 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from calque.errors import InvalidInput, Unavailable, Unsupported
-from calque.operator.abilities import (
+from calque.operator.capability import Capability
+from calque.operator.layers.chain import Chain
+from calque.operator.optional_protocols import (
     Aside,
     AsideWriting,
     Attributed,
@@ -33,8 +35,6 @@ from calque.operator.abilities import (
     Versioned,
     Walking,
 )
-from calque.operator.capability import Capability
-from calque.operator.layers.chain import Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.values import Metadata, ObjectIdentity
 

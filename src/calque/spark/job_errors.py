@@ -19,6 +19,7 @@ _STATE = re.compile(r"SQLSTATE: (\w{5})")
 _TASK = re.compile(r"Task (\d+) in stage")
 _LACKING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_PRINTED = "'s standard output. Invalid port number"
 _NO_DAEMON = "occurred while reading the port number"
 _BAD_EXPRESSION = (
     "CAST_INVALID_INPUT",
@@ -89,6 +90,12 @@ def _worker_error(text: str) -> CalqueError | None:
         return Unavailable(
             "the process that starts Spark's Python workers ended as it began",
             hint="Its messages are in Spark's log: often memory has run out. Nothing was loaded.",
+        )
+    if _PRINTED in text:
+        return ConfigInvalid(
+            "the Python of the Spark executors prints when it starts, where Spark waits for a port",
+            hint="Let what it runs by itself (sitecustomize.py, a .pth file) print to standard "
+            "error, or name another Python by PYSPARK_PYTHON.",
         )
     if "Python worker exited unexpectedly" in text or "ExecutorLostFailure" in text:
         return Unavailable(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.errors import Unavailable, Unsupported
 from calque.spark import class_cache, gateway
@@ -159,9 +159,25 @@ def _forget(dead: SparkContext) -> None:
 def _start(options: SparkOptions) -> SparkContext:
     started = gateway.start(_settings(options), options.memory)
     made = _connect(options, started)
+    _keep_quiet_at_its_end(made)
     # The JVM stops Spark itself when it is let go; to wait for that would take a second.
     atexit.register(started.let_go)
     return made
+
+
+def _keep_quiet_at_its_end(made: SparkContext) -> None:
+    """Let pyspark write no traceback when the JVM is gone: whoever asks it for something is told.
+
+    It would come from the server that takes sums of tasks, which is in the middle of a read then.
+    """
+    server: Any = made._accumulatorServer
+    tell = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), (EOFError, ConnectionError)):
+            tell(request, address)
+
+    server.handle_error = handle_error
 
 
 def _connect(options: SparkOptions, started: gateway.Gateway) -> SparkContext:

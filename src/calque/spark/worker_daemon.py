@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark.daemon import manager
@@ -32,11 +33,25 @@ THREADLESS = {
 
 def main() -> None:
     """Import, then serve as pyspark's daemon does."""
-    _import_before_fork()
+    with _printing_aside():
+        _import_before_fork()
     if _count_threads() > 1:
         arguments = [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]]
         os.execv(sys.executable, arguments)
     manager()
+
+
+@contextmanager
+def _printing_aside() -> Iterator[None]:
+    """What is printed goes to standard error: the JVM takes all else for the port of the daemon."""
+    kept = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, sys.stdout.fileno())
+        os.close(kept)
 
 
 def _import_before_fork() -> None:

@@ -47,10 +47,13 @@ def serve_store(
     upkeep = Timers(store, over, timers)
     upkeep.start()
     try:
-        yield Served(f"{scheme}://{server.address}")
+        with store.endpoint.delete_behind_answers():
+            try:
+                yield Served(f"{scheme}://{server.address}")
+            finally:
+                over.set()
+                server.stop()
     finally:
-        over.set()
-        server.stop()
         upkeep.join()
         upkeep.close()
 

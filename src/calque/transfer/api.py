@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
-from calque import tracing
 from calque.config import load_settings
 from calque.errors import Unsupported
 from calque.late_module import LateModule
-from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
 from calque.operator.layers.chain import Layer
 from calque.operator.service import HasService
-from calque.transfer.jobs.open_job import configured_ledger, find_left_of, open_job
-from calque.transfer.model import Row, new_job_id
+from calque.transfer.jobs.open_job import configured_ledger, find_left_of
+from calque.transfer.model import KeyRange, Row
 from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.overlap import refuse_overlaps, refuse_report_inside
 from calque.transfer.plan.pairing import pair_up
@@ -24,13 +22,14 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.rules import refuse_incomparable
 from calque.transfer.plan.shared_paths import refuse_shared_paths
 from calque.transfer.plan.side import Side
+from calque.transfer.prepared import Prepared
 from calque.transfer.prepared_removal import PreparedRemoval, removal_of
-from calque.transfer.report.report import Collector, Report
+from calque.transfer.report.report import Report
 from calque.transfer.report.shown_progress import OnTreeProgress, shown_progress
 from calque.transfer.request.keywords import TreeKeywords, options_from
 from calque.transfer.request.options import Kind, TreeOptions
 from calque.transfer.request.tree_request import Given, TreeRequest
-from calque.transfer.run.deletes import remove_root
+from calque.transfer.run.removals.deletes import remove_root
 from calque.transfer.run.run import Confirm, Run
 from calque.transfer.run.verification import Verification
 
@@ -45,7 +44,7 @@ else:
 NONE: Mapping[str, object] = MappingProxyType({})
 
 
-class PreparedRun:
+class PreparedRun(Prepared):
     """A request whose trees are opened and seen to lie apart; nothing is written yet."""
 
     def __init__(
@@ -58,41 +57,33 @@ class PreparedRun:
         left_job: str | None = None,
     ) -> None:
         """``left_job``: the job that is gone on with, and no other."""
-        options = request.options
-        self._limit = ConcurrencyLimit(options.concurrent)
-        self._metrics = Metrics()
-        layers = default_layers(limit=self._limit, metrics=self._metrics, pace=Pace(options.rate))
+        super().__init__(request)
+        options, layers = request.options, self._layers
         target = open_target(request.target, request.target_options, layers)
         backup = _open_backup(request, layers)
         left = find_left_of(request, ledger)
-        self.trees = pair_up(request, target, layers, backup, **left)
-        for each in self.trees:
+        trees = pair_up(request, target, layers, backup, **left)
+        for each in trees:
             if options.compare == "checksum" and not options.download:
                 refuse_incomparable(each.source, each.target)
         removes, clears = options.delete or request.kind == "mv", options.delete_excluded
-        refuse_overlaps(self.trees, removes=removes, clears=clears)
-        refuse_report_inside(self.trees, request.report, removes=removes)
-        refuse_shared_paths(self.trees, removes=removes, clears=clears)
-        sources = tuple(each.shown for each in self.trees)
-        report = Report(
-            new_job_id(), request.kind, sources, target.location(), dry_run=options.dry_run
-        )
-        cluster = _cluster_of(options, self.trees)
+        refuse_overlaps(trees, removes=removes, clears=clears)
+        refuse_report_inside(trees, request.report, removes=removes)
+        refuse_shared_paths(trees, removes=removes, clears=clears)
+        cluster = _cluster_of(options, trees)
         if cluster is not None:
-            cluster.prepare(request, self.trees)
-        # Last of all that may be refused: from here on there is a job.
-        self._opened = open_job(request, self.trees, report, ledger, left_job)
+            cluster.prepare(request, trees)
+        opened = self._open_job(trees, target.location(), ledger, left_job)
         verification = self._verification(options)
-        claim = None if verification is None else verification.note
         self._run = Run(
-            self.trees,
+            trees,
             options,
-            Collector(report, self._opened.writer, on_event, claim),
+            self._collect(on_event, None if verification is None else verification.note),
             limit=self._limit,
             moves=request.kind == "mv",
             confirm=confirm,
-            journal=self._opened.journal,
-            known=self._opened.known,
+            journal=opened.journal,
+            known=opened.known,
             cluster=cluster,
             verification=verification,
         )
@@ -107,39 +98,16 @@ class PreparedRun:
                 verification.note(row)
         return verification
 
-    @property
-    def job(self) -> str:
-        """The id of the job."""
-        return self._run.report.job
-
-    @property
-    def resumes(self) -> bool:
-        """Whether an earlier process has begun it."""
-        return self._run.report.resumed
-
     def stop(self) -> None:
-        """Begin nothing more."""
         self._run.stop()
 
-    def run(self) -> Report:
-        """Do it; see :meth:`calque.transfer.run.run.Run.execute`."""
-        try:
-            with tracing.span("tree", kind=self._run.report.kind, job=self.job):
-                report = self._run.execute()
-            if report.kind == "mv" and report.ok and not report.dry_run:
-                self._remove_moved()
-            self._run.end_journal()
-            self._opened.finish(over=not report.stopped and not report.error)
-        except BaseException:
-            self._opened.give_up()
-            raise
-        finally:
-            self._opened.close()
-            for each in self.trees:
-                each.source.close()
-                each.target.close()
-        report.totals.requests = sum(each.count for each in self._metrics.snapshot().values())
-        return report
+    def _act(self) -> None:
+        report = self._run.execute()
+        if report.kind == "mv" and report.ok and not report.dry_run:
+            self._remove_moved()
+
+    def _left(self) -> Sequence[tuple[int, KeyRange]]:
+        return self._run.list_left()
 
     def _remove_moved(self) -> None:
         """Folders that were moved with their names go too, if nothing is left in them."""

@@ -25,10 +25,10 @@ from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service
 from calque.transfer.api import NONE
 from calque.transfer.model import Pair, Row
+from calque.transfer.plan.copied_before import Remembered
 from calque.transfer.plan.pairing import pair_up
 from calque.transfer.plan.places import open_target
 from calque.transfer.plan.plan import Plan, Trees
-from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.rules import Comparison, checksums
 from calque.transfer.plan.side import Side
 from calque.transfer.report.html import render_html

@@ -3,6 +3,7 @@
 from calque.values.backoff import Backoff
 from calque.values.identity import ObjectIdentity, SourceIdentity
 from calque.values.metadata import Checksum, Metadata
+from calque.values.printable import printable
 from calque.values.progress import Progress
 from calque.values.ranges import GIB, KIB, MIB, ByteRange, PartLimits, PartPlan
 from calque.values.size_text import size_text
@@ -20,5 +21,6 @@ __all__ = [
     "PartPlan",
     "Progress",
     "SourceIdentity",
+    "printable",
     "size_text",
 ]

@@ -53,14 +53,16 @@ class SourceIdentity:
     @classmethod
     def of(cls, location: str, metadata: Metadata) -> SourceIdentity:
         """Made past the constructor, as :meth:`Metadata.from_listing`: of millions of files."""
-        made = object.__new__(cls)
-        _set_location(made, location)
-        _set_size(made, metadata.size)
-        _set_etag(made, metadata.etag)
-        _set_version(made, metadata.version)
-        _set_last_modified(made, metadata.last_modified)
-        _set_token(made, metadata.token)
-        return made
+        made: Any = _Filled()
+        made.location = location
+        made.size = metadata.size
+        made.etag = metadata.etag
+        made.version = metadata.version
+        made.last_modified = metadata.last_modified
+        made.token = metadata.token
+        made.__class__ = cls
+        identity: SourceIdentity = made
+        return identity
 
     @property
     def pin(self) -> str | None:
@@ -92,6 +94,7 @@ class SourceIdentity:
         )
 
 
-_set_location, _set_size, _set_etag, _set_version, _set_last_modified, _set_token = (
-    getattr(SourceIdentity, name).__set__ for name in SourceIdentity.__slots__
-)
+class _Filled:
+    """The fields of :class:`SourceIdentity`, which can be set; equal slots let it become one."""
+
+    __slots__ = SourceIdentity.__slots__

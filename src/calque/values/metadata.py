@@ -83,28 +83,31 @@ class Metadata:
     ) -> Metadata:
         """An object as listings report it; everything else is unknown.
 
-        Equal to what the constructor makes, in a quarter of its time: a frozen dataclass sets each
-        field by the slow way round, and listings make millions of these.
+        Equal to what the constructor makes, in an eighth of its time: a frozen dataclass sets each
+        field by the slow way round, and listings make millions of these. So it is filled as what
+        is not frozen, and becomes what it is to be.
         """
-        made = object.__new__(cls)
-        _set_path(made, path)
-        _set_size(made, size)
-        _set_is_dir(made, False)
-        _set_etag(made, etag)
-        _set_version(made, None)
-        _set_last_modified(made, last_modified)
-        _set_token(made, token)
-        _set_content_type(made, None)
-        _set_content_encoding(made, None)
-        _set_content_language(made, None)
-        _set_content_disposition(made, None)
-        _set_cache_control(made, None)
-        _set_expires(made, None)
-        _set_user(made, EMPTY)
-        _set_tags(made, None)
-        _set_storage_class(made, storage_class)
-        _set_checksum(made, None)
-        return made
+        made: Any = _Filled()
+        made.path = path
+        made.size = size
+        made.is_dir = False
+        made.etag = etag
+        made.version = None
+        made.last_modified = last_modified
+        made.token = token
+        made.content_type = None
+        made.content_encoding = None
+        made.content_language = None
+        made.content_disposition = None
+        made.cache_control = None
+        made.expires = None
+        made.user = EMPTY
+        made.tags = None
+        made.storage_class = storage_class
+        made.checksum = None
+        made.__class__ = cls
+        entry: Metadata = made
+        return entry
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Metadata, tuple(_plain(getattr(self, name)) for name in self.__slots__)
@@ -122,25 +125,11 @@ _DETAILS = (
 _details = attrgetter(*_DETAILS, "tags", "checksum")
 _NOTHING = (None,) * (len(_DETAILS) + 2)
 
-(
-    _set_path,
-    _set_size,
-    _set_is_dir,
-    _set_etag,
-    _set_version,
-    _set_last_modified,
-    _set_token,
-    _set_content_type,
-    _set_content_encoding,
-    _set_content_language,
-    _set_content_disposition,
-    _set_cache_control,
-    _set_expires,
-    _set_user,
-    _set_tags,
-    _set_storage_class,
-    _set_checksum,
-) = (getattr(Metadata, name).__set__ for name in Metadata.__slots__)
+
+class _Filled:
+    """The fields of :class:`Metadata`, which can be set; equal slots let it become one."""
+
+    __slots__ = Metadata.__slots__
 
 
 def _plain(value: Any) -> Any:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
+from psycopg.pq import TransactionStatus
 from sqlalchemy import select
 
 import calque
 from calque.errors import NotFound
-from calque.ledger import open_ledger
+from calque.ledger import Ledger, open_ledger
+from calque.ledger.claim import claim
 from calque.ledger.schema import claims, loads
 from calque.loader.commit.tables import open_table
 from calque.loader.commit.truncate import truncate_table
+from tests.ledger.conftest import make_ledger
 from tests.loader.loader import Place
 from tests.loader.world import assert_settled, ids, write_file, write_files
+from tests.servers.postgres import PostgresServer
 
 SOURCES = Path(calque.__file__).parent
 STRUCK = tuple(
@@ -121,11 +126,86 @@ def test_ctrl_c_leaves_nothing_held(tmp_path: Path, kind: str, way: str, strikes
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("way", ["new", "replace", "purge"])
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_ctrl_c_at_many_lines(tmp_path: Path, kind: str, way: str) -> None:
     """The same at hundreds of them."""
     try_lines(tmp_path, kind, way, strikes=150)
+
+
+SLOW_COMMIT = """
+CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  BEGIN
+    PERFORM pg_sleep(1);
+  EXCEPTION WHEN query_canceled THEN
+    PERFORM pg_sleep(1);  -- the cancel comes too late
+  END;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER dawdle AFTER INSERT ON calque_claims DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION dawdle()
+"""
+BUSY = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()
+"""
+
+
+def is_busy(ledger: Ledger) -> bool:
+    """Whether its server still works for anyone but who asks."""
+    with ledger.read() as connection:
+        return bool(connection.exec_driver_sql(BUSY).scalar_one())
+
+
+def is_called_by(frame: FrameType | None, function: Callable[..., Any]) -> bool:
+    while frame is not None and frame.f_code is not function.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+@contextmanager
+def struck_in_a_claims_commit() -> Iterator[None]:
+    """Ctrl-C when its COMMIT is on the way to PostgreSQL, and before the answer is waited for."""
+
+    def enter(frame: FrameType, event: str, arg: Any) -> Any:
+        return step if frame.f_code.co_name == "_exec_command" else None
+
+    def step(frame: FrameType, event: str, arg: Any) -> Any:
+        sent = frame.f_locals["self"].pgconn.transaction_status == TransactionStatus.ACTIVE
+        is_commit = frame.f_locals["command"] == b"COMMIT"
+        if event == "line" and sent and is_commit and is_called_by(frame, claim):
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def test_ctrl_c_in_the_commit_of_a_claim(tmp_path: Path, postgres: PostgresServer) -> None:
+    """A claim that PostgreSQL grants only after Ctrl-C is released too, not held by its lease."""
+    place = Place(tmp_path, "delta", postgres.database())
+    expected = write_files(place.stage, 1)
+    make_ledger(place.ledger)
+    with open_ledger(place.ledger) as ledger:
+        with ledger.write() as connection:
+            connection.exec_driver_sql(SLOW_COMMIT)
+        with struck_in_a_claims_commit(), pytest.raises(KeyboardInterrupt):
+            place.load(lease_seconds=LONG_LEASE)
+        while is_busy(ledger):
+            time.sleep(0.05)
+        with ledger.write() as connection:
+            connection.exec_driver_sql("DROP TRIGGER dawdle ON calque_claims")
+    assert_nothing_held(place)
+    again = place.load(lease_seconds=LONG_LEASE)
+    assert again.recovered == []
+    assert_settled(place, expected)
 
 
 def test_ctrl_c_while_a_table_is_emptied(simple: Place) -> None:

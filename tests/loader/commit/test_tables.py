@@ -26,6 +26,7 @@ from calque.errors import (
     ConditionNotMatch,
     ConfigInvalid,
     DataError,
+    InvalidInput,
     StatementInvalid,
     Unsupported,
 )
@@ -353,6 +354,8 @@ def test_names_and_spellings_of_a_table(tmp_path: pytest.TempPathFactory) -> Non
     assert len(found) == 1
     with pytest.raises(ConfigInvalid, match=r"shop\.sales"):
         open_table("shop.sale", settings)
+    with pytest.raises(InvalidInput, match="one level"):
+        open_table(f"iceberg:{tmp_path}/deep/er.shop.sales", settings)
 
 
 def test_rescue_column(simple: Place) -> None:

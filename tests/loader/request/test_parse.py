@@ -132,6 +132,12 @@ def test_our_own_options() -> None:
         ("COPY INTO t FROM 's' MAX_FILES = 0", "at least 1"),
         ("COPY INTO t FROM 's' PATTERN = '('", "regular expression"),
         ("COPY INTO t FROM 's' LABEL = 'a/b'", "label"),
+        ("COPY INTO t FROM 's' MAX_FILES = 1e400", "MAX_FILES cannot be '1e400'"),
+        ("COPY INTO t FROM 's' MAX_FILES = 1.5e400", "MAX_FILES cannot be '1.5e400'"),
+        (f"COPY INTO t FROM 's' MAX_FILES = {'9' * 5000}", "MAX_FILES cannot be"),
+        ("COPY INTO t FROM 's' MAX_FILES = -many", "MAX_FILES cannot be '-many'"),
+        ("COPY INTO t FROM 's' FILE_FORMAT = (TYPE = CSV SKIP_HEADER = 1e3)", "SKIP_HEADER"),
+        ("COPY INTO t FROM 's' FILEFORMAT = CSV VALIDATE 1.5 ROWS", "whole number"),
     ],
 )
 def test_errors_say_where_and_what(text: str, place: str) -> None:

@@ -13,7 +13,7 @@ from calque.loader.model.error_policy import ErrorMode, ErrorPolicy
 from calque.loader.model.file_formats import CsvFormat, JsonFormat
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import Engine
-from calque.loader.run.cut import cut
+from calque.loader.run.cut_into_tasks import cut
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.spark import SparkEngine
 from calque.values import MIB

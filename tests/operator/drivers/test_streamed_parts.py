@@ -163,6 +163,12 @@ def test_a_part_that_fails_keeps_nobody_waiting(
     assert list(into.leftovers()) == []
 
 
+def _part_threads(before: set[threading.Thread]) -> list[threading.Thread]:
+    """Threads that bring parts, and were not there before."""
+    now = set(threading.enumerate()) - before
+    return [thread for thread in now if "calque-part" in thread.name]
+
+
 def test_an_abort_waits_for_no_place_that_others_hold(
     source: Operator, into: Operator, proxy: FaultProxy
 ) -> None:
@@ -185,14 +191,14 @@ def test_an_abort_waits_for_no_place_that_others_hold(
     with ThreadPoolExecutor(3) as pool:
         holders = [pool.submit(hold) for _ in range(2)]
         held.wait(60)
+        before = set(threading.enumerate())  # of earlier copies, with nothing to do
         driven = pool.submit(resumed.run)
-        while not any("calque-part" in thread.name for thread in threading.enumerate()):
+        while not (parts := _part_threads(before)):
             time.sleep(0.01)
         # What clears up needs a place too, and gets one as soon as there is one.
         stopped = threading.Thread(target=resumed.abort)
         stopped.start()
-        parts = (thread for thread in threading.enumerate() if "calque-part" in thread.name)
-        for thread in parts:
+        for thread in {*parts, *_part_threads(before)}:
             thread.join(60)
             assert not thread.is_alive(), "a part still waits for a place"
         let_go.set()

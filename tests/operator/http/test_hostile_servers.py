@@ -10,7 +10,7 @@ import pytest
 
 from calque.errors import CalqueError, ConfigInvalid, IntegrityError, Unexpected
 from calque.operator import Operator
-from calque.operator.http.pages import refuse_page
+from calque.operator.http.html_replies import refuse_page
 from calque.operator.layers import Retry, Timeout
 from tests.operator.http.clouds import NAMES, Cloud, answering, nowhere
 

@@ -13,6 +13,7 @@ import pytest
 from calque.operator.http.connection import WireError
 from calque.operator.http.pool import Pool
 from calque.operator.http.route import Route
+from tests.servers.process import free_ports
 
 LONG = 300.0
 """A connect timeout that no test outlives."""
@@ -110,9 +111,8 @@ def test_a_proxy_that_opens_no_tunnel(answer: bytes) -> None:
 
 def test_nobody_there() -> None:
     """The system's own words; a name that can be no host's is told likewise."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        gone = f"127.0.0.1:{listener.getsockname()[1]}"
-    for host in (gone, "a" * 64 + ".example"):
+    (port,) = free_ports(1)
+    for host in (f"127.0.0.1:{port}", "a" * 64 + ".example"):
         failure = _exchange(Pool(Route("http", host, LONG), 1, patience=LONG))
         assert not failure.sent
         assert str(failure)

@@ -10,12 +10,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.embedded.description import DATABASE
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_id
 from calque.store.project import Project
 from calque.store.upkeep.fsck import check_store
 from calque.store.uplink.session import Session
+from tests.store.world import lay_metabase
 from tests.store_client.world import BUCKET, SMALL, Clock
 
 __all__ = ["BUCKET", "KeptStore"]
@@ -37,6 +39,8 @@ class KeptStore:
         roots = [str(folder / "disks" / str(number)) for number in range(nodes)]
         clock = Clock()
         options = StoreOptions(redundancy=redundancy, nodes=roots, database=database)
+        if database is None:
+            lay_metabase(folder / DATABASE)
         store = EmbeddedStore.create(folder, options, clock=clock)
         grant = store.grant()
         session = Session(

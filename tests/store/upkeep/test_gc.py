@@ -11,12 +11,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from calque.errors import FailedPrecondition, IntegrityError, Unavailable
 from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.model.schema import freed_segments
 from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.metabase.scan import Range, Snapshot, open_snapshot
-from calque.store.nodes.bloom import BloomFilter, BloomShape
+from calque.store.nodes.bloom import WORDS_SIZE, BloomFilter, BloomShape, words_of
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
 from calque.store.nodes.pieces import piece_id
@@ -94,6 +96,25 @@ def test_ranges_keep_the_pieces_of_every_source(kept: KeptStore) -> None:
     for key in ("ranges", "pending"):
         kept.delete(key)
     assert kept.piece_count() == 0
+
+
+def test_what_was_deleted_while_nodes_were_away_goes(kept: KeptStore) -> None:
+    """Its pieces still wait to be deleted, and no filter holds them."""
+    kept.upload("a", 900)
+    kept.upload("stays", 900)
+    away = [(kept.disk(number), kept.disk(number).with_name(f"{number}-away")) for number in
+            range(6)]  # fmt: skip
+    whole = kept.piece_count()
+    for disk, aside in away:
+        disk.rename(aside)
+    kept.delete("a")
+    for disk, aside in away:
+        aside.rename(disk)
+    with kept.store.endpoint.database.engine.connect() as connection:
+        assert len(connection.execute(select(freed_segments)).fetchall()) == 1
+    assert kept.piece_count() == whole == 8
+    assert trashed(kept, replace(NO_WINDOW, false_positives=1e-9)) == 4
+    kept.read_all()
 
 
 def test_young_pieces_stay(plain: KeptStore) -> None:
@@ -360,9 +381,10 @@ def test_filters_hold_what_was_put_in() -> None:
     shape = BloomShape.of(5000, 99)
     pieces = [piece_id(os.urandom(32), b"n" * 32, 0) for _ in range(10_000)]
     one, two, whole = BloomFilter(shape), BloomFilter(shape), BloomFilter(shape)
-    one.add([each[1:] for each in pieces[:2000]])
-    two.add([each[1:] for each in pieces[2000:5000]])
-    whole.add([each[1:] for each in pieces[:5000]])
+    words = words_of(b"".join(each[1:] for each in pieces))
+    one.add(words[: 2000 * WORDS_SIZE])
+    two.add(words[2000 * WORDS_SIZE : 5000 * WORDS_SIZE])
+    whole.add(words[: 5000 * WORDS_SIZE])
     one.join(two.table)
     assert one.table == whole.table == BloomFilter(shape, whole.table).table
     assert whole.holds(pieces[:5000]).all()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from calque.store.embedded import EmbeddedStore, StoreOptions
-from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.accounts.nodes import Nodes, NodeState
 from calque.store.metabase.scan import open_snapshot
 from calque.store.metabase.upkeep.repair_queue import (
     InjuredSegment,
@@ -250,3 +251,28 @@ def test_a_node_that_is_given_up_may_still_be_read(plain: KeptStore) -> None:
     assert Healer(plain.store).heal(family) is Healed.NO_ROOM
     assert first_segment(plain).segment.alias_pieces != family.segment.alias_pieces
     plain.read_all()
+
+
+@pytest.mark.parametrize("state", get_args(NodeState))
+def test_pieces_count_by_the_state_of_their_node(plain: KeptStore, state: NodeState) -> None:
+    """Those of a node that is ok or silent; not of one that fails, leaves or is given up."""
+    for number in range(6):
+        plain.upload(f"o{number}", 900)
+    Nodes(plain.store.endpoint.database).set_state(plain.node(0).id, state)
+    held = len(plain.pieces()[plain.node(0).id])
+    assert held > 0
+    health, _ = check_segments(plain.store.endpoint.database, ScanOptions())
+    counted = state in ("ok", "silent")
+    assert health.by_health["whole"] == 6 - (0 if counted else held)
+    if state == "gone":  # nothing will bring those back
+        assert [each.healthy for each in health.injured] == [3] * held
+
+
+def test_the_worst_come_first(plain: KeptStore) -> None:
+    """From the queue, whatever the order in which they were put there; each of them once."""
+    database = plain.store.endpoint.database
+    left = {b"b" * 16: 3, b"a" * 16: 1, b"c" * 16: 2}
+    for stream, healthy in left.items():
+        queue_repairs(database, [InjuredSegment(stream, 0, stream * 2, healthy)] * 2)
+    assert [each.healthy for each in worst_repairs(database, 9)] == [1, 2, 3]
+    assert [each.stream_id for each in worst_repairs(database, 1)] == [b"a" * 16]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from calque.errors import IntegrityError, Unavailable
 from calque.store.metabase.engine.database import Database
@@ -79,6 +80,8 @@ def test_every_row_is_seen_once(filled: World, rows: int) -> None:
     assert seen.counted() == expected(filled)
     assert report.rows == len(seen.rows) == 80
     assert (report.ranges, report.engine) == (len(ranges), "local")
+    assert (report.snapshot, report.taken_at) == (snapshot.name, snapshot.taken_at)
+    assert report.seconds >= 0
     assert seen.steps == ["start", *["join"] * len(ranges), "finish"]
 
 
@@ -159,7 +162,8 @@ class _Dropping:
 
     def read(self, range: Range, columns: Sequence[str]) -> Iterator[list[Any]]:
         for rows in self.reader.read(range, columns):
-            yield rows[1:] if self.drop else rows
+            if kept := rows[1:] if self.drop else rows:  # a reader gives no batch without rows
+                yield kept
 
     def close(self) -> None:
         self.reader.close()
@@ -192,3 +196,34 @@ def test_a_lost_keeper_fails_the_run(database: Database, world: World) -> None:
         with pytest.raises(Unavailable, match="snapshot was lost"):
             run_scan(snapshot, [seen], runner=Interrupted(lose))
     assert "finish" not in seen.steps
+
+
+def test_nobody_moves_rows_while_they_are_read(filled: World) -> None:
+    """PostgreSQL: a rewrite of the table would put rows on pages that were read already."""
+    if filled.database.dialect != "postgresql":
+        pytest.skip("SQLite reads by key")
+    rewrite = "LOCK TABLE segments IN ACCESS EXCLUSIVE MODE"
+    with filled.database.engine.connect() as other:
+        with open_snapshot(filled.database), pytest.raises(OperationalError, match="lock"):
+            other.execute(text(f"{rewrite} NOWAIT"))
+        other.rollback()
+        other.execute(text(rewrite))  # as soon as the server has noticed that the keeper is gone
+
+
+CURSORS = "SELECT statement FROM pg_cursors WHERE name LIKE 'scan_%'"
+
+
+def test_ranges_are_read_by_pages(filled: World) -> None:
+    """PostgreSQL: page after page, and neither by an index nor through the whole table."""
+    if filled.database.dialect != "postgresql":
+        pytest.skip("SQLite reads by key")
+    plans = []
+    with open_snapshot(filled.database) as snapshot, snapshot.reader() as reader:
+        asked: Any = reader
+        for each in snapshot.cut(rows_each=20):
+            for _ in reader.read(each, ("position",)):
+                ((said,),) = asked.connection.execute(CURSORS).fetchall()
+                query = said[said.index("SELECT") :]
+                plans += asked.connection.execute(f"EXPLAIN {query}").fetchone()
+    assert plans
+    assert {plan.partition("  ")[0] for plan in plans} == {"Tid Range Scan on segments"}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import psutil
 import pytest
 
 from calque.spark.session import SparkOptions
+from calque.store.upkeep import engines, spark_runner
 from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.gc import GcOptions, collect_store
 from calque.store.upkeep.scan import LocalRunner, run_scan
@@ -36,6 +38,50 @@ def test_both_engines_give_the_same(kept: KeptStore) -> None:
     assert found(here) == found(there)
     assert collect_store(kept.store, GcOptions(scan=SPARK)).scan.rows == report.rows + 3
     kept.check()
+
+
+def test_ranges_are_joined_some_at_a_time(
+    plain: KeptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, no more results wait in memory than those of one job."""
+    monkeypatch.setattr(spark_runner, "MOST", 2)
+    for number in range(5):
+        plain.upload(f"o{number}")
+    running: list[int] = []
+    run_tasks = spark_runner.run_tasks
+
+    def watched(spark: Any, items: Sequence[Any], *rest: Any, **named: Any) -> list[Any]:
+        running.append(len(items))
+        return run_tasks(spark, items, *rest, **named)
+
+    monkeypatch.setattr(spark_runner, "run_tasks", watched)
+    heard: list[tuple[int, int]] = []
+    with open_scan(plain.store.endpoint.database, SPARK) as (snapshot, runner):
+        ranges = snapshot.cut(rows_each=3)
+        here, there = observers(plain), observers(plain)
+        run_scan(snapshot, here, ranges=ranges)
+        run_scan(
+            snapshot, there, runner=runner, ranges=ranges,
+            tell=lambda rows, _: heard.append((rows, len(running))),
+        )  # fmt: skip
+    assert found(here) == found(there)
+    assert running == [2] * (len(ranges) // 2) + [1] * (len(ranges) % 2)
+    assert len(ranges) == len(heard) > 4
+    assert heard[0][1] == 1  # joined before the second job began
+
+
+def test_large_stores_take_spark_by_themselves(
+    plain: KeptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From so many segments on, where PySpark is installed; without it a process does it."""
+    for number in range(4):
+        plain.upload(f"o{number}", 900)
+    monkeypatch.setattr(engines, "PROCESS_FROM", 3)
+    assert collect_store(plain.store).scan.engine == "process"
+    monkeypatch.setattr(engines, "SPARK_FROM", 4)
+    assert collect_store(plain.store).scan.engine == "spark"
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert collect_store(plain.store).scan.engine == "process"
 
 
 ASLEEP = {"CALQUE_FAULT": "scan.range@2:pause=300"}

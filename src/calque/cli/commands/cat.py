@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.flags.quantities import parse_size
 from calque.cli.locations import Location, LocationArgument, Options
-from calque.cli.quantities import parse_size
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.flag_sheets import with_sheet
+from calque.cli.flags.shared_flags import with_sheet
+from calque.cli.flags.tree_flags import sheet_of_filters
 from calque.cli.locations import (
     Options,
     SourceOptions,
@@ -16,11 +17,11 @@ from calque.cli.locations import (
     settle,
     settle_alike,
 )
-from calque.cli.output import JsonFlag, as_json, printable, say
-from calque.cli.tree_flags import sheet_of_filters
+from calque.cli.output import JsonFlag, as_json, say
 from calque.errors import ConfigInvalid
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import By, TreeOptions
+from calque.values import printable
 
 if TYPE_CHECKING:
     from calque.transfer.check import CheckReport, CheckRow

@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
+from calque.cli.flags.settings_flags import Config
 from calque.cli.output import JsonFlag, as_json, say, table
-from calque.cli.settings_flags import Config
 from calque.config import (
     SECRET_NAME,
     Secret,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.flags.settings_flags import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, say
-from calque.cli.settings_flags import Config, LedgerUrl
 from calque.cli.stop_signals import catch_stop_signals
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")

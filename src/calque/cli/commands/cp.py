@@ -8,24 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calque.cli.commands.verify import compare
-from calque.cli.flag_sheets import with_sheet
-from calque.cli.locations import (
-    Location,
-    Options,
-    SourceOptions,
-    TargetOptions,
-    refuse_idle_options,
-)
-from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
-from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.quantities import parse_duration
-from calque.cli.standard_streams import (
-    STANDARD,
-    refuse_unfit,
-    show_on_standard_output,
-    store_standard_input,
-)
-from calque.cli.tree_flags import (
+from calque.cli.flags.metrics_flags import MetricsWanted, sheet_of_metrics
+from calque.cli.flags.quantities import parse_duration
+from calque.cli.flags.shared_flags import with_sheet
+from calque.cli.flags.tree_flags import (
     Recursive,
     is_of_trees,
     parse_chunk,
@@ -34,6 +20,20 @@ from calque.cli.tree_flags import (
     sheet_of_tree,
     source_and_target,
     with_filters,
+)
+from calque.cli.locations import (
+    Location,
+    Options,
+    SourceOptions,
+    TargetOptions,
+    refuse_idle_options,
+)
+from calque.cli.output import JsonFlag, as_json, say, size
+from calque.cli.standard_streams import (
+    STANDARD,
+    refuse_unfit,
+    show_on_standard_output,
+    store_standard_input,
 )
 from calque.errors import NotFound
 from calque.transfer.request.filters import Filters

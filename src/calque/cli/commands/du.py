@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.flag_sheets import with_sheet
+from calque.cli.flags.shared_flags import with_sheet
+from calque.cli.flags.tree_flags import sheet_of_filters
 from calque.cli.locations import Location, Options
-from calque.cli.output import JsonFlag, as_json, printable, size
-from calque.cli.tree_flags import sheet_of_filters
+from calque.cli.output import JsonFlag, as_json, size
 from calque.errors import NotFound
 from calque.transfer.request.filters import Filters
+from calque.values import printable
 
 if TYPE_CHECKING:
     from calque.transfer.model import Count

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flags.settings_flags import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, say, table
-from calque.cli.settings_flags import Config, LedgerUrl
 from calque.errors import CalqueError, NotFound
 
 if TYPE_CHECKING:
@@ -70,15 +70,14 @@ def errors(
 
 def _find_load_id(ledger: Ledger, name: str, settings: Settings) -> str | None:
     """The load of that name; else the last with errors of the table of that name, if any."""
-    from calque.ledger.history import find_load_by_name, history
-    from calque.loader.commit.tables import open_table
+    from calque.ledger.history import find_load_by_name
+    from calque.loader.look.table_history import loads_of_table
 
     try:
         return find_load_by_name(ledger, name).load_id
     except NotFound as missing:
         try:
-            lake = open_table(name, settings, must_exist=True)
-            key = lake.key(lake.open())
+            found = loads_of_table(name, settings)
         except CalqueError:
             raise missing from None
-    return next((one.load_id for one in history(ledger, key) if one.errors), None)
+    return next((one.load_id for one in found if one.errors), None)

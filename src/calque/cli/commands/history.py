@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.flags.settings_flags import Config, LedgerUrl, TableArgument
 from calque.cli.output import JsonFlag, as_json, seconds, size, table
-from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -30,15 +30,10 @@ def history(
     - `calque history lake/sales --limit 3 --json`
     """
     from calque.config import load_settings
-    from calque.ledger.configured import ledger_of
-    from calque.ledger.history import history as read_history
-    from calque.loader.commit.tables import open_table
+    from calque.loader.look.table_history import loads_of_table
 
     settings = load_settings(config, flags={"ledger.url": ledger})
-    lake = open_table(name, settings, must_exist=True)
-    key = lake.key(lake.open())
-    with ledger_of(settings) as opened:
-        found = read_history(opened, key, limit=limit)
+    found = loads_of_table(name, settings, limit=limit)
     if json:
         as_json([asdict(one) for one in found])
         return

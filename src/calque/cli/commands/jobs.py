@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calque.cli.flag_sheets import with_sheet
-from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
+from calque.cli.flags.metrics_flags import MetricsWanted, sheet_of_metrics
+from calque.cli.flags.shared_flags import with_sheet
 from calque.cli.output import PARTLY, JsonFlag, as_json, record, say, table
 from calque.errors import InvalidInput
 

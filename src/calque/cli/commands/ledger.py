@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flags.settings_flags import Config, LedgerUrl, TableArgument
 from calque.cli.output import JsonFlag, as_json, say, size, table
-from calque.cli.settings_flags import Config, LedgerUrl, TableArgument
 from calque.errors import NotFound
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def show(
     from calque.config import load_settings
     from calque.ledger.configured import ledger_of
     from calque.ledger.history import records_of
+    from calque.ledger.tables import find_words
     from calque.loader.commit.tables import open_table
 
     settings = load_settings(config, flags={"ledger.url": ledger})
@@ -48,7 +49,8 @@ def show(
         if json:
             as_json(list(records))
         else:
-            say(f"tenant {opened.tenant}, database {key.database}, table {key.name}")
+            database, called = find_words(opened, key)
+            say(f"tenant {opened.tenant}, database {database}, table {called}")
             told = ({**one, "size": size(one["size"])} for one in records)
             table(SHOWN, (tuple(one[column] for column in SHOWN) for one in told))
 
@@ -71,6 +73,7 @@ def forget(
     from calque.config import load_settings
     from calque.ledger.configured import ledger_of
     from calque.ledger.files import forget as forget_records
+    from calque.loader.report import count_of
 
     if bool(locations) == everything:
         raise typer.BadParameter("name locations, or say --all")
@@ -81,7 +84,7 @@ def forget(
     if json:
         as_json({"forgotten": count})
     else:
-        say(f"{count} files forgotten")
+        say(f"{count_of(count, 'file')} forgotten")
 
 
 @app.command()
@@ -97,6 +100,7 @@ def rebuild(
     from calque.ledger.tables import register_table
     from calque.loader.commit.rebuild import rebuild as rebuild_records
     from calque.loader.commit.tables import open_table
+    from calque.loader.report import count_of
 
     settings = load_settings(config, flags={"ledger.url": ledger})
     lake = open_table(name, settings, must_exist=True)
@@ -107,7 +111,7 @@ def rebuild(
     if json:
         as_json({"loads": adopted})
     else:
-        say(f"{len(adopted)} loads were taken in")
+        say(f"{count_of(len(adopted), 'load')} taken in")
 
 
 @app.command()

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.flag_sheets import with_sheet
-from calque.cli.flags import name_flags
-from calque.cli.format_flags import (
+from calque.cli.flags.format_flags import (
     Delimiter,
     Encoding,
     Files,
@@ -22,17 +20,19 @@ from calque.cli.format_flags import (
     read_format,
     read_value,
 )
-from calque.cli.loading import (
+from calque.cli.flags.metrics_flags import MetricsWanted, sheet_of_metrics
+from calque.cli.flags.named_in_errors import name_flags
+from calque.cli.flags.quantities import parse_duration, parse_size
+from calque.cli.flags.settings_flags import Config, LedgerUrl, Spark
+from calque.cli.flags.shared_flags import with_sheet
+from calque.cli.load_output import (
     Quiet,
     ShowSkipped,
     finish,
     finish_aborted,
     stop_by_sigterm,
 )
-from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
 from calque.cli.output import JsonFlag, say
-from calque.cli.quantities import parse_duration, parse_size
-from calque.cli.settings_flags import Config, LedgerUrl, Spark
 from calque.errors import InvalidInput, LoadAborted, NotFound, StatementInvalid
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def load(
         settings = load_settings(config, flags={"ledger.url": ledger})
         stop_by_sigterm()
         with (
-            metrics.counted("load") as counted,
+            metrics.count_run("load") as counted,
             Loader(settings=settings, spark=spark) as loader,
         ):
             run = Run(loader, quiet, counted)

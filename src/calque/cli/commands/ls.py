@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from calque.cli.locations import Location, LocationArgument, Options, buckets_of, is_account
-from calque.cli.output import JsonFlag, as_json, moment, printable, size
+from calque.cli.output import JsonFlag, as_json, moment, size
 from calque.errors import InvalidInput, NotFound
-from calque.values import Metadata
+from calque.values import Metadata, printable
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

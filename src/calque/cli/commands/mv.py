@@ -18,18 +18,9 @@ from calque.cli.commands.cp import (
     stream_option,
     summary,
 )
-from calque.cli.flag_sheets import with_sheet
-from calque.cli.locations import (
-    Location,
-    Options,
-    SourceOptions,
-    TargetOptions,
-    refuse_idle_options,
-)
-from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
-from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.standard_streams import STANDARD
-from calque.cli.tree_flags import (
+from calque.cli.flags.metrics_flags import MetricsWanted, sheet_of_metrics
+from calque.cli.flags.shared_flags import with_sheet
+from calque.cli.flags.tree_flags import (
     Recursive,
     Verify,
     is_of_trees,
@@ -39,6 +30,15 @@ from calque.cli.tree_flags import (
     source_and_target,
     with_filters,
 )
+from calque.cli.locations import (
+    Location,
+    Options,
+    SourceOptions,
+    TargetOptions,
+    refuse_idle_options,
+)
+from calque.cli.output import JsonFlag, as_json, say, size
+from calque.cli.standard_streams import STANDARD
 from calque.errors import ConfigInvalid, InvalidInput
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import TreeOptions

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flags.quantities import parse_duration
 from calque.cli.locations import Location, LocationArgument, Options
 from calque.cli.output import JsonFlag, as_json, say
-from calque.cli.quantities import parse_duration
 
 if TYPE_CHECKING:
     from calque.operator.presign import PresignedVerb

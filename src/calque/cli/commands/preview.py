@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from calque.cli.flags import name_flags
-from calque.cli.format_flags import (
+from calque.cli.flags.format_flags import (
     Delimiter,
     Encoding,
     Files,
@@ -21,8 +20,9 @@ from calque.cli.format_flags import (
     read_format,
     read_value,
 )
+from calque.cli.flags.named_in_errors import name_flags
+from calque.cli.flags.settings_flags import Config, RowCount
 from calque.cli.output import JsonFlag, as_json, record, say, size, table
-from calque.cli.settings_flags import Config, RowCount
 
 if TYPE_CHECKING:
     from calque.loader.look.stage_preview import StagePreview
@@ -103,5 +103,7 @@ def _show(seen: StagePreview) -> None:
     if seen.rows.num_rows:
         print()
         table(seen.schema.names, cells_of(seen.rows))
+    if seen.refused:
+        say(seen.notes[-1])
     if seen.ignored:
         say(f"{count_of(seen.ignored, 'file')} passed over: hidden, or still being written")

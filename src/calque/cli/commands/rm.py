@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.flag_sheets import with_sheet
-from calque.cli.locations import Location, Options
-from calque.cli.output import PARTLY, JsonFlag, as_json, say
-from calque.cli.tree_flags import (
+from calque.cli.flags.shared_flags import with_sheet
+from calque.cli.flags.tree_flags import (
     KeepJournal,
     Recursive,
     Restart,
     sheet_of_filters,
 )
+from calque.cli.locations import Location, Options
+from calque.cli.output import PARTLY, JsonFlag, as_json, say
 from calque.errors import CalqueError, ConfigInvalid, NotFound
 from calque.transfer.request.filters import NO_FILTERS, Filters
 

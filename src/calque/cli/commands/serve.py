@@ -112,6 +112,7 @@ def serve(
     new = not EmbeddedStore.exists(folder)
     if new:
         EmbeddedStore.create(folder, StoreOptions(passphrase=passphrase)).close()
+        say(f"there was no store in {folder}: one was made")
     store = EmbeddedStore.open(folder)
     try:
         with ExitStack() as stack:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from calque.cli.flags.settings_flags import Config, RowCount, TableArgument
 from calque.cli.output import JsonFlag, as_json, record, say, table
-from calque.cli.settings_flags import Config, RowCount, TableArgument
 
 if TYPE_CHECKING:
     from calque.loader.look.table_summary import TableSummary

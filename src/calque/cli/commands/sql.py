@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.loading import (
+from calque.cli.flags.settings_flags import Config, LedgerUrl, Spark
+from calque.cli.load_output import (
     Quiet,
     ShowSkipped,
     finish,
@@ -15,7 +16,6 @@ from calque.cli.loading import (
     stop_by_sigterm,
 )
 from calque.cli.output import JsonFlag
-from calque.cli.settings_flags import Config, LedgerUrl, Spark
 from calque.errors import LoadAborted
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")

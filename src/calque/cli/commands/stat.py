@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from calque.cli.locations import Location, LocationArgument, Options
-from calque.cli.output import JsonFlag, as_json, printable, record, size
+from calque.cli.output import JsonFlag, as_json, record, size
 from calque.values import Metadata
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -38,7 +38,7 @@ def stat(
     else:
         if "size" in known:
             known["size"] = f"{size(known['size'])} ({known['size']} bytes)"
-        record({name: printable(v) if isinstance(v, str) else v for name, v in known.items()})
+        record(known)
 
 
 def _known_fields(metadata: Metadata) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flags.quantities import parse_duration
 from calque.cli.locations import Location, LocationArgument, Options
-from calque.cli.output import PARTLY, JsonFlag, as_json, printable, say, size, table
-from calque.cli.quantities import parse_duration
+from calque.cli.output import PARTLY, JsonFlag, as_json, say, size, table
 from calque.errors import CalqueError
+from calque.values import printable
 
 if TYPE_CHECKING:
     from calque.operator import Leftover

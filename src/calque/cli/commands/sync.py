@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from calque.cli.commands.cp import Chunk, IfNotExists, Quiet
-from calque.cli.flag_sheets import with_sheet
-from calque.cli.locations import Options, SourceOptions, TargetOptions
-from calque.cli.metrics_flags import MetricsWanted, sheet_of_metrics
-from calque.cli.output import JsonFlag
-from calque.cli.tree_flags import (
+from calque.cli.flags.metrics_flags import MetricsWanted, sheet_of_metrics
+from calque.cli.flags.shared_flags import with_sheet
+from calque.cli.flags.tree_flags import (
     Verify,
     parse_chunk,
     sheet_of_deletes,
@@ -19,6 +17,8 @@ from calque.cli.tree_flags import (
     sheet_of_tree,
     with_filters,
 )
+from calque.cli.locations import Options, SourceOptions, TargetOptions
+from calque.cli.output import JsonFlag
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import TreeOptions
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import typer
 
+from calque.cli.flags.settings_flags import Config, LedgerUrl
 from calque.cli.output import PARTLY, JsonFlag, as_json, say, table
-from calque.cli.settings_flags import Config, LedgerUrl
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 

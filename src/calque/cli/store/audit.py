@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.output import FAILED, OK, JsonFlag, as_json, say, table
-from calque.cli.upkeep_flags import (
+from calque.cli.flags.upkeep_flags import (
     DryRun,
     Engine,
     Folder,
@@ -16,6 +15,7 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
+from calque.cli.output import FAILED, OK, JsonFlag, as_json, say, table
 
 
 def audit(

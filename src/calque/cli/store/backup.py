@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flags.upkeep_flags import open_store, row_bar
 from calque.cli.output import FAILED, JsonFlag, as_json, record
-from calque.cli.upkeep_flags import open_store, row_bar
 
 if TYPE_CHECKING:
     from calque.store.upkeep.backup import StoreCopyReport

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from calque.cli.output import JsonFlag, as_json, table
-from calque.cli.store.mkbucket import Project
+from calque.cli.store.named_project import ProjectFlag, open_named_project
 
 
-def buckets(project: Project = "./data", json: JsonFlag = False) -> None:
+def buckets(project: ProjectFlag = None, json: JsonFlag = False) -> None:
     """List the buckets that the access may see, by name.
 
     calque store buckets --project ./data
     """
-    from calque.store.open_project import open_project
-
-    with open_project(project, create=False) as opened:
+    with open_named_project(project) as opened:
         found = list(opened.list_buckets())
     if json:
         as_json(found)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from calque.cli.flags.upkeep_flags import DryRun, Folder, open_store
 from calque.cli.output import JsonFlag, as_json, record
-from calque.cli.upkeep_flags import DryRun, Folder, open_store
 
 
 def expire(folder: Folder, dry_run: DryRun = False, json: JsonFlag = False) -> None:

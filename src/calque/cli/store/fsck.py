@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calque.cli.flags.upkeep_flags import Engine, Folder, Master, open_store, row_bar, scan_options
 from calque.cli.output import FAILED, JsonFlag, as_json, say, table
-from calque.cli.upkeep_flags import Engine, Folder, Master, open_store, row_bar, scan_options
 
 if TYPE_CHECKING:
     from calque.store.metabase.fsck import Finding

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.output import OK, PARTLY, JsonFlag, as_json, say, size, table
-from calque.cli.upkeep_flags import (
+from calque.cli.flags.upkeep_flags import (
     DryRun,
     Engine,
     Folder,
@@ -18,6 +17,7 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
+from calque.cli.output import OK, PARTLY, JsonFlag, as_json, say, size, table
 
 if TYPE_CHECKING:
     from calque.store.upkeep.gc import GcReport, NodeRestored

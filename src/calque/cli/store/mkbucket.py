@@ -7,20 +7,12 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say
-
-Project = Annotated[
-    str,
-    typer.Option(
-        envvar="CALQUE_PROJECT",
-        show_envvar=True,
-        help="The folder of the store, or grpc://host:port (then CALQUE_ACCESS is needed).",
-    ),
-]
+from calque.cli.store.named_project import ProjectFlag, open_named_project
 
 
 def mkbucket(
     name: Annotated[str, typer.Argument(help="3 to 63 of a–z, 0–9, '-' and '.'.")],
-    project: Project = "./data",
+    project: ProjectFlag = None,
     placement: Annotated[int, typer.Option(help="Only nodes of this placement; 0: any.")] = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -28,9 +20,7 @@ def mkbucket(
 
     calque store mkbucket photos --project ./data
     """
-    from calque.store.open_project import open_project
-
-    with open_project(project, create=False) as opened:
+    with open_named_project(project) as opened:
         made = opened.create_bucket(name, placement=placement)
     if json:
         as_json(made)

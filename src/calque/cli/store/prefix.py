@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say, size
-from calque.cli.store.mkbucket import Project
+from calque.cli.store.named_project import ProjectFlag, open_named_project
 from calque.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Verb = Callable[..., "PrefixResult"]
 def move_prefix(
     source: Source,
     target: Target,
-    project: Project = "./data",
+    project: ProjectFlag = None,
     overwrite: Overwrite = False,
     json: JsonFlag = False,
 ) -> None:
@@ -41,7 +41,7 @@ def move_prefix(
 def copy_prefix(
     source: Source,
     target: Target,
-    project: Project = "./data",
+    project: ProjectFlag = None,
     overwrite: Overwrite = False,
     json: JsonFlag = False,
 ) -> None:
@@ -55,16 +55,14 @@ def copy_prefix(
 
 
 def _run(
-    done: str, verb: Verb, source: str, target: str, where: str, overwrite: bool, json: bool
+    done: str, verb: Verb, source: str, target: str, where: str | None, overwrite: bool, json: bool
 ) -> None:
-    from calque.store.open_project import open_project
-
     places = (*_split(source), *_split(target))
 
     def tell(objects: int, bytes_: int) -> None:
         say(f"prepared {objects} objects, {size(bytes_)}")
 
-    with open_project(where, create=False) as opened:
+    with open_named_project(where) as opened:
         result = verb(opened, *places, overwrite=overwrite, progress=None if json else tell)
     if json:
         as_json({"source": source, "target": target, "objects": result.objects})

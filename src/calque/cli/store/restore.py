@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from calque.cli.flags.upkeep_flags import open_store, row_bar
 from calque.cli.output import JsonFlag
 from calque.cli.store.backup import StoreFolder, show
-from calque.cli.upkeep_flags import open_store, row_bar
 
 
 def restore(

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from calque.cli.output import JsonFlag, as_json, say
-from calque.cli.store.mkbucket import Project
+from calque.cli.store.named_project import ProjectFlag, open_named_project
 
 
 def rmbucket(
     name: Annotated[str, typer.Argument(help="The bucket.")],
-    project: Project = "./data",
+    project: ProjectFlag = None,
     with_objects: Annotated[
         bool, typer.Option("--with-objects", help="Delete what is in it, too.")
     ] = False,
@@ -24,9 +24,7 @@ def rmbucket(
 
     calque store rmbucket photos --with-objects
     """
-    from calque.store.open_project import open_project
-
-    with open_project(project, create=False) as opened:
+    with open_named_project(project) as opened:
         deleted = opened.delete_bucket(name, with_objects=with_objects)
     if json:
         as_json({"bucket": name, "deleted_objects": deleted})

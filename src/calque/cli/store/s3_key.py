@@ -13,7 +13,7 @@ import typer
 from typer._click.core import Context
 from typer.core import TyperGroup
 
-from calque.cli.output import JsonFlag, as_json, record, say, table
+from calque.cli.output import JsonFlag, as_json, say, table
 
 if TYPE_CHECKING:
     from calque.store.embedded import EmbeddedStore
@@ -63,7 +63,10 @@ def make(
     passphrase: Passphrase = None,
     json: JsonFlag = False,
 ) -> None:
-    """Make a key; its id and secret are shown this once."""
+    """Make a key; its id and secret are shown this once.
+
+    They are printed as variables of a shell: `export $(calque store s3-key ./data)`.
+    """
     from calque.gateway.keys import AccessKeys, Limits
     from calque.store.metainfo.timestamps import as_utc
 
@@ -82,8 +85,9 @@ def make(
     if json:
         as_json(asdict(made))
         return
-    say("an S3 key, shown this once:")
-    record(asdict(made))
+    say(f"an S3 key with the fingerprint {made.fingerprint}, shown this once:")
+    print(f"AWS_ACCESS_KEY_ID={made.access_key_id}")
+    print(f"AWS_SECRET_ACCESS_KEY={made.secret_access_key}")
 
 
 @app.command("list")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calque.cli.output import JsonFlag, as_json, record, size, table
-from calque.cli.upkeep_flags import (
+from calque.cli.flags.upkeep_flags import (
     DryRun,
     Engine,
     Folder,
@@ -17,6 +16,7 @@ from calque.cli.upkeep_flags import (
     row_bar,
     scan_options,
 )
+from calque.cli.output import JsonFlag, as_json, record, size, table
 
 if TYPE_CHECKING:
     from calque.store.upkeep.tally import TallyReport

@@ -9,6 +9,7 @@ import ssl
 import struct
 import sys
 import time
+from collections.abc import Sequence
 from enum import Enum, auto
 
 from calque.gateway.errors import ClientGone, S3Error
@@ -21,6 +22,10 @@ HEAD_PATIENCE = 60.0
 KEEP_ALIVE = 75.0
 """Seconds of silence between two requests."""
 _HUNG_UP = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+DAWDLES = 60.0
+"""Seconds after which a client can be told from one that moves nothing."""
+LEAST_SPEED = 1024.0
+"""Bytes a second, over its request, below which a client may have to make room for others."""
 _AT_ONCE = 64 * 1024
 _MOST_AT_ONCE = 4
 
@@ -52,6 +57,9 @@ class Connection:
         """Whether its thread waits for a next request."""
         self.due = time.monotonic() + HEAD_PATIENCE
         """When it has said nothing for too long."""
+        self._began = time.monotonic()
+        self._moved = 0
+        self._waits_for_client = False
 
     def fileno(self) -> int:
         return self._line.fileno()
@@ -106,6 +114,7 @@ class Connection:
         take back the answer that the client has not read yet."""
         self._line.shutdown(socket.SHUT_WR)
         self._is_draining = True
+        self.held = b""
         self._line.setblocking(False)
         self.due = time.monotonic() + HEAD_PATIENCE
 
@@ -120,6 +129,18 @@ class Connection:
         self._line.settimeout(None)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._line.setsockopt(socket.SOL_SOCKET, option, _time_value(PATIENCE))
+
+    def begin_request(self) -> None:
+        """From now on its bytes are counted anew."""
+        self._began, self._moved = time.monotonic(), 0
+
+    def dawdles(self) -> bool:
+        """Whether its thread waits for a client that hardly moves; any thread may ask.
+
+        Never while the store is what takes its time.
+        """
+        seconds = time.monotonic() - self._began
+        return self._waits_for_client and seconds > DAWDLES and self._moved < LEAST_SPEED * seconds
 
     def is_open(self) -> bool:
         """Whether the client may still be there; any thread may ask.
@@ -169,17 +190,24 @@ class Connection:
 
     def send(self, *blocks: bytes) -> None:
         """All of it; ClientGone when the client is, or takes nothing for too long."""
+        self._waits_for_client = True
         try:
-            if self.is_secure:
-                self._line.sendall(b"".join(blocks))
-                return
-            sent = self._line.sendmsg(blocks)
-            for block in blocks:
-                if sent < len(block):
-                    self._line.sendall(memoryview(block)[sent:])
-                sent = max(0, sent - len(block))
+            self._send_all(blocks)
         except (OSError, ValueError) as error:
             raise ClientGone from error
+        finally:
+            self._waits_for_client = False
+        self._moved += sum(map(len, blocks))
+
+    def _send_all(self, blocks: Sequence[bytes]) -> None:
+        if self.is_secure:
+            self._line.sendall(b"".join(blocks))
+            return
+        sent = self._line.sendmsg(blocks)
+        for block in blocks:
+            if sent < len(block):
+                self._line.sendall(memoryview(block)[sent:])
+            sent = max(0, sent - len(block))
 
     def hang_up(self) -> None:
         """End every wait, and the connection."""
@@ -203,6 +231,7 @@ class Connection:
 
     def _receive(self, most: int, *, whole: bool = True) -> bytes:
         flags = socket.MSG_WAITALL if whole and not self.is_secure else 0
+        self._waits_for_client = True
         try:
             data = self._line.recv(most, flags)
         except (TimeoutError, BlockingIOError) as error:
@@ -213,8 +242,11 @@ class Connection:
             ) from error
         except (OSError, ValueError) as error:
             raise ClientGone from error
+        finally:
+            self._waits_for_client = False
         if not data:
             raise ClientGone
+        self._moved += len(data)
         return data
 
 

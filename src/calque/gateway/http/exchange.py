@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
@@ -22,13 +23,24 @@ _NO_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 21\r\n"
     b"connection: close\r\n\r\nThis is no request.\r\n"
 )
+_NO_ROOM = (
+    b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n"
+)
 _log = logging.getLogger(__name__)
 
 
-def run_exchange(connection: Connection, handle: Handle, *, is_last: bool) -> bool:
+def refuse_for_room(connection: Connection) -> None:
+    """Send a client away whose request would wait with too many others; nothing waits here."""
+    with contextlib.suppress(ClientGone):
+        connection.send(_NO_ROOM)
+    connection.close()
+
+
+def run_exchange(connection: Connection, handle: Handle, is_last: Callable[[], bool]) -> bool:
     """Answer the request whose head has come; whether another may follow it.
 
-    ``is_last``: the client is told that none may. ClientGone when nothing more can be said.
+    ``is_last`` is asked when the answer is there: the client is told then that none may.
+    ClientGone when nothing more can be said.
     """
     data = connection.take_head()
     head = parse_head(data) if data is not None else None
@@ -45,7 +57,7 @@ def run_exchange(connection: Connection, handle: Handle, *, is_last: bool) -> bo
         response = handle(request)
     # Where a body was not asked for, or not read to its end, nobody knows where the next request
     # begins: only on a new connection can both sides be sure.
-    stays = head.may_continue and body.is_over and not is_last
+    stays = head.may_continue and body.is_over and not is_last()
     _Answer(connection, head, stays).send(response)
     return stays
 

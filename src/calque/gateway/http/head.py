@@ -61,7 +61,7 @@ def parse_head(data: bytes) -> Head | None:
         None if length == _CHUNKED else length,
         parser.may_continue,
         parser.version == _OLD,
-        # One that was told to speak another protocol has ended, and reads no chunks.
+        # After a request to upgrade the parser has ended: chunks need a new one.
         _Parser.of_chunks() if length == _CHUNKED and parser.is_over else parser,
     )
 

@@ -17,7 +17,10 @@ from collections.abc import Callable
 
 from calque.gateway.http import connection as http_connection
 from calque.gateway.http.connection import Connection, Step
+from calque.values import MIB
 
+HEADS_TOGETHER = 32 * MIB
+"""Bytes that all unfinished heads may have together: nobody knows yet who sends them."""
 _ACCEPT_AT_ONCE = 64
 _PAUSE = 1.0
 """Seconds without new connections when the system has no room for one."""
@@ -31,7 +34,7 @@ class Watch(threading.Thread):
     def __init__(
         self,
         listening: socket.socket,
-        tls: ssl.SSLContext | None,
+        tls: Callable[[], ssl.SSLContext] | None,
         serve: Callable[[Connection], None],
     ) -> None:
         super().__init__(name="calque-s3-server", daemon=True)
@@ -46,7 +49,9 @@ class Watch(threading.Thread):
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._selector.register(listening, selectors.EVENT_READ)
-        self._watched: set[Connection] = set()
+        self._watched: dict[Connection, int] = {}
+        """Whom it waits with, and how many bytes of a head each has sent."""
+        self._held = 0
         self._accept_from = 0.0
         self._stopping = False
 
@@ -101,7 +106,7 @@ class Watch(threading.Thread):
                 self._make_room()
                 return
             try:
-                connection = Connection(line, self._tls)
+                connection = Connection(line, self._tls() if self._tls else None)
             except OSError:  # gone already
                 line.close()
                 continue
@@ -133,14 +138,29 @@ class Watch(threading.Thread):
     def _watch(self, connection: Connection, step: Step) -> None:
         wanted = selectors.EVENT_READ if step is Step.READ else selectors.EVENT_WRITE
         if connection not in self._watched:
-            self._watched.add(connection)
+            self._watched[connection] = 0
             self._selector.register(connection, wanted, connection)
         elif self._selector.get_key(connection).events != wanted:
             self._selector.modify(connection, wanted, connection)
+        self._held += len(connection.held) - self._watched[connection]
+        self._watched[connection] = len(connection.held)
+        if self._held > HEADS_TOGETHER:
+            self._close_longest_heads()
+
+    def _close_longest_heads(self) -> None:
+        """Close whoever has sent most of a head and not its end. A head of a usual length comes in
+        one go, and is not among them; half the room is made, so that this is done seldom."""
+        longest = sorted(self._watched, key=self._watched.__getitem__, reverse=True)
+        before = len(longest)
+        while self._held > HEADS_TOGETHER // 2:
+            connection = longest.pop(0)
+            self._forget(connection)
+            connection.close()
+        _log.warning("%d connections with long heads were closed", before - len(longest))
 
     def _forget(self, connection: Connection) -> None:
         if connection in self._watched:
-            self._watched.discard(connection)
+            self._held -= self._watched.pop(connection)
             self._selector.unregister(connection)
 
     def _close_late(self) -> None:

@@ -84,7 +84,7 @@ class Call:
     def require_permission(self) -> None:
         """AccessDenied for a key that may not write here."""
         restrictions = [*self.project.access.api_key.restrictions()]
-        if restrictions:  # a name is encrypted for them alone
+        if restrictions:  # only restricted keys need the encrypted name
             located = self.project.session.locate(self.bucket, self.key)
             if not all(
                 each.allows(Action.WRITE, self.bucket, located.encrypted) for each in restrictions

@@ -7,17 +7,17 @@ The table's own log is the arbiter, the ledger a cache of it.
 3. **Prepare**: sources are checked against the claim, the sidecar is written, the manifest stored
    in the ledger (PREPARED). From here anyone can finish the load.
    A table that is not there yet is made now, and not before: a load that fails leaves none.
-4. **Commit**: open the table fresh. Our marker is there? Then it is done. Has a load of another
-   ledger brought one of our files since the claim? Then this one is aborted, and what is left is
-   planned anew. Else one commit with the data files and the marker, as a compare-and-set on the
-   version just read. Conflict: again.
+4. **Commit** (``commit_load``): open the table fresh. Our marker is there? Then it is done. Has a
+   load of another ledger brought one of our files since the claim? Then this one is aborted, and
+   what is left is planned anew. Else one commit with the data files and the marker, as a
+   compare-and-set on the version just read. Conflict: again.
 5. **Finalise**: one ledger transaction, files LOADED, load COMMITTED.
 6. **Purge** of sources (removed, or moved to an archive), from a queue in the ledger.
 
 Whoever meets a load whose owner is dead recovers it (``recovery``): a marker says what happened;
 without one a PREPARED load is rolled forward and a WRITING one aborted. Abort is itself a marker
-commit without files (``settle``), so that a straggler finds it in step 4 and loses for ever. Leases
-only tell when to look.
+commit without files, so that a straggler finds it in step 4 and loses for ever. Leases only tell
+when to look.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from calque import faults
 from calque.errors import Aborted, CalqueError, NotFound
 from calque.ledger import Ledger, TableRow
 from calque.ledger.abort import abort as abort_in_ledger
-from calque.ledger.claim import Claimed, LoadStart, Wanted
+from calque.ledger.claim import Claimed, LoadStart, Wanted, outlast_claims
 from calque.ledger.claim import claim as claim_files
 from calque.ledger.lease import OpenLoad, open_loads, renew_lease
 from calque.ledger.manifest import Manifest
 from calque.ledger.prepare import manifest_of
 from calque.ledger.prepare import prepare as prepare_in_ledger
+from calque.loader.commit.commit_load import TableGone, abort_load, commit_load, release_load
 from calque.loader.commit.orphans import remove_orphans
-from calque.loader.commit.settle import TableGone, abort_load, commit_load, release_load
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Lake, Mark
 
@@ -172,6 +172,7 @@ class LoadRun:
             raise
 
     def _release(self) -> None:
+        outlast_claims(self.ledger, self.table)
         for load in open_loads(self.ledger, self.table):
             if (load.load_id, load.owner) != (self.load_id, self.start.owner):
                 continue

@@ -11,13 +11,13 @@ from calque.errors import IntegrityError, NotFound
 from calque.ledger import Ledger, TableRow, open_ledger
 from calque.ledger.adopt import find_known_loads
 from calque.ledger.tables import find_table, register_table, void_records
+from calque.loader.commit.commit_load import fence
 from calque.loader.commit.our_commits import (
     learn_forgotten,
     list_sidecars,
     take_in,
     unknown_commits,
 )
-from calque.loader.commit.settle import fence
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Committed, Lake, Mark, Snapshot
 

@@ -17,14 +17,14 @@ from calque.ledger import Ledger, TableRow
 from calque.ledger.lease import OpenLoad, dead_loads, take_over
 from calque.ledger.prepare import manifest_of
 from calque.ledger.tables import namesakes
-from calque.loader.commit.orphans import data_files_exist
-from calque.loader.commit.settle import (
+from calque.loader.commit.commit_load import (
     abort_load,
     commit_load,
     find_marker,
     open_same_table,
     release_load,
 )
+from calque.loader.commit.orphans import data_files_exist
 from calque.loader.commit.tables import Lake, Mark
 
 

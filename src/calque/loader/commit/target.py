@@ -8,10 +8,10 @@ from calque import faults
 from calque.errors import NotFound, StatementInvalid
 from calque.ledger import Ledger, TableRow
 from calque.ledger.tables import find_table, note_restore, register_table, void_records
+from calque.loader.commit.commit_load import TableGone
 from calque.loader.commit.our_commits import catch_up
 from calque.loader.commit.rebuild import rebuild
 from calque.loader.commit.recovery import recover, release_lost
-from calque.loader.commit.settle import TableGone
 from calque.loader.commit.tables import Draft, Lake, Mark, Snapshot
 
 
@@ -87,8 +87,8 @@ class Target:
             adopted = rebuild(self.ledger, self.lake, table, snapshot)
             if adopted:
                 self._note(
-                    f"the ledger did not know this table; {len(adopted)} earlier loads were "
-                    "taken over from the table itself"
+                    "the ledger did not know this table; earlier loads were taken over from the "
+                    f"table itself: {len(adopted)}"
                 )
         else:
             since = max(table.checked_version, self._known_until)

@@ -17,6 +17,7 @@ from calque.config import Settings
 from calque.errors import NotFound, Unsupported
 from calque.loader.look.rows import html_of, rows_of
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
+from calque.loader.model.outcome import describe_error
 from calque.loader.model.plan import TargetSchema, WritePlan
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.dialect import choose_dialect, describe
@@ -27,6 +28,8 @@ from calque.loader.report import count_of
 from calque.loader.request.request import LoadRequest
 from calque.loader.request.type_names import text_of_type
 from calque.loader.run.engines.local import LocalEngine
+from calque.loader.run.engines.sample import sample_rows
+from calque.values.row_errors import RowError
 
 FIRST_ROWS = 10
 MOST_LISTED = 10_000
@@ -48,6 +51,8 @@ class StagePreview:
     schema: pa.Schema
     rows: pa.Table
     """The first ones, as they would be loaded."""
+    refused: tuple[RowError, ...] = ()
+    """Those that stand among them and would not be loaded."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -80,6 +85,7 @@ class StagePreview:
             "reading": self.reading,
             "columns": [{"name": one.name, "type": text_of_type(one.type)} for one in self.schema],
             "rows": rows_of(self.rows),
+            "refused": [one._asdict() for one in self.refused],
             "notes": self.notes,
         }
 
@@ -101,9 +107,9 @@ def preview_stage(request: LoadRequest, settings: Settings, rows: int = FIRST_RO
     reading = choose_dialect(
         request, choose_format(request, files), files, stage.options, {}, _column_names(request)
     )
-    engine = LocalEngine()
-    schema = schema_for_new_table(request, engine, files, reading.format, stage.options)
+    schema = schema_for_new_table(request, LocalEngine(), files, reading.format, stage.options)
     plan = _plan(request, stage, files, reading.format, schema)
+    sample = sample_rows(plan, rows)
     return StagePreview(
         stage=stage.prefix,
         files=len(files),
@@ -112,9 +118,18 @@ def preview_stage(request: LoadRequest, settings: Settings, rows: int = FIRST_RO
         ignored=stage.ignored,
         format=reading.format,
         schema=schema,
-        rows=engine.sample(plan, rows) if rows else schema.empty_table(),
-        notes=[reading.note] if reading.note is not None else [],
+        rows=sample.rows,
+        refused=sample.refused,
+        notes=[note for note in (reading.note, _refusal(sample.refused)) if note is not None],
     )
+
+
+def _refusal(refused: Sequence[RowError]) -> str | None:
+    if not refused:
+        return None
+    many, first = count_of(len(refused), "row"), refused[0]
+    name = first.file.rpartition("/")[2]
+    return f"{many} among these would be refused; the first: {name}, {describe_error(first)}"
 
 
 def _list_files(stage: Stage, request: LoadRequest) -> Iterator[StagedFile]:

@@ -1,4 +1,4 @@
-"""The options of each file format, as values."""
+"""The options of each file format, as values; its reader is in ``run/formats/registry.py``."""
 
 from __future__ import annotations
 

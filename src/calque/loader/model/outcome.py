@@ -61,7 +61,11 @@ def first_error(outcome: FileOutcome) -> str | None:
     """The first error of a file with its position and the value it is about, in one line."""
     if not outcome.errors:
         return outcome.message if outcome.error_count else None
-    one = outcome.errors[0]
+    return describe_error(outcome.errors[0])
+
+
+def describe_error(one: RowError) -> str:
+    """Where a row stands that is refused, its value and why, in one line."""
     if not one.line and not one.record and one.column is None:
         return one.message  # of the file as a whole
     place = f"line {one.line}" if one.line else f"record {one.record}"

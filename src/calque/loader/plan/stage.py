@@ -152,7 +152,8 @@ class Stage:
             if not _is_utf8(name):
                 self.unnamed.append(self._refuse_name(name))
                 continue
-            # What a location is for every listed key; one that could climb is refused as it was.
+            # What operator.location() gives, in less time. It refuses a path that leads out, so one
+            # with ".." goes through it.
             location = base + path if ".." not in path else self.operator.location(path)
             if location.startswith(self._own):  # which may grow while the listing goes on
                 continue

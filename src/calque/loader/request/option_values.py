@@ -43,6 +43,13 @@ def boolean(value: Any) -> bool:
     return word == "true"
 
 
+def number_in(told: str) -> int | float | str:
+    """A number as it stands in a statement; text where it has an exponent, or no end."""
+    if re.fullmatch(r"-?[0-9]{1,40}", told):
+        return int(told)
+    return float(told) if re.fullmatch(r"-?[0-9]{0,40}\.[0-9]{0,40}", told) else told
+
+
 def number(value: Any) -> int:
     """A whole number, quoted or not."""
     if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):

@@ -1,4 +1,8 @@
-"""The options of COPY INTO: each name, the field it fills, and how its value is read."""
+"""The options of COPY INTO: each name, the field it fills, and how its value is read.
+
+The fields are those of ``request`` and of ``loader/model/file_formats.py``; as keywords they are in
+``keywords``, as flags in ``cli/commands/load.py``.
+"""
 
 from __future__ import annotations
 
@@ -260,7 +264,7 @@ def convert_option(name: str, value: Any, convert: Convert) -> Any:
     """The value of an option; StatementInvalid says what it may be, and why not what it is."""
     try:
         return convert(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise StatementInvalid(
             f"{name} cannot be {value!r}: {error}", hint=REFUSED.get(name.upper())
         ) from error

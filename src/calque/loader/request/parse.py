@@ -28,7 +28,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from calque.errors import InvalidInput, StatementInvalid
 from calque.loader.model.plan import Transformation
 from calque.loader.request.glob import glob_regex
-from calque.loader.request.option_values import mode, text
+from calque.loader.request.option_values import mode, number, number_in, text
 from calque.loader.request.options import (
     COPY,
     DATABRICKS_COPY,
@@ -36,6 +36,7 @@ from calque.loader.request.options import (
     NOTHING,
     Options,
     build_format,
+    convert_option,
 )
 from calque.loader.request.request import LoadRequest, Validation
 from calque.loader.request.select_clause import read_select
@@ -300,7 +301,7 @@ class _Reader:
             return Validation()
         self.at += 1
         self.word("ROWS", "VALIDATE n is followed by ROWS")
-        return Validation(int(token.text))
+        return Validation(convert_option("VALIDATE", number_in(token.text), number))
 
     def names(self) -> tuple[str, ...]:
         self.word("(", "a list begins with a parenthesis")
@@ -332,9 +333,9 @@ class _Reader:
         if token.token_type is TokenType.STRING:
             return token.text
         if token.token_type is TokenType.NUMBER:
-            return float(token.text) if "." in token.text else int(token.text)
+            return number_in(token.text)
         if token.token_type is TokenType.DASH:
-            return -int(self.take("a number").text)
+            return number_in("-" + self.take("a number").text)
         if self.here("%"):  # SKIP_FILE_10%
             self.at += 1
             return token.text + "%"

@@ -1,4 +1,8 @@
-"""S3's way: an upload filled by range copies, committed at the end."""
+"""S3's way: an upload filled by range copies, committed at the end.
+
+Parts in flight are ``part_queue``'s; a part's request that fails is repeated below, by
+``operator/layers/retry.py``.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ class PartQueue:
     many while enough remain.
 
     Every request runs on a thread of the pool. The caller's thread only waits, so an interrupt
-    that reaches it cuts no request in half: what was begun is always known and can be undone.
+    that reaches it cuts no request in half: what was begun is always known and can be undone. A
+    part's request that fails is sent again by ``operator/layers/retry.py``, below this.
     """
 
     def __init__(

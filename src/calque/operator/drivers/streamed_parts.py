@@ -20,7 +20,7 @@ from calque.operator.drivers.multipart import MultipartDriver
 from calque.operator.drivers.parts_state import parts_of, plan_of
 from calque.operator.drivers.verbs import Part
 from calque.operator.drivers.whole_digest import WholeDigest
-from calque.operator.http.body import damaged
+from calque.operator.http.body import checksum_error
 from calque.operator.http.digest import Digest, crc_of
 from calque.operator.layers.chain import Call
 from calque.operator.layers.limit import ConcurrencyLimit
@@ -153,7 +153,7 @@ class StreamedParts:
             broken = self._read_back()
         broken = broken or self._join(parts)
         if broken is not None:
-            raise damaged(self.origin.location(self.source.path), *broken)
+            raise checksum_error(self.origin.location(self.source.path), *broken)
 
     def _join(self, parts: Sequence[Part]) -> tuple[Checksum, Checksum] | None:
         """Of parts that several processes have read: what they were read as, together."""
@@ -235,7 +235,7 @@ class StreamedPartsDriver(MultipartDriver):
         self._target.release()
 
     def _show(self, upload: str) -> str:
-        # The address of a session is a right to write, which stands behind its question mark.
+        # The query of a session's address lets anyone write to it: it is never shown.
         return upload.partition("?")[0]
 
     def _holds_parts(self, upload: str) -> bool:

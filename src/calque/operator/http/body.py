@@ -137,7 +137,7 @@ class _Reading:
                 piece = passed
             if end is not None and self._position + len(piece) > end:
                 if reply.is_partial:
-                    raise self._wrong(f"sent more than the bytes up to {end}")
+                    raise self._range_error(f"sent more than the bytes up to {end}")
                 piece = piece[: end - self._position]
             self._position, self._idle = self._position + len(piece), 0
             if self._digest is not None:
@@ -156,7 +156,7 @@ class _Reading:
         """Which bytes of the object a reply brings, by its own words; refused if not ours."""
         end: int | None
         if reply.is_partial:
-            start, end = self._partial(reply.headers)
+            start, end = self._read_content_range(reply.headers)
         else:
             # All of the object: the range was not asked for, or is ignored.
             start, end = 0, _length(reply.headers)
@@ -167,11 +167,11 @@ class _Reading:
             end = min(end, self._end)
         return start, end if end is not None else self._end
 
-    def _partial(self, headers: Mapping[str, str]) -> tuple[int, int]:
+    def _read_content_range(self, headers: Mapping[str, str]) -> tuple[int, int]:
         told = headers.get("content-range", "")
         found = _CONTENT_RANGE.fullmatch(told.strip())
         if found is None:
-            raise self._wrong(f"answered a range with a part it does not name ({told!r})")
+            raise self._range_error(f"answered a range with a part it does not name ({told!r})")
         start, last = int(found[1]), int(found[2])
         size = None if found[3] == "*" else int(found[3])
         if start == self._position == size == last + 1:
@@ -180,12 +180,12 @@ class _Reading:
             return start, size
         beyond = self._end is not None and last >= self._end
         if start != self._position or last < start or beyond or (size is not None and last >= size):
-            raise self._wrong(f"answered with other bytes than were asked for ({told!r})")
+            raise self._range_error(f"answered with other bytes than were asked for ({told!r})")
         length = _length(headers)
         if length is not None and length != last + 1 - start:
-            raise self._wrong(f"says {told!r} and sends {length} bytes")
+            raise self._range_error(f"says {told!r} and sends {length} bytes")
         if size is None and self._end is None:
-            raise self._wrong(f"does not say where the object ends ({told!r})")
+            raise self._range_error(f"does not say where the object ends ({told!r})")
         self._learn_size(size)
         return start, last + 1
 
@@ -193,7 +193,7 @@ class _Reading:
         if size is None:
             return
         if self._size not in (None, size):
-            raise self._wrong(f"told {self._size} bytes at first and {size} now")
+            raise self._range_error(f"told {self._size} bytes at first and {size} now")
         self._size = size
 
     def _refuse_other(self, headers: Mapping[str, str]) -> None:
@@ -210,21 +210,21 @@ class _Reading:
     def _refuse_early_end(self, reply: NothingLeft) -> None:
         self._learn_size(reply.size)
         if self._size is not None and self._position < self._size:
-            raise self._wrong(f"knows no bytes from {self._position} of {self._size}")
+            raise self._range_error(f"knows no bytes from {self._position} of {self._size}")
 
     def _refuse_damaged(self) -> None:
         broken = self._digest.find_broken() if self._digest is not None else None
         if broken is not None:
-            raise damaged(self._body.location, *broken)
+            raise checksum_error(self._body.location, *broken)
 
-    def _wrong(self, what: str) -> IntegrityError:
+    def _range_error(self, what: str) -> IntegrityError:
         return IntegrityError(
             f"{self._body.location}: the server {what}",
             hint="It does not serve ranges as HTTP says; read it through another endpoint.",
         )
 
 
-def damaged(location: str, promised: Checksum, found: Checksum) -> IntegrityError:
+def checksum_error(location: str, promised: Checksum, found: Checksum) -> IntegrityError:
     """The error for bytes of a whole object that do not have its checksum."""
     return IntegrityError(
         f"{location}: the bytes that came are not those that are stored: their "

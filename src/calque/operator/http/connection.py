@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from calque.operator.http.patience import CalledOffError, Incoming, Patience
+from calque.operator.http.waiting_time import CalledOffError, Incoming, Patience
 
 _LONGEST_LINE = 65536
 _MOST_HEADERS = 256

@@ -120,8 +120,8 @@ class Wire:
                 body,
                 bodiless=method == "HEAD",
                 timeout=call.timeout if call.timeout is not None else ANSWER_SECONDS,
-                # A repeat that nobody hears of could meet its own work: writes are repeated by
-                # the retry layer alone.
+                # A write that is sent again in silence could find its own result and take it for
+                # a conflict: only the retry layer, which knows, repeats writes.
                 repeatable=method in ("GET", "HEAD"),
                 within=call.within,
                 stopped=call.stopped,

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 
 from calque.operator.http.connection import Connection, Reply, WireError
-from calque.operator.http.patience import SLICE, CalledOffError, Patience
 from calque.operator.http.route import Route
+from calque.operator.http.waiting_time import SLICE, CalledOffError, Patience
 
 _IDLE_SECONDS = 20.0
 """Servers close idle connections after 30 s or less; older ones than this are not tried."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from calque.operator.http.connection import Connection, WireError
-from calque.operator.http.patience import CalledOffError, Patience
+from calque.operator.http.waiting_time import CalledOffError, Patience
 
 
 @dataclass(frozen=True, slots=True)

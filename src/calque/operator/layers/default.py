@@ -28,7 +28,8 @@ def default_layers(
     The timeout stands inside of the limit: waiting for a place is not the server's fault. Metrics
     stand innermost and see every attempt; so do traces, where OpenTelemetry is set up.
     """
-    # Who slows down when told to may ask more often: what is refused then is chance.
+    # With a pace we slow down when the server says so. What it still refuses is bad luck, and may
+    # be tried more often.
     layers: list[Layer] = [retry or Retry(refusals=None if pace is None else _REFUSALS)]
     if pace is not None:
         layers.append(pace)  # within the retry: a repeat waits for its turn too

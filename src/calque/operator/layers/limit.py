@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from calque.errors import Aborted, InvalidInput, TimedOut
-from calque.operator.http.patience import SLICE
+from calque.operator.http.waiting_time import SLICE
 from calque.operator.layers.chain import Call
 from calque.operator.layers.clock import SYSTEM
 

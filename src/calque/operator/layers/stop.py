@@ -47,7 +47,8 @@ class Stopping:
     signal: Stoppable
 
     def __call__(self, call: Call, proceed: Callable[[Call], T]) -> T:
-        # A slow one commits, whatever its verb: the last piece of a session, for example.
+        # A call marked slow may be the one that commits, whatever its verb (the last piece of an
+        # upload session, for example): it is never interrupted.
         if call.verb not in _HARMLESS or call.slow:
             return proceed(call)
         grace = _GRACE if call.verb == "copy_part" else 0.0

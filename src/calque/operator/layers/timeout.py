@@ -84,8 +84,8 @@ class Deadline:
 
     # Monotonic clocks of two machines have nothing in common, so only what is left travels.
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.at - self.clock.now(), self.seconds, self.clock)
+        return _restore_deadline, (self.at - self.clock.now(), self.seconds, self.clock)
 
 
-def _again(left: float, seconds: float, clock: Clock) -> Deadline:
+def _restore_deadline(left: float, seconds: float, clock: Clock) -> Deadline:
     return Deadline(clock.now() + left, seconds, clock)

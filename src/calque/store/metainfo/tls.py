@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import grpc
 from cryptography import x509
@@ -18,6 +21,9 @@ from cryptography.hazmat.primitives.serialization import (
 from calque.errors import ConfigInvalid
 
 FilePath = str | os.PathLike[str]
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +42,51 @@ class ServerCertificate:
         _require_pair(_read(self.certificate), _read(self.key), self.certificate, self.key)
 
     def credentials(self) -> grpc.ServerCredentials:
-        """What gRPC takes; the files are read now."""
-        return grpc.ssl_server_credentials([(_read(self.key), _read(self.certificate))])
+        """What gRPC takes; at each new connection files that were renewed are read again."""
+        renewed = Renewed(self, self._configuration)
+        # None is no change to gRPC, which its types do not know.
+        return grpc.dynamic_ssl_server_credentials(renewed.current(), renewed.renew)  # type: ignore[arg-type]
+
+    def _configuration(self) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration(
+            [(_read(self.key), _read(self.certificate))]
+        )
+
+    def stamp(self) -> object:
+        """What changes when one of the files does."""
+        return [_stamp(file) for file in (self.certificate, self.key)]
+
+
+class Renewed(Generic[T]):
+    """What is made of a certificate, and made anew when its files have changed.
+
+    They are renewed one after the other: while they do not fit, what was made before stays.
+    """
+
+    def __init__(self, certificate: ServerCertificate, make: Callable[[], T]) -> None:
+        self._certificate = certificate
+        self._make = make
+        self._stamp = certificate.stamp()
+        self._made = make()
+
+    def current(self) -> T:
+        """What the files say now, or said when they last fitted."""
+        self.renew()
+        return self._made
+
+    def renew(self) -> T | None:
+        """What was made anew just now; None where nothing has changed."""
+        stamp = self._certificate.stamp()
+        if stamp == self._stamp:
+            return None
+        self._stamp = stamp  # tried once for each change: what mends the files is another
+        try:
+            replace(self._certificate)  # which checks that they fit
+            self._made = self._make()
+        except ConfigInvalid as error:
+            _log.warning("the certificate stays what it was: %s", error.message)
+            return None
+        return self._made
 
 
 def channel_credentials(authorities: FilePath | None = None) -> grpc.ChannelCredentials:
@@ -70,6 +119,14 @@ def _certificates(data: bytes, file: FilePath) -> list[x509.Certificate]:
         return x509.load_pem_x509_certificates(data)
     except ValueError as error:
         raise ConfigInvalid(f"{os.fspath(file)} holds no certificate in PEM") from error
+
+
+def _stamp(file: FilePath) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _read(file: FilePath) -> bytes:

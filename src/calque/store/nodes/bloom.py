@@ -1,6 +1,7 @@
 """A Bloom filter of piece ids: what is not in it is named by no segment.
 
-A piece id is a hash already, so its words are the hash. Two filters of one size and seed join by
+A piece id is a hash already, so its first words are the hash; :func:`words_of` are what a filter
+looks at, and all that has to travel to whoever fills it. Two filters of one size and seed join by
 OR. Bits are set in place, so a filter takes no more memory while it is filled than when it is sent.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from calque.errors import InvalidInput, MissingExtra
 from calque.store.nodes.pieces import PIECE_ID_SIZE
@@ -21,8 +23,20 @@ except ImportError as error:
 
 FALSE_POSITIVES = 0.1
 _SMALLEST = 1024
-_DIGEST = np.dtype([("first", "<u8"), ("second", "<u8"), ("rest", f"V{PIECE_ID_SIZE - 17}")])
+_WORDS = np.dtype([("first", "<u8"), ("second", "<u8")])
+_DIGEST = np.dtype([("words", _WORDS), ("rest", f"V{PIECE_ID_SIZE - 1 - _WORDS.itemsize}")])
 """A piece id behind its version."""
+
+WORDS_SIZE = _WORDS.itemsize
+"""Bytes of a piece id that a filter looks at."""
+
+_AT_ONCE = 50_000
+"""Pieces that are put in together: what is computed for them stays in the processor's cache."""
+
+
+def words_of(digests: bytes) -> bytes:
+    """Of digests, one after the other (each what follows the version in a piece id), the words."""
+    return np.frombuffer(digests, _DIGEST)["words"].tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +63,39 @@ class BloomShape:
 
 
 class BloomFilter:
-    """Filled with the digests of piece ids (what follows the version in an id)."""
+    """Filled with the words of piece ids. One made from a ``table`` can only be asked."""
 
-    def __init__(self, shape: BloomShape, table: bytes | None = None) -> None:
+    def __init__(self, shape: BloomShape, table: bytes | memoryview | None = None) -> None:
         self.shape = shape
         if table is None:
             self._table: NDArray[np.uint8] = np.zeros(shape.bits // 8, np.uint8)
         else:
-            self._table = np.frombuffer(bytearray(table), np.uint8)
+            self._table = np.frombuffer(table, np.uint8)
         if len(self._table) * 8 != shape.bits:
             raise InvalidInput(f"a filter of {shape.bits} bits has {len(self._table)} bytes")
 
     @property
-    def table(self) -> bytes:
-        return self._table.tobytes()
+    def table(self) -> memoryview:
+        """The bits themselves, not a copy of them."""
+        return self._table.data.toreadonly()
 
-    def add(self, digests: Sequence[bytes]) -> None:
-        """Put pieces in."""
-        for at in self._positions(digests):
+    def add(self, words: bytes | bytearray) -> None:
+        """Put pieces in, given by their words."""
+        if len(words) % WORDS_SIZE:
+            raise InvalidInput(f"pieces are put in by {WORDS_SIZE} bytes each, not {len(words)}")
+        if not self._table.flags.writeable:  # `at` would write all the same
+            raise InvalidInput("a filter that was read can only be asked")
+        whole = np.frombuffer(words, _WORDS)
+        small = np.uint32 if self.shape.bits <= 2**32 else np.uint64  # sorted in half the time
+        for first in range(0, len(whole), _AT_ONCE):
+            some = self._positions(whole[first : first + _AT_ONCE])
+            at = np.concatenate([each.astype(small) for each in some])
+            # In their order: a filter larger than the processor's cache is then passed through
+            # once, where every bit would be a wait for memory.
+            at.sort()
             np.bitwise_or.at(self._table, at >> 3, _bit(at))
 
-    def join(self, other: bytes) -> None:
+    def join(self, other: bytes | memoryview) -> None:
         """Put in what another filter of this shape holds."""
         if len(other) != len(self._table):
             raise InvalidInput("filters of two sizes cannot be joined")
@@ -78,13 +104,13 @@ class BloomFilter:
     def holds(self, pieces: Sequence[bytes]) -> NDArray[np.bool_]:
         """Of each piece id, whether it may be in; False is certain."""
         found = np.ones(len(pieces), np.bool_)
-        for at in self._positions([piece[1:] for piece in pieces]):
+        words = np.frombuffer(b"".join(piece[1:] for piece in pieces), _DIGEST)["words"]
+        for at in self._positions(words):
             found &= (self._table[at >> 3] & _bit(at)) != 0
         return found
 
-    def _positions(self, digests: Sequence[bytes]) -> Iterable[NDArray[np.int64]]:
+    def _positions(self, words: NDArray[np.void]) -> Iterable[NDArray[np.int64]]:
         """Double hashing: the second word steps on from the first."""
-        words = np.frombuffer(b"".join(digests), _DIGEST)
         at = words["first"] ^ np.uint64(self.shape.seed)
         # Odd, or a step of zero would look at one bit only.
         step = (words["second"] + np.uint64(self.shape.seed)) | np.uint64(1)
@@ -93,5 +119,5 @@ class BloomFilter:
             at = at + step
 
 
-def _bit(at: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _bit(at: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
     return np.left_shift(np.uint8(1), (at & 7).astype(np.uint8))

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import chain, islice
 
 from calque.errors import Aborted, CalqueError, InvalidInput, TimedOut, Unavailable
 from calque.store.chunks import Buffer
@@ -227,25 +228,33 @@ class _Upload:
         self._success = success
         self._patience = patience
         self._changed = threading.Condition()
-        self._writers = [self._make_writer(target) for target in targets]
+        self._targets = targets
+        self._writers: list[_Writer] = []
         self._spares: dict[bytes, dict[int, Target]] = {}
         for target in spares:
             self._spares.setdefault(target.node.id, {})[target.number] = target
 
     def _make_writer(self, target: Target) -> _Writer:
         piece = piece_id(self._root, target.node.id, target.number)
-        return _Writer(target, piece, self._expires, self._changed)
+        writer = _Writer(target, piece, self._expires, self._changed)
+        if not self._spares:
+            writer.beginning = None  # nobody could be given it
+        return writer
 
     def run(self, stripes: Iterable[Shares]) -> list[Target]:
+        # Of a short segment all is handed over before its writers begin: none of them waits then,
+        # and is woken again, for what is there in a moment.
+        coming: Iterator[Shares | None] = chain(stripes, (None,))
+        handed = list(islice(coming, 2))
         started = time.monotonic()
-        for writer in self._writers:
-            if not self._spares:
-                writer.beginning = None  # nobody could be given it
-            writer.start()
+        self._writers = [self._make_writer(target) for target in self._targets]
+        for shares in handed:
+            self._offer(shares)
         try:
-            for shares in stripes:
+            for writer in self._writers:
+                writer.start()
+            for shares in coming:
                 self._offer(shares)
-            self._offer(None)
             return self._settle(started)
         except BaseException:
             self._undo()
@@ -351,7 +360,7 @@ class _Upload:
         # Not for ever: a frozen node's writer never ends, and its piece is swept as an orphan.
         until = time.monotonic() + _CLEANING_UP
         for writer in self._writers:
-            if writer.error is None:
+            if writer.error is None and writer.ident is not None:  # the system may have no thread
                 writer.join(max(until - time.monotonic(), 0))
 
     def _stop(self) -> None:

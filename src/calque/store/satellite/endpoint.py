@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from google.protobuf.message import Message
 
@@ -27,9 +28,10 @@ from calque.store.satellite.calls import (
     segments,
     whole_segments,
 )
-from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never
+from calque.store.satellite.freed_pieces import DeletePieces, keep_pieces, never_over
 from calque.store.satellite.metrics import Metrics
 from calque.store.satellite.open_pieces import OpenPieces
+from calque.store.satellite.piece_deleter import PieceDeleter
 from calque.store.satellite.piece_tokens import open_token
 from calque.store.satellite.rate_limit import RateLimit
 from calque.store.satellite.satellite import Satellite
@@ -150,13 +152,28 @@ class Endpoint(Metainfo):
         """What the relay puts is counted here until it is committed."""
         return self._satellite.open_pieces
 
-    def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never) -> int:
+    def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never_over) -> int:
         """Delete pieces that are queued, of at most ``most`` segments; how many are gone.
 
         A crash or a silent node puts deletions off: they are in the queue. When ``over`` says so
         the rest is left for another time.
         """
         return self._satellite.freed_pieces.free_waiting(most, over)
+
+    @contextmanager
+    def delete_behind_answers(self) -> Iterator[None]:
+        """For the length of a ``with`` block calls do not wait until freed pieces are deleted.
+
+        At its end all are that can be.
+        """
+        satellite = self._satellite
+        deleter = satellite.deleter = PieceDeleter(satellite.freed_pieces.free)
+        deleter.start()
+        try:
+            yield
+        finally:
+            satellite.deleter = None
+            deleter.stop()
 
     @property
     def are_pieces_on_hold(self) -> bool:

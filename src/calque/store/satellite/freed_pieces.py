@@ -29,7 +29,7 @@ SETTLE_AT = 100
 _log = logging.getLogger(__name__)
 
 
-def never() -> bool:
+def never_over() -> bool:
     """For work that is brought to its end."""
     return False
 
@@ -86,7 +86,7 @@ class FreedPieces:
             return 0
         return _count(doomed) - _count(left)
 
-    def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never) -> int:
+    def free_waiting(self, most: int | None = None, over: Callable[[], bool] = never_over) -> int:
         """Go once through the queue, or ``most`` segments of it; how many pieces are gone.
 
         Ends early, between two pages, when ``over`` says so.

@@ -22,6 +22,7 @@ from calque.store.satellite.caller import Caller, Gatekeeper
 from calque.store.satellite.freed_pieces import DeletePieces, FreedPieces
 from calque.store.satellite.metrics import Metrics
 from calque.store.satellite.open_pieces import OpenPieces
+from calque.store.satellite.piece_deleter import PieceDeleter
 from calque.store.satellite.settings import SatelliteSettings
 from calque.store.satellite.signer import Signer
 
@@ -43,9 +44,12 @@ class Satellite:
         self.metrics = Metrics()
         self.open_pieces = OpenPieces(database.clock)
         self.freed_pieces = FreedPieces(database, self.nodes, delete_pieces)
+        self.deleter: PieceDeleter | None = None
 
     def free(self, freed: Sequence[FreedSegment]) -> None:
         """Have the pieces of committed deletes removed; called after the transaction."""
+        if not freed or (self.deleter is not None and self.deleter.take(freed)):
+            return
         self.freed_pieces.free(freed)
 
     def open_upload(self, caller: Caller, upload_id: bytes) -> tokens.UploadToken:

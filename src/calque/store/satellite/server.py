@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -52,6 +54,7 @@ def serve_metainfo(
     Without ``credentials`` the connection is not encrypted: keep it on the loopback, since
     API keys travel in the messages. ``more`` handlers are served on the same port.
     """
+    _check_free(address)
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="metainfo"),
         options=[
@@ -74,6 +77,19 @@ def serve_metainfo(
         raise ConfigInvalid(f"cannot listen at {address}") from error
     server.start()
     return MetainfoServer(server, f"{address.rsplit(':', 1)[0]}:{port}")
+
+
+def _check_free(address: str) -> None:
+    """gRPC writes a line of its own to standard error where it cannot listen, and gives none."""
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host.strip("[]"), int(port)), family=family).close()
+    except OSError as error:
+        raise ConfigInvalid(
+            f"cannot listen at {address}: {os.strerror(error.errno or 0)}",
+            hint="Another port: --port, where 0 is any free one.",
+        ) from error
 
 
 def _handler(satellite: Metainfo, call: Call) -> grpc.RpcMethodHandler[bytes, bytes]:

@@ -14,11 +14,11 @@ from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.copies.operations import sweep_operations
 from calque.store.metabase.model.records import moment
 from calque.store.metabase.objects.delete_batch import delete_expired, delete_zombies
-from calque.store.metabase.upkeep.count_over import count_over
+from calque.store.metabase.upkeep.count_removable import count_removable
 from calque.store.nodes.expire import count_expired_pieces, delete_expired_pieces
 from calque.store.nodes.node import Node
 from calque.store.nodes.sweeps import sweep_node
-from calque.store.satellite.freed_pieces import never
+from calque.store.satellite.freed_pieces import never_over
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class SweepReport:
     deleted_pieces: int
 
 
-def sweep_store(store: EmbeddedStore, over: Callable[[], bool] = never) -> SweepReport:
+def sweep_store(store: EmbeddedStore, over: Callable[[], bool] = never_over) -> SweepReport:
     """Remove what is over. Safe at any time, by any number of processes, and to be repeated.
 
     Never touches a committed object that has not expired. A promoted copy keeps its bytes.
@@ -67,7 +67,9 @@ def plan_sweep(store: EmbeddedStore) -> SweepReport:
     """
     database = store.endpoint.database
     now = moment(database.clock())
-    over = count_over(database, idle_us=int(store.endpoint.settings.zombie_after_s * 1_000_000))
+    over = count_removable(
+        database, idle_us=int(store.endpoint.settings.zombie_after_s * 1_000_000)
+    )
     waiting = store.endpoint.list_waiting_pieces()
     return SweepReport(
         expired_objects=over.expired_objects,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,7 +23,7 @@ from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.accounts.projects import keep_setting
 from calque.store.metabase.model.records import moment
-from calque.store.metabase.scan import Snapshot
+from calque.store.metabase.scan import RANGE_ROWS, Snapshot
 from calque.store.metabase.upkeep.last_runs import last_run, note_run
 from calque.store.metabase.upkeep.lease import Lease, hold_lease
 from calque.store.nodes.bloom import FALSE_POSITIVES, BloomShape
@@ -46,6 +47,9 @@ STORE_ID = "store_id"
 _SAMPLE = 8
 _ROOM = 1.1
 """Filters are made a tenth larger than the sample says."""
+
+_RANGE_PIECES = 300_000
+"""Pieces of a range at most: 16 bytes each are held, sent and joined at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +108,7 @@ class Filters:
 
     by_node: dict[bytes, bytes]
     store_id: bytes
+    run: int
     scan: ScanReport
 
 
@@ -147,21 +152,20 @@ def make_filters(store: EmbeddedStore, options: GcOptions, *, tell: Tell | None 
     store_id = keep_setting(database, STORE_ID, secrets.token_bytes(16))
     with open_scan(database, options.scan) as (snapshot, runner):
         nodes = {each.alias: each.node_id for each in Nodes(database).all()}
-        observer = PieceFilters(nodes, _shapes(snapshot, nodes, options))
-        ranges = snapshot.cut(rows_each=options.scan.range_rows)
+        sample = _sample_pieces(snapshot, options.scan)
+        observer = PieceFilters(nodes, _shapes(snapshot, nodes, sample, options))
+        ranges = snapshot.cut(rows_each=options.scan.range_rows or sample.range_rows)
         report = run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell)
     older_than = snapshot.taken_at - int(options.window.total_seconds() * 1_000_000)
     before = last_run(database, SERVICE)
     # By the time, so that it rises even where the database was put back from an older day.
     run = max(snapshot.taken_at, 0 if before is None else int(before.report["run"]) + 1)
-    return Filters(
-        {
-            nodes[alias]: PieceFilter(store_id, nodes[alias], run, older_than, each).to_bytes()
-            for alias, each in observer.filters.items()
-        },
-        store_id,
-        report,
-    )
+    by_node = {}
+    while observer.filters:  # one after the other: all of them are never there twice
+        alias, pieces = observer.filters.popitem()
+        sent = PieceFilter(store_id, nodes[alias], run, older_than, pieces)
+        by_node[nodes[alias]] = sent.to_bytes()
+    return Filters(by_node, store_id, run, report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,21 +191,38 @@ def _restore_node(node: Node, dry_run: bool) -> NodeRestored:
         return NodeRestored(node.name, error=error.message)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Pieces of each node, by alias, in some of the rows."""
+
+    rows: int
+    pieces: Counter[int]
+
+    @property
+    def range_rows(self) -> int:
+        """Rows of a range that has no more pieces than can well be sent at once."""
+        total = self.pieces.total()
+        return min(max(_RANGE_PIECES * self.rows // total, 1), RANGE_ROWS) if total else RANGE_ROWS
+
+
+def _sample_pieces(snapshot: Snapshot, options: ScanOptions) -> _Sample:
+    ranges = snapshot.cut(rows_each=options.range_rows)
+    counts = PieceCounts()
+    rows = sample_scan(snapshot, [counts], ranges[:: max(len(ranges) // _SAMPLE, 1)])
+    return _Sample(rows, counts.pieces)
+
+
 def _shapes(
-    snapshot: Snapshot, nodes: dict[int, bytes], options: GcOptions
+    snapshot: Snapshot, nodes: dict[int, bytes], sample: _Sample, options: GcOptions
 ) -> dict[int, BloomShape]:
     """Sized by the pieces in a sample; one seed for all, new in each run.
 
     A filter that turns out too small lets more garbage pass, and no piece is lost by it.
     """
-    ranges = snapshot.cut(rows_each=options.scan.range_rows)
-    step = max(len(ranges) // _SAMPLE, 1)
-    counts = PieceCounts()
-    rows = sample_scan(snapshot, [counts], ranges[::step])
-    scale = _ROOM * snapshot.rows / rows if rows else 1.0
+    scale = _ROOM * snapshot.rows / sample.rows if sample.rows else 1.0
     seed = secrets.randbits(64)
     return {
-        alias: BloomShape.of(int(counts.pieces[alias] * scale), seed, options.false_positives)
+        alias: BloomShape.of(int(sample.pieces[alias] * scale), seed, options.false_positives)
         for alias in nodes
     }
 
@@ -215,18 +236,18 @@ def _collect_node(
     lease: Lease,
     over: Callable[[], bool],
 ) -> NodeGarbage:
-    def stopped() -> bool:
+    def should_stop() -> bool:
         lease.require()
         return over() or store.endpoint.are_pieces_on_hold
 
-    if stopped():
+    if should_stop():
         return NodeGarbage(node.name, error="a backup needs every piece, or there is no time left")
     data = filters.by_node.get(node.id, b"")
 
     def collect(node: Node) -> NodeGarbage:
         done = collect_garbage(
             node, data, filters.store_id, now,
-            dry_run=options.dry_run, many=options.many, stopped=stopped,
+            dry_run=options.dry_run, many=options.many, stopped=should_stop,
         )  # fmt: skip
         emptied = empty_trash(node, now, kept=options.empty_after, dry_run=options.dry_run)
         unfinished = remove_unfinished(node, now, dry_run=options.dry_run)
@@ -243,9 +264,8 @@ def _collect_node(
 
 
 def _summary(report: GcReport, filters: Filters) -> dict[str, object]:
-    runs = [PieceFilter.from_bytes(each).run for each in filters.by_node.values()]
     return {
-        "run": max(runs, default=report.scan.taken_at),
+        "run": filters.run,
         "trashed": report.trashed,
         "filter_bytes": report.filter_bytes,
         "failed_nodes": [each.node for each in report.nodes if each.error],

@@ -9,12 +9,9 @@ from dataclasses import dataclass, field
 from calque.errors import IntegrityError
 from calque.store.metabase.model.packed_pieces import unpack
 from calque.store.metabase.scan import Snapshot
-from calque.store.nodes.bloom import BloomFilter, BloomShape
+from calque.store.nodes.bloom import WORDS_SIZE, BloomFilter, BloomShape, words_of
 from calque.store.nodes.pieces import piece_digests
 from calque.store.upkeep.scan import Batch
-
-_AT_ONCE = 50_000
-"""Pieces of a node that are put into its filter together."""
 
 
 @dataclass
@@ -54,8 +51,9 @@ class _CountFork:
 class PieceFilters:
     """A filter for each node, of every piece that a segment names.
 
-    A row whose pieces cannot be read, or that names an unknown node, fails the scan: nobody could
-    say what must stay.
+    There is one of each, here: a range gives the words of its pieces, so what travels, and what a
+    task holds, grows with the rows of a range and not with those of the store. A row whose pieces
+    cannot be read, or that names an unknown node, fails the scan: nobody could say what must stay.
     """
 
     nodes: Mapping[int, bytes]
@@ -70,12 +68,12 @@ class PieceFilters:
         self.pieces = Counter()
 
     def fork(self) -> _FilterFork:
-        return _FilterFork(self.nodes, self.shapes)
+        return _FilterFork(self.nodes)
 
-    def join(self, result: Mapping[int, tuple[int, bytes]]) -> None:
-        for alias, (count, table) in result.items():
-            self.filters[alias].join(table)
-            self.pieces[alias] += count
+    def join(self, result: Mapping[int, bytearray]) -> None:
+        for alias, words in result.items():
+            self.filters[alias].add(words)
+            self.pieces[alias] += len(words) // WORDS_SIZE
 
     def finish(self) -> None:
         """The filters are complete."""
@@ -86,15 +84,13 @@ class PieceFilters:
 
 
 class _FilterFork:
-    def __init__(self, nodes: Mapping[int, bytes], shapes: Mapping[int, BloomShape]) -> None:
+    def __init__(self, nodes: Mapping[int, bytes]) -> None:
         self._nodes = nodes
-        self._shapes = shapes
-        self._filters: dict[int, BloomFilter] = {}
-        self._waiting: dict[int, list[bytes]] = {alias: [] for alias in shapes}
-        self._counts: Counter[int] = Counter()
+        self._words: dict[int, bytearray] = {}
 
     def process(self, batch: Batch) -> None:
-        nodes, waiting = self._nodes, self._waiting
+        nodes = self._nodes
+        found: dict[int, list[bytes]] = {alias: [] for alias in nodes}
         for root, packed in zip(batch["root_piece_id"], batch["remote_alias_pieces"], strict=True):
             if packed is None:
                 continue
@@ -102,30 +98,17 @@ class _FilterFork:
             try:
                 digests = piece_digests(root, [(number, nodes[alias]) for number, alias in placed])
                 for (_, alias), digest in zip(placed, digests, strict=True):
-                    waiting[alias].append(digest)
+                    found[alias].append(digest)
             except KeyError as error:
                 raise IntegrityError(
                     f"a segment names node alias {error.args[0]}, which nobody has",
                     hint="See `calque store fsck`.",
                 ) from error
-        for alias in waiting:
-            if len(waiting[alias]) >= _AT_ONCE:
-                self._flush(alias)
+        for alias, some in found.items():
+            if some:
+                # Of 31 bytes a filter needs 16, and an object of its own would take 64.
+                self._words.setdefault(alias, bytearray()).extend(words_of(b"".join(some)))
 
-    def result(self) -> dict[int, tuple[int, bytes]]:
-        for alias in self._waiting:
-            self._flush(alias)
-        # One by one, so that no second copy of all filters is there at any time.
-        return {
-            alias: (self._counts[alias], self._filters.pop(alias).table)
-            for alias in [*self._filters]
-        }
-
-    def _flush(self, alias: int) -> None:
-        digests = self._waiting[alias]
-        if digests:
-            if alias not in self._filters:
-                self._filters[alias] = BloomFilter(self._shapes[alias])
-            self._filters[alias].add(digests)
-            self._counts[alias] += len(digests)
-            self._waiting[alias] = []
+    def result(self) -> dict[int, bytearray]:
+        """The words of every piece, by the alias of its node."""
+        return self._words

@@ -6,13 +6,12 @@ In the server's own process the scan and the calls would take turns at one inter
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import IO
 
+from calque.child_process import start_child
 from calque.errors import Unavailable
 from calque.store.metabase.scan import Range, Snapshot
 from calque.store.upkeep.scan import RangeResult, ScanJob
@@ -30,16 +29,14 @@ class ProcessRunner:
     ) -> Iterator[RangeResult]:
         # The password goes through a pipe to our own child, and nowhere else.
         own = replace(job, source=snapshot.own_source)
-        with subprocess.Popen(
-            [sys.executable, "-m", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as worker:
+        worker, answers = start_child(_WORKER)
+        with worker, answers:
             assert worker.stdin is not None
-            assert worker.stdout is not None
             try:
                 _send(worker.stdin, own)
                 for each in ranges:
                     _send(worker.stdin, each)
-                    yield _receive(worker.stdout)
+                    yield _receive(answers)
             finally:
                 with suppress(BrokenPipeError):
                     worker.stdin.close()

@@ -1,6 +1,6 @@
 """A process that reads ranges for another: ``python -m calque.store.upkeep.range_worker``.
 
-It gets a job and then ranges on standard input, pickled, and answers each with its result or error.
+It gets a job and then ranges on standard input, pickled, and answers each over a pipe.
 It is nice: whoever serves callers on this machine goes first.
 """
 
@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from typing import BinaryIO
+from typing import IO
 
+from calque.child_process import open_answers
 from calque.store.metabase.scan import open_reader
 from calque.store.upkeep.scan import scan_range
 
 NICE = 10
 
 
-def serve_ranges(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve_ranges(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer until the input ends."""
     job = pickle.load(requests)
     reader = open_reader(job.source)
@@ -39,7 +40,4 @@ def serve_ranges(requests: BinaryIO, answers: BinaryIO) -> None:
 
 if __name__ == "__main__":
     os.nice(NICE)
-    out = sys.stdout.buffer
-    # Whatever else prints must not come between two answers.
-    sys.stdout = sys.stderr
-    serve_ranges(sys.stdin.buffer, out)
+    serve_ranges(sys.stdin.buffer, open_answers())

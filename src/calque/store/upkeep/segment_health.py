@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from calque.store.metabase.model.packed_pieces import unpack_if_readable
-from calque.store.metabase.model.records import Redundancy
+from calque.store.metabase.model.records import Redundancy, readable_redundancy
 from calque.store.metabase.scan import Snapshot
 from calque.store.metabase.upkeep.repair_queue import InjuredSegment
 from calque.store.upkeep.scan import Batch
@@ -79,11 +79,12 @@ class _HealthFork:
             # What has expired is about to go, and its nodes may have deleted it already.
             if packed is None or (expires is not None and expires <= self._now):
                 continue
-            scheme = Redundancy.decode(redundancy)
+            scheme = readable_redundancy(redundancy)
             # Where nobody can tell which pieces it has, none is left.
             aliases = [alias for _, alias in unpack_if_readable(packed)]
             count = sum(alias in self._healthy for alias in aliases)
-            kind = _kind(count, scheme)
+            # Nor is any known to be enough where nobody can tell how many it needs.
+            kind = "lost" if scheme is None else _kind(count, scheme)
             self._found.by_health[kind] += 1
             if kind == "lost":
                 self._found.lost.append(InjuredSegment(stream_id, position, root, count))

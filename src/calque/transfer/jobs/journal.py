@@ -30,7 +30,6 @@ from calque.ledger.job_progress import (
     acts_of,
     announce_acts,
     copies_of,
-    forget_copy,
     keep_copy,
     note_progress,
     spans_of,
@@ -92,8 +91,13 @@ class Journal:
         self._failures: list[Failure] = []
         self._acts: dict[int, tuple[int, KeyRange | None]] = {}
         """Announced by number: of which tree, and in which range, unless their end is told."""
+        self._inherited: dict[int, int] = {}
+        """Those that an earlier process has announced: of which tree."""
         self._ended_acts: set[int] = set()
         self._last_acts = 0
+        self._copies = set() if unfinished is None else set(unfinished.copies)
+        """Large copies that are kept by name."""
+        self._ended_copies: set[tuple[int, str]] = set()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._trouble: CalqueError | None = None
@@ -120,7 +124,7 @@ class Journal:
         )
         journal = cls(ledger, job, left)
         journal._last_acts = max((each.number for each in acts), default=0)
-        journal._acts = {each.number: (each.tree, None) for each in acts}
+        journal._inherited = {each.number: each.tree for each in acts}
         return journal
 
     @property
@@ -162,12 +166,17 @@ class Journal:
             spans = [span_of(tree, each) for tree, each in found]
             totals, phase = self.settled.to_json(), self.phase
             failures, self._failures = self._failures, []
-            ended = self._find_ended(found)
+            ended, copies = self._find_ended(found), set(self._ended_copies)
         # Rows of all that is done lie before this: first they are on the disk, then it is noted.
         flush()
         faults.point("journal.note")
         progress = Progress(
-            spans=spans, totals=totals, phase=phase, failures=failures, ended_acts=ended
+            spans=spans,
+            totals=totals,
+            phase=phase,
+            failures=failures,
+            ended_acts=ended,
+            ended_copies={(tree, sort_key(path)) for tree, path in copies},
         )
         try:
             note_progress(self._ledger, self.job, progress)
@@ -177,6 +186,7 @@ class Journal:
             raise
         with self.lock:
             self._ended_acts -= ended
+            self._ended_copies -= copies
             for number in ended:
                 self._acts.pop(number, None)
 
@@ -221,12 +231,12 @@ class Journal:
             self.settle(row)
         self._ended_acts.add(number)
 
-    def settle_announced(self, rows: Sequence[Row]) -> None:
-        """Count rows of what an earlier process has announced: all of that is over."""
+    def settle_announced(self, tree: int, rows: Sequence[Row]) -> None:
+        """Count rows of what an earlier process has announced of a tree: all of that is over."""
         with self.lock:
             for row in rows:
                 self.settle(row)
-            self._ended_acts |= self._acts.keys()
+            self._ended_acts |= {number for number, of in self._inherited.items() if of == tree}
 
     def settle(self, row: Row) -> None:
         """Count a row whose object lies in no range that is left. The caller holds ``lock``."""
@@ -236,11 +246,20 @@ class Journal:
 
     def keep_copy(self, tree: int, path: str, checkpoint: str = "") -> None:
         """Keep how far a large copy is; it is then no more among what is left by ranges."""
+        with self.lock:
+            self._copies.add((tree, path))
         keep_copy(self._ledger, self.job, tree, sort_key(path), checkpoint)
 
-    def forget_copy(self, tree: int, path: str) -> None:
-        """A large copy is over."""
-        forget_copy(self._ledger, self.job, tree, sort_key(path))
+    def keeps_copy(self, tree: int, path: str) -> bool:
+        """Whether a copy is kept by name. Small ones are not: they are as many as objects."""
+        return (tree, path) in self._copies
+
+    def end_copy(self, tree: int, path: str, row: Row) -> None:
+        """A large copy is over: it counts, and is forgotten, by the next note."""
+        with self.lock:
+            self.settle(row)
+            self._copies.discard((tree, path))
+            self._ended_copies.add((tree, path))
 
     # The end
 

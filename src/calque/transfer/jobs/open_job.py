@@ -73,7 +73,7 @@ class OpenedJob:
 
     @property
     def _has_acted(self) -> bool:
-        # More than the journal has settled: what was done behind an object that is not.
+        # The report may count more than the journal: objects that ended behind one that has not.
         return self.report is not None and bool(self.report.totals.done)
 
     def close(self) -> None:

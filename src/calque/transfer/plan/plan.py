@@ -8,11 +8,11 @@ from itertools import chain
 
 from calque.errors import CalqueError, NotFound
 from calque.transfer.model import EVERYTHING, Collision, Decision, KeyRange, Pair, Twin
-from calque.transfer.plan.fitness import Fitness
+from calque.transfer.plan.copied_before import Remembered
 from calque.transfer.plan.join import join
-from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.rules import Comparison
 from calque.transfer.plan.side import Side, Tell, in_key_order, is_marker
+from calque.transfer.plan.unholdable_paths import Fitness
 from calque.transfer.request.filters import Filters
 from calque.transfer.request.options import TreeOptions
 from calque.values import Metadata
@@ -91,6 +91,8 @@ class Plan:
     """What the target has of a new path's bytes, under a name that is to go."""
     may_be_gone: bool = False
     """Whether an earlier process may have moved all of the source away."""
+    passed_over: str = ""
+    """How names begin that we put into either tree for a moment ourselves."""
 
     def pairs(self, span: KeyRange = EVERYTHING) -> Iterator[Pair]:
         """Both sides of a range, joined in the order of keys.
@@ -106,7 +108,10 @@ class Plan:
         if first is None and span.is_everything and not self.seen.anything:
             self._refuse_missing()
         target = in_key_order(trees.target, self._target_entries(span))
-        return join(source if first is None else chain((first,), source), target)
+        pairs = join(source if first is None else chain((first,), source), target)
+        if not self.passed_over:
+            return pairs
+        return (pair for pair in pairs if not pair.path.startswith(self.passed_over))
 
     def _refuse_missing(self) -> None:
         source = self.trees.source
@@ -136,8 +141,9 @@ class Plan:
         limits, clears = trees.filters.takes_entry, options.delete_excluded
 
         def decide(pair: Pair) -> Decision | None:
-            objection = fitness.objection(pair)
             source = pair.source
+            is_taken = source is not None and limits(source) and trees.takes_path(pair.path)
+            objection = fitness.objection(pair, is_taken=is_taken)
             if not trees.takes_path(pair.path) and not (clears and source is None):
                 return None
             if source is None:
@@ -149,7 +155,7 @@ class Plan:
                 if is_marker(target) and trees.source.has_folder(pair.path):
                     return None  # it stands for a folder that is there
                 return Decision(pair, "delete", "only at the target")
-            if not limits(source):
+            if not is_taken:
                 self.seen.filtered += 1
                 return None
             collision = self.collides(pair.path)

@@ -18,7 +18,7 @@ from calque.operator.http.digest import ALGORITHMS, start_hash
 from calque.operator.read import pinned_options, read_on
 from calque.operator.service import Service
 from calque.transfer.model import Decision, Pair, Rule, Step
-from calque.transfer.plan.remembered import Remembered
+from calque.transfer.plan.copied_before import Remembered
 from calque.transfer.plan.side import Side
 from calque.transfer.request.options import Compare
 from calque.values import ByteRange, Metadata

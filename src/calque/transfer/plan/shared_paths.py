@@ -69,7 +69,7 @@ def _lacks(trees: Trees, path: str, *, clears: bool) -> bool:
 def _refuse_seen(trees: Sequence[Trees]) -> None:
     """List sources that may meet, and raise where they do."""
     shared, count = [], 0
-    for path in _twice(trees):
+    for path in _find_shared(trees):
         count += 1
         if count <= _SHOWN:
             shared.append(path)
@@ -82,7 +82,7 @@ def _refuse_seen(trees: Sequence[Trees]) -> None:
         )
 
 
-def _twice(trees: Sequence[Trees]) -> Iterator[str]:
+def _find_shared(trees: Sequence[Trees]) -> Iterator[str]:
     paths = sort_on_disk(each for number, tree in enumerate(trees) for each in _paths(number, tree))
     for path, group in groupby(paths, key=lambda each: each[0]):
         if len({entry.path for _, entry in group}) > 1:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from calque.errors import CalqueError, NotFound, Unexpected
 from calque.operator.paths import is_directory
-from calque.operator.service import Service, Walking
+from calque.operator.service import Linking, Service, Walking
 from calque.transfer.model import EVERYTHING, Entries, KeyRange, Order, sort_key
-from calque.transfer.plan.borders import keeps_borders
 from calque.transfer.plan.sort_on_disk import sort_on_disk
+from calque.transfer.plan.split_points import keeps_borders
 from calque.transfer.request.filters import NO_FILTERS, Filters
 from calque.values import Metadata
+from calque.values.file_attributes import LINK_TYPE
 
 Tell = Callable[[str, "str | CalqueError"], None]
 """Gets the path of what a listing finds and cannot be copied: of which kind it is, or the error
@@ -184,6 +185,13 @@ def in_key_order(side: Side, entries: Entries) -> Entries:
             )
         last = key
         yield path, entry
+
+
+def stat_again(service: Service, entry: Metadata) -> Metadata:
+    """What was listed as it is now: a link itself, where the listing has shown that."""
+    if entry.content_type == LINK_TYPE and isinstance(service, Linking):
+        return service.stat_link(entry.path)
+    return service.stat(entry.path)
 
 
 def is_marker(entry: Metadata) -> bool:

@@ -25,6 +25,9 @@ class TreeProgress:
     phase: str = "copying"
     trees: int = 1
     """How many there are, one listed after the other."""
+    showing: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Held while the progress is told, and while a question stands in its place: a line that is
+    renewed would be written over it."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def end_listing(self, tree: int) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from calque.notebook import is_notebook, notebook_line
-from calque.ticker import ticking
+from calque.ticker import call_every
 from calque.transfer.report.progress import TreeProgress
 from calque.values import size_text
 
 _LOOK_SECONDS = 0.2
+_SECONDS_TO_GUESS_FROM = 2
+"""The first bytes tell nothing of the last: months are left after a small file and a slow start."""
 CLEAR_LINE = "\r\x1b[K"
 """What clears the line of a terminal that shows how far it is."""
 
@@ -25,19 +27,19 @@ def shown_progress(progress: TreeProgress, wanted: OnTreeProgress | bool | None)
     """Tell the caller's function; else show a line where one is asked for, or in a notebook."""
     with ExitStack() as held:
         if callable(wanted):
-            held.enter_context(watched(progress, wanted))
+            held.enter_context(report_progress(progress, wanted))
         elif wanted is not False and is_notebook():
             line = held.enter_context(notebook_line())
-            held.enter_context(described(progress, line, _LOOK_SECONDS))
+            held.enter_context(describe_often(progress, line, _LOOK_SECONDS))
         elif wanted and sys.stderr.isatty():
             held.enter_context(terminal_line(progress))
         yield
 
 
 @contextmanager
-def watched(progress: TreeProgress, tell: OnTreeProgress) -> Iterator[None]:
+def report_progress(progress: TreeProgress, tell: OnTreeProgress) -> Iterator[None]:
     """Tell how far it is until it is over, and then."""
-    with ticking(lambda: tell(progress), _LOOK_SECONDS):
+    with call_every(lambda: tell(progress), _LOOK_SECONDS):
         yield
     tell(progress)
 
@@ -51,17 +53,24 @@ def terminal_line(progress: TreeProgress) -> Iterator[None]:
         sys.stderr.flush()
 
     try:
-        with described(progress, write, _LOOK_SECONDS):
+        with describe_often(progress, write, _LOOK_SECONDS):
             yield
     finally:
         sys.stderr.write(CLEAR_LINE)
 
 
 @contextmanager
-def described(progress: TreeProgress, say: Callable[[str], None], every: float) -> Iterator[None]:
+def describe_often(
+    progress: TreeProgress, say: Callable[[str], None], every: float
+) -> Iterator[None]:
     """Say every so many seconds how far it is."""
     begun = time.monotonic()
-    with ticking(lambda: say(describe_progress(progress, time.monotonic() - begun)), every):
+
+    def tell() -> None:
+        with progress.showing:
+            say(describe_progress(progress, time.monotonic() - begun))
+
+    with call_every(tell, every):
         yield
 
 
@@ -76,5 +85,15 @@ def describe_progress(progress: TreeProgress, seconds: float) -> str:
     if progress.listing:
         return f"{progress.listed} listed so far, {done} of {progress.to_copy}"
     share = progress.bytes_moved / progress.bytes_to_copy if progress.bytes_to_copy else 1.0
-    left = f", {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
+    left = ""
+    if 0 < share < 1 and seconds >= _SECONDS_TO_GUESS_FROM:
+        left = f", {_rough_time(seconds * (1 - share) / share)} left"
     return f"{progress.phase}: {done} of {size_text(progress.bytes_to_copy)} ({share:.0%}){left}"
+
+
+def _rough_time(seconds: float) -> str:
+    """As people say it: ``15 s``, ``20 min``, ``3 h``, ``4 days``."""
+    for unit, length in (("s", 1), ("min", 60), ("h", 3600)):
+        if seconds < 100 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 86400:.0f} days"

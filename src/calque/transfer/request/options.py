@@ -34,6 +34,8 @@ class MaxDelete:
 
     number: int | None = None
     share: float | None = 50.0
+    asked: bool = False
+    """Whether somebody has chosen it."""
 
     @classmethod
     def parse(cls, text: str) -> MaxDelete:
@@ -41,17 +43,17 @@ class MaxDelete:
         if found := _SHARE.fullmatch(text.strip()):
             share = float(found[1])
             if share <= 100:
-                return cls(None, share)
-        elif text.strip().isdigit():
-            return cls(int(text), None)
+                return cls(None, share, asked=True)
+        elif text.strip().isdecimal():
+            return cls(int(text), None, asked=True)
         raise InvalidInput(f"{text!r} is no bound on deletes", hint="For example 1000 or 10%.")
 
     def allows(self, count: int, of: int) -> bool:
         """Whether so many of the target's objects may be deleted."""
         if self.number is not None:
             return count <= self.number
-        # A share that was asked for always counts; the one that nobody chose spares small trees.
-        if self == _UNASKED and of <= _FREE:
+        # A percentage that the user gave always applies; the default does not apply to small trees.
+        if not self.asked and of <= _FREE:
             return True
         return count <= of * (self.share or 0.0) / 100
 
@@ -59,7 +61,6 @@ class MaxDelete:
         return str(self.number) if self.number is not None else f"{self.share:g} %"
 
 
-_UNASKED = MaxDelete()
 _CHOICES = {
     "compare": Compare,
     "fsync": Fsync,
@@ -186,7 +187,8 @@ class TreeOptions:
         """The options of a job; see :meth:`to_json` and :meth:`pace`."""
         given = {**told, **pace}
         given["filters"] = Filters.from_json(told["filters"])
-        given["max_delete"] = MaxDelete.parse(told["max_delete"])
+        most = told["max_delete"]
+        given["max_delete"] = MaxDelete() if most is None else MaxDelete.parse(most)
         if told["files_from"] is not None:
             given["files_from"] = tuple(told["files_from"])
         return cls(**given)
@@ -219,6 +221,6 @@ class TreeOptions:
         return {
             **told,
             "filters": self.filters.to_json(),
-            "max_delete": str(self.max_delete),
+            "max_delete": str(self.max_delete) if self.max_delete.asked else None,
             "files_from": None if self.files_from is None else list(self.files_from),
         }

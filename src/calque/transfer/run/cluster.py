@@ -35,8 +35,8 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.tree_request import TreeRequest
-from calque.transfer.run.carry import Carrier
-from calque.transfer.run.shared import Shared
+from calque.transfer.run.copies.carry import Carrier
+from calque.transfer.run.run_context import Shared
 from calque.transfer.run.tree_job import TreeJob
 from calque.values import Metadata
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from calque.operator import interruptible
-from calque.operator.http.patience import SLICE
+from calque.operator.http.waiting_time import SLICE
 
 GRACE_SECONDS = 2.0
 """How long what is in flight may take to end by itself, when a run is stopped by hand."""

@@ -13,8 +13,8 @@ from calque.errors import CalqueError
 from calque.transfer.model import Decision, KeyRange, Pair
 from calque.transfer.plan.free_space import Decided, FreeSpace
 from calque.transfer.plan.plan import Plan
-from calque.transfer.run.frontier import Frontier, NoRange
 from calque.transfer.run.other_entries import OtherEntries
+from calque.transfer.run.range_progress import Frontier, NoRange
 from calque.transfer.run.ranges import OpenRange, RangePool
 
 if TYPE_CHECKING:

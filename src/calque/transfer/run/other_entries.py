@@ -15,7 +15,7 @@ from calque.transfer.model import Decision, KeyRange, Pair, Row
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Tell
 from calque.transfer.report.rows import failed_row
-from calque.transfer.run.shared import Shared
+from calque.transfer.run.run_context import Shared
 from calque.values import Metadata
 
 

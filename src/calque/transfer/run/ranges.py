@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from calque.errors import InvalidInput
 from calque.transfer.model import EVERYTHING, KeyRange, sort_key
-from calque.transfer.plan.borders import SeenKeys, find_border
+from calque.transfer.plan.split_points import SeenKeys, find_border
 
 _UNSEEN = 3
 """Cuts of one range of which nothing was seen yet. More would fall where nothing is known."""

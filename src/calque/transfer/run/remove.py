@@ -12,11 +12,17 @@ from calque.transfer.plan.side import Side, Tell
 from calque.transfer.report.report import Report
 from calque.transfer.report.rows import predicted_row
 from calque.transfer.request.filters import NO_FILTERS
-from calque.transfer.run.deletes import DeleteRows, Spool, delete_all, remove_emptied, remove_root
 from calque.transfer.run.interrupts import see_through
+from calque.transfer.run.removals.deletes import (
+    DeleteRows,
+    Spool,
+    delete_all,
+    remove_emptied,
+    remove_root,
+)
+from calque.transfer.run.removals.unreported_acts import tell_deleted, untold_of
 from calque.transfer.run.run import Confirm
-from calque.transfer.run.shared import Shared
-from calque.transfer.run.untold_acts import tell_untold_acts
+from calque.transfer.run.run_context import Shared
 
 
 class Removal:
@@ -41,7 +47,6 @@ class Removal:
         if journal is not None:
             journal.start(list, self._shared.collector.flush, self.stop)
         try:
-            self._see_through(self._tell_untold)
             for number, trees in enumerate(self._trees):
                 if not self._shared.stopping.is_set():
                     self._remove(number, trees)
@@ -56,12 +61,10 @@ class Removal:
     def _see_through(self, work: Callable[[], None]) -> None:
         see_through(work, self.stop)
 
-    def _tell_untold(self) -> None:
-        self._shared = tell_untold_acts(self._shared, self._trees)
-
     def _remove(self, number: int, trees: Trees) -> None:
         collector, progress = self._shared.collector, self._shared.progress
         spool, empty = Spool(), set[str]()
+        missing = untold_of(self._shared, number)
 
         def tell(path: str, kind: str | CalqueError) -> None:
             if kind == "empty folder":
@@ -73,9 +76,11 @@ class Removal:
         try:
             for decision in self._decisions(trees, tell):
                 spool.add(decision)
+                missing.pop(decision.path, None)
                 collector.note_listed(decision.size)
                 progress.add_listed()
             progress.end_listing(number)
+            self._see_through(lambda: tell_deleted(self._shared, trees, number, missing))
             withheld = self._objection(spool)
             if withheld or self._shared.options.dry_run:
                 for decision in spool:
@@ -118,9 +123,9 @@ class Removal:
     def _objection(self, spool: Spool) -> str:
         if self._confirm is None or self._shared.options.dry_run or not spool.count:
             return ""
-        return (
-            "" if self._confirm(spool.count, spool.bytes, spool.first) else "it was not confirmed"
-        )
+        with self._shared.progress.showing:
+            confirmed = self._confirm(spool.count, spool.bytes, spool.first)
+        return "" if confirmed else "it was not confirmed"
 
     def _delete(self, number: int, trees: Trees, decisions: Iterator[Decision]) -> None:
         collector, known = self._shared.collector, self._shared.known

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 
 from calque.errors import CalqueError
 from calque.operator.layers import ConcurrencyLimit
-from calque.transfer.jobs.open_job import end_journal
 from calque.transfer.model import DELETES, EVERYTHING, KeyRange, Row
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
 from calque.transfer.report.report import Collector, Report
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.interrupts import GRACE_SECONDS, see_through
-from calque.transfer.run.moved_links import move_links
-from calque.transfer.run.shared import Cluster, Shared
+from calque.transfer.run.removals.moved_links import move_links
+from calque.transfer.run.removals.unreported_acts import tell_moved
+from calque.transfer.run.run_context import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
-from calque.transfer.run.untold_acts import tell_untold_acts
 from calque.transfer.run.verification import Verification
 from calque.transfer.run.whole_prefix import WholePrefix
 
@@ -86,9 +85,9 @@ class Run:
         begun = time.monotonic()
         jobs = self._jobs
         if self._journal is not None:
-            self._journal.start(self._left, self._collector.flush, self.stop)
+            self._journal.start(self.list_left, self._collector.flush, self.stop)
         try:
-            self._shared = tell_untold_acts(self._shared, self._trees)
+            self._shared = tell_moved(self._shared, self._trees)
             for number, trees in enumerate(self._trees):
                 elsewhere = self._cluster is not None
                 if not self._stopping.is_set() and self._went_whole(number, trees):
@@ -101,8 +100,8 @@ class Run:
                 if self._cluster is not None:
                     see_through(partial(jobs[-1].copy_on, self._cluster), self.stop)
             self.progress.listing = False
-            self.progress.phase = "deleting"
             if self._options.delete:
+                self.progress.phase = "deleting"
                 see_through(lambda: self._note_deletes(jobs), self.stop)
                 self.report.no_deletes = self._objection(jobs)
                 see_through(lambda: self._delete(jobs), self.stop)
@@ -125,7 +124,7 @@ class Run:
         went: list[bool] = []
         whole = WholePrefix(self._shared, trees, number)
         # Elsewhere: Ctrl-C here would leave it open whether all of it went.
-        see_through(lambda: went.append(whole.try_at_once(self._left)), self.stop)
+        see_through(lambda: went.append(whole.try_at_once(self.list_left)), self.stop)
         return went == [True]
 
     def _move_links(self, number: int, trees: Trees) -> Shared:
@@ -147,23 +146,18 @@ class Run:
             for job in jobs:
                 job.clearing.list_again()
 
-    def _left(self) -> list[tuple[int, KeyRange]]:
+    def list_left(self) -> list[tuple[int, KeyRange]]:
         """What is still to be acted on, of trees that were begun and of those that were not."""
         left: list[tuple[int, KeyRange]] = []
         for number in range(len(self._trees)):
             if number < len(self._jobs):
-                spans = self._jobs[number].left()
+                spans = self._jobs[number].list_left()
             elif self._journal is not None and self._journal.unfinished is not None:
                 spans = self._journal.unfinished.spans_of(number)
             else:
                 spans = [EVERYTHING]
             left += [(number, span) for span in spans]
         return left
-
-    def end_journal(self) -> None:
-        """Note how the run has ended: over, or to be resumed."""
-        if self._journal is not None:
-            end_journal(self._journal, self.report, self._left, self._collector.flush)
 
     def stop(self) -> None:
         """Begin nothing more; what is in flight comes to its end."""
@@ -224,4 +218,5 @@ class Run:
             return True
         size = sum(job.clearing.spool.bytes for job in jobs)
         names = [path for job in jobs for path in job.clearing.spool.first][:3]
-        return self._confirm(count, size, names)
+        with self.progress.showing:
+            return self._confirm(count, size, names)

@@ -17,25 +17,26 @@ from calque.errors import (
 )
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
-from calque.transfer.plan.free_space import Decided, FreeSpace
+from calque.transfer.plan.copied_before import Remembered
+from calque.transfer.plan.free_space import FreeSpace
 from calque.transfer.plan.plan import Plan, Trees
-from calque.transfer.plan.remembered import Remembered
 from calque.transfer.plan.renames import Renames
 from calque.transfer.plan.rules import checksums
-from calque.transfer.report.rows import failed_row, kept_row, predicted_row
+from calque.transfer.report.rows import failed_row, kept_row
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.backup import Backup
-from calque.transfer.run.carry import RENAMED, Carrier
-from calque.transfer.run.clearing import Clearing
-from calque.transfer.run.copy_keeper import CopyKeeper
-from calque.transfer.run.elsewhere import Elsewhere
-from calque.transfer.run.frontier import Frontier
+from calque.transfer.run.cluster_share import Elsewhere
+from calque.transfer.run.copies.carry import RENAMED, Carrier
+from calque.transfer.run.copies.copy_keeper import CopyKeeper
 from calque.transfer.run.interrupts import GRACE_SECONDS, Look, note_signals, wait_until
 from calque.transfer.run.lister import Lister
-from calque.transfer.run.moves import Moves, prove
 from calque.transfer.run.other_entries import OtherEntries
+from calque.transfer.run.range_progress import Frontier
 from calque.transfer.run.ranges import RangePool
-from calque.transfer.run.shared import Cluster, Shared
+from calque.transfer.run.removals.clearing import Clearing
+from calque.transfer.run.removals.moves import Moves, prove
+from calque.transfer.run.removals.two_trees import look_prefix
+from calque.transfer.run.run_context import Cluster, Shared
 from calque.transfer.run.work_queue import WorkQueue
 from calque.values import Metadata
 
@@ -73,12 +74,15 @@ class TreeJob:
         self._options = shared.options
         self._remembered = _remember(trees, shared.options)
         self.plan = Plan(trees, shared.options, self._remembered, may_be_gone=shared.moved_before)
+        if shared.moves:
+            own = look_prefix(trees.source, trees.target)
+            self.plan = replace(self.plan, passed_over=own)
         collisions = None if elsewhere or ranges else Collisions.of(trees, shared.options)
         if collisions is not None:
             self.plan = replace(self.plan, collides=collisions.find, is_given=collisions.is_given)
         if shared.options.track_renames:
             self.plan = replace(self.plan, twin=Renames(self.plan).twin)
-        self._moves = Moves(trees, shared.delete_later)
+        self._moves = Moves(shared, trees, number)
         self.clearing = Clearing(shared, self.plan, number, self._add)
         self._queue: WorkQueue[tuple[Decision, Frontier]] = WorkQueue(_AHEAD)
         self._carrier = Carrier(
@@ -112,7 +116,7 @@ class TreeJob:
             OtherEntries(shared, trees, number, self._add, self._moves.note_empty),
             self._act,
             self._call_help,
-            self._announce if shared.moves and shared.journal is not None else None,
+            self._moves.announce if shared.moves and shared.journal is not None else None,
             stopping=shared.stopping,
             journal=shared.journal,
             left_out=self._named.union(left_out),
@@ -168,7 +172,7 @@ class TreeJob:
             row = self._add(row)
             self._shared.progress.add_ended()
             if self._journal is not None:
-                self._end_apart(self._journal, decision.path, row)
+                self._journal.end_copy(self._number, decision.path, row)
             if row.is_problem and self._options.on_error == "stop":
                 self._shared.gave_up.set()
                 self.stop()
@@ -177,7 +181,7 @@ class TreeJob:
         spread = partial(cluster.copy_parts, self._number)
         self._carrier.carry_split(decision, spread, done)
 
-    def left(self) -> list[KeyRange]:
+    def list_left(self) -> list[KeyRange]:
         """What is still to be acted on."""
         elsewhere = [] if self._elsewhere is None else list(self._elsewhere.left)
         return elsewhere + self._ranges.unfinished()
@@ -264,6 +268,8 @@ class TreeJob:
     def _act(self, pair: Pair, decision: Decision | None, frontier: Frontier) -> None:
         if (self._number, pair.path) in self._shared.known:
             return
+        if pair.source is None and self._tell_moved(pair.path, frontier):
+            return
         if self._shared.moves and decision is not None:
             decision = prove(decision)
         if pair.source is not None and decision is not None:
@@ -280,16 +286,14 @@ class TreeJob:
             frontier.begin(decision.path)
             frontier.end(decision.path, self._settle(decision))
 
-    def _announce(self, page: Sequence[Decided], span: KeyRange) -> None:
-        """A source that was moved is in no listing: whoever resumes knows it by this alone."""
-        assert self._journal is not None
-        rows = [
-            predicted_row(decision) if decision.step == "copy" else kept_row(decision)
-            for _, decision in page
-            if decision is not None and decision.step in ("copy", "keep")
-        ]
-        if rows:
-            self._journal.announce(self._number, rows, span)
+    def _tell_moved(self, path: str, frontier: Frontier) -> bool:
+        """Whether an earlier process has moved it, by a request that came late: told now."""
+        if not self._moves.is_watched(path):
+            return False
+        frontier.begin(path)
+        row = self._moves.find_late(path)
+        frontier.end(path, None if row is None else self._add(row))
+        return True
 
     def _plan_copy(self, decision: Decision, frontier: Frontier) -> None:
         self._shared.progress.add_copy(decision.size)
@@ -332,13 +336,15 @@ class TreeJob:
             faults.point("tree.copied")
             if made is not None:
                 row = self._note_made(decision, row, made)
+            if row.outcome == "changed":
+                row = self._moves.find_late(decision.path) or row
             row = self._add(row)
             faults.point("tree.told")
             self._shared.progress.add_ended()
             if apart is None:
                 frontier.end(decision.path, row)
             else:
-                self._end_apart(apart, decision.path, row)
+                apart.end_copy(self._number, decision.path, row)
             if row.is_problem and (self._options.on_error == "stop" or row.error == _FULL):
                 self._shared.gave_up.set()
                 self.stop()
@@ -357,11 +363,6 @@ class TreeJob:
             journal.keep_copy(self._number, decision.path)
         frontier.end(decision.path)
         return journal
-
-    def _end_apart(self, journal: Journal, path: str, row: Row) -> None:
-        with journal.lock:
-            journal.settle(row)
-        journal.forget_copy(self._number, path)
 
     def _note_made(self, decision: Decision, row: Row, made: Metadata) -> Row:
         source = decision.pair.source

@@ -72,7 +72,7 @@ class Verification:
         if first is None:
             return  # nothing went there, so nothing is listed
 
-        def again() -> Entries:
+        def first_of_each_path() -> Entries:
             last = first
             yield first
             for each in claimed:
@@ -80,7 +80,7 @@ class Verification:
                     yield each
                 last = each
 
-        yield from join(again(), _listed(place))
+        yield from join(first_of_each_path(), _listed(place))
 
     def _claims_of(self, place: Place) -> Entries:
         for path, size, etag in self._claims():

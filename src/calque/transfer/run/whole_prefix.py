@@ -23,9 +23,9 @@ from calque.operator.service import PrefixMoving
 from calque.transfer.model import WHOLE, KeyRange, Row, Totals
 from calque.transfer.plan.plan import Trees
 from calque.transfer.request.filters import NO_FILTERS
-from calque.transfer.run.carry import RENAMED
-from calque.transfer.run.large_copies import SERVER
-from calque.transfer.run.shared import Shared
+from calque.transfer.run.copies.carry import RENAMED
+from calque.transfer.run.copies.large_copies import SERVER
+from calque.transfer.run.run_context import Shared
 from calque.values import Metadata
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class WholePrefix:
         if not self._is_fit():
             return False
         if journal is not None and journal.unfinished is not None:
-            # Of a tree that has nothing left all is told: another one was under way.
+            # A tree for which the journal lists no open range is done: another one was under way.
             if journal.phase != WHOLE or not journal.unfinished.spans_of(self._number):
                 return False
             if self._shared.moves and not self._trees.source.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,17 @@ import pytest
 import tests.loader.run.engines.test_attempts as this_module
 from calque.errors import Unavailable
 from calque.loader.model.plan import WritePlan, WriteTask
-from calque.loader.run.cut import cut
+from calque.loader.run.cut_into_tasks import cut
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.piece_joiner import PieceJoiner
 from calque.loader.run.task import run_task
 from calque.loader.run.task_output import TaskOutput
 from calque.loader.run.workers.process import WorkerDied
 from calque.spark.tasks import run_tasks
+from tests.children import children_running
 from tests.loader.run.conftest import World, data_files, outcomes
+
+WORKER = "calque.loader.run.workers.main"
 
 
 class Flaky:
@@ -79,25 +82,26 @@ def test_local_worker_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("CALQUE_FAULT", "task.read:pause=1.5")
     plan = staged(world, 4)
     killed: list[int] = []
+    over = threading.Event()
 
     def kill_one() -> None:
-        for _ in range(200):
-            time.sleep(0.05)
-            for child in psutil.Process().children():
-                line = " ".join(child.cmdline())
-                if (
-                    "calque.loader.run.workers.main" in line
-                    and time.time() - child.create_time() > 1
-                ):
-                    os.kill(child.pid, signal.SIGKILL)
-                    killed.append(child.pid)
-                    return
+        """One that stands in a task; other children may come and go while they are looked at."""
+        while not killed and not over.wait(0.05):
+            for child in children_running(WORKER):
+                with suppress(psutil.Error):
+                    if child.status() == psutil.STATUS_STOPPED:
+                        child.kill()
+                        killed.append(child.pid)
+                        break
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    results = list(LocalEngine(2, task_bytes=8000).run(plan))
-    killer.join()
-    assert killed
+    try:
+        results = list(LocalEngine(2, task_bytes=8000).run(plan))
+    finally:
+        over.set()
+        killer.join()
+    assert len(killed) == 1
     assert len(world.rows(results)) == 4000
     assert len(outcomes(results)) == 4
 
@@ -115,5 +119,4 @@ def test_closing_stops_workers(world: World, monkeypatch: pytest.MonkeyPatch) ->
     results = LocalEngine(2, task_bytes=4000).run(staged(world, 6))
     next(results)
     results.close()  # type: ignore[attr-defined]
-    lines = [" ".join(child.cmdline()) for child in psutil.Process().children()]
-    assert not any("calque.loader.run.workers.main" in line for line in lines)
+    assert children_running(WORKER) == []

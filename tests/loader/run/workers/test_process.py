@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -75,3 +76,12 @@ def test_a_crash_is_told_from_an_end(start: Start, by: int) -> None:
         start(end).run(signal.SIGKILL, about="a test")
     assert not isinstance(caught.value, WorkerCrashed)
     assert caught.value.retryable
+
+
+def test_what_is_printed_before_its_first_line(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interpreter that greets when it starts spoils no reply."""
+    (tmp_path / "sitecustomize.py").write_text("print('hello', flush=True)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert start(answer).run(1, about="a test") == 2

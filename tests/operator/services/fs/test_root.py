@@ -104,6 +104,33 @@ def test_links_inside_the_root_work(op: Operator, folder: Path) -> None:
     assert op.stat("part").size == 2
 
 
+def test_absolute_links_inside_the_root_work(folder: Path, tmp_path: Path) -> None:
+    """By the name that the root is opened with, or its real one; a chain of both kinds too."""
+    (folder / "data" / "v2").mkdir(parents=True)
+    (folder / "data" / "v2" / "part").write_bytes(b"v2")
+    (tmp_path / "alias").symlink_to(folder)
+    (folder / "real").symlink_to(folder / "data" / "v2" / "part")
+    (folder / "current").symlink_to(tmp_path / "alias" / "data" / "v2")
+    (folder / "data" / "chain").symlink_to("../current/part")
+    op = Operator.from_uri(tmp_path / "alias")
+    assert [op.read(path) for path in ("real", "current/part", "data/chain")] == [b"v2"] * 3
+    assert {entry.path for entry in op.list()} == {"data/chain", "data/v2/part", "real"}
+    op.write("current/part", b"v3")
+    assert op.read("real") == b"v3"
+
+
+@pytest.mark.parametrize("text", ["{root}/../outside/secret", "{root}-2/secret", "//{root}/x"])
+def test_absolute_links_that_only_begin_with_the_root_lead_out(
+    op: Operator, folder: Path, outside: Path, text: str
+) -> None:
+    """One that goes up again, one beside it with a longer name: refused as any other."""
+    (folder.parent / f"{folder.name}-2").symlink_to(outside)
+    (folder / "link").symlink_to(text.format(root=folder))
+    with pytest.raises(PathEscape):
+        op.read("link")
+    assert list(op.list()) == []
+
+
 def test_looping_links_are_refused(op: Operator, folder: Path) -> None:
     """A loop is an error of the path, not an endless walk."""
     (folder / "a").symlink_to("b")

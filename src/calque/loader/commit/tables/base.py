@@ -178,8 +178,9 @@ class Lake(Protocol):
     ) -> Draft:
         """Prepare the table without making it. Until it is published this lake knows its place."""
 
-    def key(self, snapshot: Snapshot) -> TableKey:
-        """The table's key in the ledger, equal for every spelling of its name."""
+    def key(self, snapshot: Snapshot | None) -> TableKey:
+        """The table's key in the ledger, equal for every spelling of its name; without a snapshot
+        that of its place, for whoever looks for what is remembered of it."""
 
     def encode(self, file: DataFile, target: TargetSchema) -> dict[str, Any]:
         """The action that adds a data file."""

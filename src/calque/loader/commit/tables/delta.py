@@ -169,9 +169,10 @@ class DeltaLake:
                 hint="Give a schema with another type for the column, text for instance.",
             ) from error
 
-    def key(self, snapshot: Snapshot) -> TableKey:
+    def key(self, snapshot: Snapshot | None) -> TableKey:
         database, name = self._words
-        return TableKey("delta", self.root, snapshot.table_id, self.root, database, name)
+        table_id = snapshot.table_id if snapshot else ""
+        return TableKey("delta", self.root, table_id, self.root, database, name)
 
     def encode(self, file: DataFile, target: TargetSchema) -> dict[str, Any]:
         return {

@@ -181,12 +181,12 @@ class IcebergLake:
                     raise
                 _BACKOFF.sleep(attempt)
 
-    def key(self, snapshot: Snapshot) -> TableKey:
+    def key(self, snapshot: Snapshot | None) -> TableKey:
         return TableKey(
             catalog=self._catalog_name,
             address=".".join(self._identifier),
-            table_id=snapshot.table_id,
-            location=self.root,
+            table_id=snapshot.table_id if snapshot else "",
+            location=self.root if snapshot else None,
             database=".".join(self._identifier[:-1]),
             name=self._identifier[-1],
         )

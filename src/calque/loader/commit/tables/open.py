@@ -4,6 +4,8 @@
 - ``s3://lake/sales`` or ``./lake/sales``: a Delta table at that place;
 - ``iceberg:./lake/shop.sales``: table ``shop.sales`` (``default.…`` without a dot) in the folder
   ``./lake``, whose catalog is the SQLite file ``catalog.db`` in it.
+
+A new kind of table is a ``Lake`` (``base``) and is opened here.
 """
 
 from __future__ import annotations
@@ -143,6 +145,11 @@ def _open_embedded_iceberg(
             hint="Describe a catalog under [catalogs.NAME] and the table under [tables.NAME].",
         )
     identifier = _identifier(name)
+    if len(identifier) > 2:
+        raise InvalidInput(
+            f"an embedded Iceberg catalog has namespaces of one level, not {name!r}",
+            hint="Spell it iceberg:FOLDER/namespace.table.",
+        )
     _refuse_misread(f"{path}/{name}", _ICEBERG_MISREADS, "pyiceberg")
     try:
         from calque.loader.commit.tables.iceberg import IcebergLake

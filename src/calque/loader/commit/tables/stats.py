@@ -30,6 +30,10 @@ def delta_stats(file: DataFile, schema: pa.Schema) -> str:
     nulls: dict[str, str] = {}
     for field in schema:
         column = file.columns.get(field.name)
+        if pa.types.is_struct(field.type):
+            if column is None or column.nulls:  # they are passed over as if it had none
+                return _object({"numRecords": str(file.rows)})
+            continue
         if pa.types.is_nested(field.type) or field.name in file.partition:
             continue
         if column is None:

@@ -13,7 +13,7 @@ from calque.errors import Unsupported
 from calque.operator import Operator
 
 if TYPE_CHECKING:
-    from calque.operator.services.s3.handover import Handover
+    from calque.operator.services.s3.options_for_others import Handover
 
 
 def delta_options(operator: Operator, options: Mapping[str, object]) -> dict[str, str] | None:

@@ -66,7 +66,7 @@ class LocalEngine:
         return infer_schema(files, format, source_options, skip_bad=skip_bad).schema
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
-        return sample_rows(plan, rows)
+        return sample_rows(plan, rows).rows
 
     def close(self) -> None:
         """Workers end with the run that started them."""

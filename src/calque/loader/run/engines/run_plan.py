@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from calque.loader.model.outcome import TaskResult
 from calque.loader.model.plan import WritePlan, WriteTask
-from calque.loader.run.cut import cut
+from calque.loader.run.cut_into_tasks import cut
 from calque.loader.run.piece_joiner import PieceJoiner
 from calque.loader.run.task_output import TaskOutput
 

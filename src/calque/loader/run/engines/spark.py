@@ -76,7 +76,7 @@ class SparkEngine:
 
     def sample(self, plan: WritePlan, rows: int) -> pa.Table:
         if plan.transformation is None:
-            return sample_rows(plan, rows)
+            return sample_rows(plan, rows).rows
         from calque.loader.run.transform.run_transformation import sample_transformation
 
         return sample_transformation(self._session(), plan, rows)

@@ -1,4 +1,8 @@
-"""Which module reads which format; nothing is imported before it is used."""
+"""Which module reads which format; nothing is imported before it is used.
+
+The options of a format are in ``loader/model/file_formats.py``, their names in SQL in
+``loader/request/options.py``, the endings of its files in ``loader/plan/make_plan.py``.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from calque.loader.model.error_policy import ErrorMode
 from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.outcome import FileOutcome, Status, TaskResult
 from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan
-from calque.loader.run.cut import cut
+from calque.loader.run.cut_into_tasks import cut
 from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.unify_schemas import settle_type
 from calque.loader.run.infer import infer_schema

@@ -1,4 +1,4 @@
-"""What a worker process runs: it takes arguments on its input and gives results on its output.
+"""What a worker process runs: it takes arguments on its input and gives results over a pipe.
 
 Started as ``python -m calque.loader.run.workers.main``, so that nothing of the caller's program
 is imported or run again.
@@ -6,12 +6,12 @@ is imported or run again.
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 from collections.abc import Callable
 from typing import IO, Any
 
+from calque.child_process import open_answers
 from calque.loader.run.workers.malloc import keep_freed_pages
 
 LENGTH_BYTES = 8
@@ -40,11 +40,9 @@ def _answer(work: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
 
 
 def main() -> None:
-    """Keep the reply channel for replies: anything printed goes to the error stream."""
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    """Answer over the pipe that ``process`` has given it."""
     keep_freed_pages()
-    serve(sys.stdin.buffer, replies)
+    serve(sys.stdin.buffer, open_answers())
 
 
 if __name__ == "__main__":

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from signal import SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV
 from typing import Generic, TypeVar, cast
 
+from calque.child_process import start_child
 from calque.errors import Unexpected
 from calque.loader.run.workers.main import LENGTH_BYTES
 
@@ -34,11 +33,8 @@ class WorkerProcess(Generic[Result]):
     """One process that calls ``work``, for one caller at a time."""
 
     def __init__(self, work: Callable[..., Result]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "calque.loader.run.workers.main"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": _import_path()},
+        self._process, self._replies = start_child(
+            "calque.loader.run.workers.main", {**os.environ, "PYTHONPATH": _import_path()}
         )
         self._send(work)
 
@@ -64,17 +60,16 @@ class WorkerProcess(Generic[Result]):
         """End the process, whatever it does."""
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._replies.close()
 
     def _receive(self) -> bytes:
         length = int.from_bytes(self._read(LENGTH_BYTES), "big")
         return self._read(length)
 
     def _read(self, length: int) -> bytes:
-        assert self._process.stdout is not None
-        data = self._process.stdout.read(length)
+        data = self._replies.read(length)
         if len(data) < length:
             raise EOFError("the process has ended")
         return data

@@ -28,22 +28,41 @@ def column_stats(
 ) -> dict[str, ColumnStats]:
     """For each plain column its nulls and, where every row group knows them, its bounds.
 
+    Of a struct a footer tells only that it is NULL in no more rows than each of its fields.
+
     A footer's bounds pass over NaN, which engines sort below, above or beside all numbers: a column
     that may hold one has none. ``with_nan``: the columns that do; None where nobody looked.
     """
     found: dict[str, ColumnStats] = {}
+    schema = metadata.schema.to_arrow_schema()
     for index in range(metadata.num_columns):
         name = metadata.schema.column(index).path
-        if "." in name and name not in metadata.schema.to_arrow_schema().names:
-            continue
         stats = _column(metadata, index)
         if stats is None:
+            continue
+        if "." in name and name not in schema.names:
+            struct = _struct_of(metadata.schema.column(index), schema)
+            if struct is not None:
+                known = found.get(struct, stats)
+                found[struct] = ColumnStats(min(stats.nulls, known.nulls))
             continue
         may_be_nan = with_nan is None or name in with_nan
         if may_be_nan and metadata.schema.column(index).physical_type in _FLOATS:
             stats = ColumnStats(stats.nulls)
         found[name] = stats
     return found
+
+
+def _struct_of(column: pq.ColumnSchema, schema: pa.Schema) -> str | None:
+    """The struct of which it is a field; None where that is not sure, or values repeat."""
+    if column.max_repetition_level:
+        return None
+    structs = [
+        field.name
+        for field in schema
+        if pa.types.is_struct(field.type) and column.path.startswith(f"{field.name}.")
+    ]
+    return structs[0] if len(structs) == 1 else None
 
 
 def _column(metadata: pq.FileMetaData, index: int) -> ColumnStats | None:

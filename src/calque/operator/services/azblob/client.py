@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 from calque.errors import InvalidInput
 from calque.operator import paths
 from calque.operator.http.exchange import Answer, Body, Wire
-from calque.operator.http.pages import refuse_page
+from calque.operator.http.html_replies import refuse_page
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.azblob.config import AzblobConfig
 from calque.operator.services.azblob.credentials import Credentials

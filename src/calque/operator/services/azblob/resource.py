@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlencode
 from xml.etree import ElementTree
 
 from calque.errors import CalqueError, InvalidInput, Unexpected
-from calque.operator.http.counts import count_of
+from calque.operator.http.told_sizes import count_of
 from calque.operator.options import WriteOptions
 from calque.operator.services.option_values import refuse_same_but_case
 from calque.values import Checksum, Metadata

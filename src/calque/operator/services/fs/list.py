@@ -111,16 +111,19 @@ class _Walk:
     def _level(self, level: _Level) -> Generator[Metadata, None, str | None]:
         """The files of a level up to its next directory, which is returned; None at the end."""
         names, prefix, stat, is_regular = level.names, level.prefix, os.stat, modes.S_ISREG
+        descriptor = level.descriptor
         while names:
             name = names.pop()
             key = prefix + name
             if self._after is not None and self._is_before(key):
                 continue
             if name[-1] != "/":
-                if level.descriptor is None and not self._reopen(level):
-                    continue
+                if descriptor is None:
+                    descriptor = self._reopen(level)
+                    if descriptor is None:
+                        continue
                 try:
-                    found = stat(name, dir_fd=level.descriptor, follow_symlinks=False)
+                    found = stat(name, dir_fd=descriptor, follow_symlinks=False)
                 except FileNotFoundError:
                     continue  # it vanished meanwhile
                 except OSError as error:
@@ -167,7 +170,10 @@ class _Walk:
                 name, empty = entry.name, False
                 if start and not name.startswith(start):
                     continue
-                if entry.is_symlink():
+                if entry.is_file(follow_symlinks=False):  # most are: asked once, and first
+                    if name[0] == "." and is_temporary(name):
+                        continue
+                elif entry.is_symlink():
                     if not self._links and self._leads_to_directory(prefix + name):
                         if self._recursive:
                             self._tell(prefix + name, "link to a folder")
@@ -175,8 +181,6 @@ class _Walk:
                         name += "/"
                 elif entry.is_dir():
                     name += "/"
-                elif is_temporary(name):
-                    continue
                 names.append(name)
         if empty and prefix:
             self._tell(prefix, "empty folder")
@@ -205,15 +209,14 @@ class _Walk:
             return None
         return describe(key, behind)
 
-    def _reopen(self, level: _Level) -> bool:
-        """Whether the directory is still there; if not, its files went with it."""
+    def _reopen(self, level: _Level) -> int | None:
+        """The directory once more; None if it is gone, and its files with it."""
         with map_errors(self._root.absolute(level.prefix)):
             try:
                 level.descriptor = self._root.open(level.prefix[:-1], _DIRECTORY)
             except (FileNotFoundError, NotADirectoryError):
                 level.names.clear()
-                return False
-        return True
+        return level.descriptor
 
     def _stat_behind(self, key: str) -> os.stat_result | None:
         """The file a symlink leads to; None when it dangles, loops or leads out of the root."""

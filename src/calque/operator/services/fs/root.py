@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -55,8 +55,23 @@ class Root:
         if self.path == "/":  # nothing lies outside, and absolute symlinks are as good as others
             return os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=root)
         if syscalls.has_open_beneath():
-            return syscalls.open_beneath(root, path, flags, mode)
-        return walk_beneath(root, path, flags, mode)
+            try:
+                return syscalls.open_beneath(root, path, flags, mode)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                # The system refuses every absolute link; one that names our own root stays in it.
+        return walk_beneath(root, path, flags, mode, self._below)
+
+    def _below(self, link: str) -> str | None:
+        """What an absolute link says below the root, by the root's name or its real one.
+
+        Only words are compared: nothing outside is looked at, where a mount may be dead.
+        """
+        for name in (self.path, os.path.realpath(self.path)):
+            if f"{link}/".startswith(f"{name}/"):
+                return link[len(name) + 1 :]
+        return None
 
     @contextmanager
     def hold_open(self, key: str, flags: int) -> Iterator[int]:
@@ -123,11 +138,23 @@ def _make_outside(path: str, durable: bool) -> None:
         os.close(parent)
 
 
-def walk_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
-    """What :func:`syscalls.open_beneath` does, a component at a time, for older kernels.
+def _leads_out(link: str) -> None:
+    """Of a root whose name is not known every absolute link leads out."""
+
+
+def walk_beneath(
+    root: int,
+    path: str,
+    flags: int,
+    mode: int = 0,
+    below: Callable[[str], str | None] = _leads_out,
+) -> int:
+    """What :func:`syscalls.open_beneath` does, a component at a time: for older kernels, and for
+    absolute links, of which ``below`` tells what they say below the root (None: they leave it).
 
     Every step is opened without following symlinks; a symlink is read and its own steps are
-    walked in its place, so a directory that is swapped for one meanwhile leads nowhere.
+    walked in its place, so a directory that is swapped for one meanwhile leads nowhere. Those of an
+    absolute one are walked from the root that is held, wherever that lies by now.
     """
     held = [os.dup(root)]
     steps = [part for part in reversed(path.split("/")) if part]
@@ -153,7 +180,12 @@ def walk_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             if link.startswith("/"):
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+                inside = below(link)
+                if inside is None:
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+                link = inside
+                while len(held) > 1:
+                    os.close(held.pop())
             steps.extend(part for part in reversed(link.split("/")) if part)
         return os.open(".", flags | os.O_CLOEXEC, dir_fd=held[-1])  # it ended in ``.`` or ``..``
     finally:

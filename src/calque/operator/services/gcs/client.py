@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from calque.errors import Unexpected
 from calque.operator import paths
 from calque.operator.http.exchange import Answer, Body, Wire
-from calque.operator.http.pages import refuse_page
+from calque.operator.http.html_replies import refuse_page
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.services.gcs.config import GcsConfig
 from calque.operator.services.gcs.credentials import Credentials

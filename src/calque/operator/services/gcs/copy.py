@@ -21,8 +21,8 @@ from calque.errors import (
 )
 from calque.operator.drivers.rewrite import RewriteDriver
 from calque.operator.drivers.verbs import Rewritten
-from calque.operator.http.counts import count_of
 from calque.operator.http.exchange import Answer
+from calque.operator.http.told_sizes import count_of
 from calque.operator.layers.chain import Call
 from calque.operator.options import CopyOptions
 from calque.operator.service import CopyDriver

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from calque.errors import Unexpected, Unsupported
-from calque.operator.http.counts import count_of
+from calque.operator.http.told_sizes import count_of
 from calque.operator.options import WriteOptions
 from calque.values import Checksum, Metadata
 

@@ -18,7 +18,7 @@ The files are those of every service (see ``calque.operator.services``), and the
     uploads         multipart uploads: begun, filled, listed, committed, aborted
     buckets         the buckets of an account
     versions        every version of the objects under a prefix
-    handover        endpoint and keys for other S3 clients of this process (Delta, Iceberg, Spark)
+    options_for_others  endpoint and keys for other S3 clients here (Delta, Iceberg, Spark)
     probe           what a server that speaks like S3 does, found out by trying
     probe_requests  the requests of that, on keys of their own
 """

@@ -20,7 +20,7 @@ from calque.errors import (
 )
 from calque.operator.http.connection import Connection, Reply, WireError
 from calque.operator.http.exchange import encode_head, retry_after
-from calque.operator.http.pages import refuse_page
+from calque.operator.http.html_replies import refuse_page
 from calque.operator.http.pool import Pool
 from calque.operator.http.route import Route
 from calque.operator.layers.chain import Call, Chain

@@ -12,8 +12,8 @@ from urllib.parse import unquote_plus
 from xml.sax.saxutils import escape
 
 from calque.errors import Unexpected
-from calque.operator.http.counts import count_of
 from calque.operator.http.paging import PageGuard, borders
+from calque.operator.http.told_sizes import count_of
 from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.replies import (
     blocks,

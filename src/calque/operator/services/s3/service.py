@@ -19,9 +19,9 @@ from calque.operator.services.s3.config import S3Config
 from calque.operator.services.s3.copy import S3Copy, resume_driver, start_driver
 from calque.operator.services.s3.delete import MOST as MOST_DELETES
 from calque.operator.services.s3.delete import delete, delete_many
-from calque.operator.services.s3.handover import Handover, handover
 from calque.operator.services.s3.leftovers import leftovers, remove_leftover
 from calque.operator.services.s3.list import list_keys
+from calque.operator.services.s3.options_for_others import Handover, handover
 from calque.operator.services.s3.parted_write import S3PartedWrite
 from calque.operator.services.s3.presign import presign
 from calque.operator.services.s3.probe import Prober

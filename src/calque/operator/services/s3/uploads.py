@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 
 from calque.errors import CalqueError, InvalidInput, NotFound, PermissionDenied, Unexpected
 from calque.operator.drivers.verbs import CommitConflict, Part
-from calque.operator.http.counts import count_of
 from calque.operator.http.paging import PageGuard
+from calque.operator.http.told_sizes import count_of
 from calque.operator.services.s3 import marker
 from calque.operator.services.s3.client import Answer, Client, Request, refusal_behind
 from calque.operator.services.s3.replies import (

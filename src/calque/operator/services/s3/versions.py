@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import unquote_plus
 
 from calque.errors import Unexpected
-from calque.operator.http.counts import count_of
+from calque.operator.http.told_sizes import count_of
 from calque.operator.services.s3.client import Client, Request
 from calque.operator.services.s3.replies import bare_etag, blocks, leaves, moment
 from calque.values import Metadata

@@ -177,7 +177,7 @@ class Write:
             # Dropped whatever the error was: the parts of an unfinished upload are paid for.
             _drop(uploads, self, upload, error)
             if by_part and misses_a_part(error):
-                raise self._learnt() from error
+                raise self._mark_by_size() from error
             raise
         self.tag_afterwards()
         return self._describe(made, sent.size)
@@ -190,7 +190,7 @@ class Write:
             headers["x-amz-checksum-type"] = "FULL_OBJECT"
         return headers
 
-    def _learnt(self) -> WriteAgain:
+    def _mark_by_size(self) -> WriteAgain:
         """The server commits no upload that holds a part more, so parts are marked otherwise."""
         self.client.link.marks_by_size = True
         return WriteAgain(

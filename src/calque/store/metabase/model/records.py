@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from calque.errors import InvalidInput
@@ -109,6 +110,15 @@ class Redundancy(NamedTuple):
                 f"redundancy {tuple(self)} must keep 1 ≤ required ≤ repair ≤ success ≤ total ≤ 255"
             )
         return self
+
+
+@lru_cache(maxsize=1024)
+def readable_redundancy(number: int) -> Redundancy | None:
+    """The scheme behind a number of the database; None where that is damaged."""
+    try:
+        return Redundancy.decode(number).check()
+    except InvalidInput:
+        return None
 
 
 NO_REDUNDANCY = 0

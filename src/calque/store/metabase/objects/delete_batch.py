@@ -249,17 +249,17 @@ def _delete_batches(
     """
     left: set[bytes] = set()
 
-    def chosen(transaction: Transaction) -> list[FoundObject]:
+    def choose(transaction: Transaction) -> list[FoundObject]:
         page = candidates(transaction, batch + len(left))
         return _few_enough([each for each in page if each.found.object.stream_id not in left])
 
     while len(left) <= MAX_BATCH:
         try:
-            result = _delete_batch(database, chosen, still_true)
+            result = _delete_batch(database, choose, still_true)
         except Unavailable:
             raise  # that is the database, and no row of it
         except Exception:
-            for each in database.read(chosen):
+            for each in database.read(choose):
                 one = _delete_one(database, each.object, still_true)
                 if one is None:
                     left.add(each.object.stream_id)

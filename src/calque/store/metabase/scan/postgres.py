@@ -43,7 +43,8 @@ class PostgresReader:
         if snapshot is not None:
             self._require_name(snapshot)
             self.connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-        # What serves single rows is wrong here; and a keeper is idle while others read.
+        # The pool's settings are for queries of single rows. No timeouts: the connection that keeps
+        # the snapshot is idle while others read.
         for setting in (
             "enable_seqscan = on",
             "plan_cache_mode = auto",

@@ -6,9 +6,8 @@ the keeper, and the rows that were read are compared with :attr:`Snapshot.rows`.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from calque.store.metabase.engine.errors import Disturbed, meaning_of
 from calque.store.metabase.engine.statement import POSTGRES
 from calque.store.metabase.scan.postgres import PostgresKeeper, open_postgres_reader
 from calque.store.metabase.scan.ranges import Range, Reader, SnapshotSource
+from calque.store.metabase.scan.shared_copy import shared_copy
 from calque.store.metabase.scan.sqlite import SqliteReader, copy_file
 
 RANGE_ROWS = 50_000
@@ -120,19 +120,16 @@ def _keep(
         keeper.close()
 
 
-@contextmanager
-def _copy(database: Database) -> Iterator[Path]:
-    """Beside the file itself: there is room for it, and it is on the same disk."""
-    own = Path(str(database.engine.url.database))
-    with tempfile.TemporaryDirectory(prefix=".scan-", dir=own.parent) as folder:
-        file = Path(folder) / own.name
+def _copy(database: Database) -> AbstractContextManager[Path]:
+    def copy_to(target: Path) -> None:
         pooled = database.engine.raw_connection()
         try:
             connection: Any = pooled.driver_connection
-            copy_file(connection, file)
+            copy_file(connection, target)
         finally:
             pooled.close()
-        yield file
+
+    return shared_copy(Path(str(database.engine.url.database)), copy_to)
 
 
 @contextmanager

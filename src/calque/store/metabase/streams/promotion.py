@@ -3,7 +3,7 @@
 A stream that goes is one of three things:
 
 - a **copy**: its reference row goes with it, no piece does;
-- an **original with copies**: the oldest copy inherits the pieces and becomes the
+- an **original with copies**: the oldest copy is promoted: it inherits the pieces and becomes the
   ancestor of the others and the source of all slices, no piece goes;
 - the **last holder**: its pieces are queued in ``freed_segments`` and handed back, to be
   removed from the nodes once the transaction is committed. Segments that slices are cut from
@@ -123,8 +123,8 @@ def remove_all(transaction: Transaction, going: Sequence[FoundObject]) -> list[F
         transaction.batch(
             [(each, of_copies) for each in (FORGET_COPIES, DELETE_SEGMENTS, DELETE_OBJECTS)]
         )
-    heirs = _heirs(transaction, originals)
-    bequests = [step for pair in heirs.items() for step in _steps_to_inherit(*pair)]
+    heirs = _find_oldest_copies(transaction, originals)
+    bequests = [step for pair in heirs.items() for step in _steps_to_promote(*pair)]
     rows = transaction.batch(
         [
             *bequests,
@@ -140,7 +140,7 @@ def _streams_of(found: Iterable[FoundObject]) -> list[bytes]:
     return [each.object.stream_id for each in found]
 
 
-def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, bytes]:
+def _find_oldest_copies(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, bytes]:
     """The oldest copy of each of ``streams`` that has any."""
     if len(streams) > 1:
         rows = transaction.rows(COPIED_STREAMS, give_streams(transaction, streams))
@@ -149,7 +149,7 @@ def _heirs(transaction: Transaction, streams: Sequence[bytes]) -> dict[bytes, by
     return {stream: rows[0][0] for stream, rows in zip(streams, answers, strict=True) if rows}
 
 
-def _steps_to_inherit(ancestor: bytes, heir: bytes) -> list[Step]:
+def _steps_to_promote(ancestor: bytes, heir: bytes) -> list[Step]:
     # The heir takes the pieces before the original's rows go with theirs, and loses its own
     # reference before the others are pointed at it, or it would be pointed at itself.
     both = {"ancestor": ancestor, "heir": heir}

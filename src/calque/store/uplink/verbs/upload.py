@@ -138,7 +138,7 @@ def give_up(session: Session, upload: Upload) -> None:
     """Abort an upload; where the satellite does not answer, its sweep does it later."""
     request = pb.ObjectAbortRequest(header=session.header, upload_id=upload.id)
     try:
-        # Also for a caller that has hung up: that may well be why.
+        # Also when the caller has hung up: that may be why the upload is aborted.
         with act_for_caller(None):
             session.metainfo.abort_object(request)
     except CalqueError as error:

@@ -31,8 +31,8 @@ def explain_cells(
 def _reason(text: str, target: pa.DataType, zone: str | None) -> tuple[Code, str]:
     text = text.strip()
     if not text:
-        told = f"is empty, which is not NULL for {text_of_type(target)} unless told"
-        return Code.EMPTY_FIELD, told
+        kind = text_of_type(target)
+        return Code.EMPTY_FIELD, f"is empty, no {kind}; EMPTY_FIELD_AS_NULL = TRUE makes it NULL"
     if pa.types.is_integer(target) or pa.types.is_decimal(target):
         return _number_reason(text, target)
     if pa.types.is_timestamp(target) and _is_moment(text):

@@ -45,7 +45,7 @@ class WhatIsOver(NamedTuple):
     abandoned_operations: int
 
 
-def count_over(database: Database, *, idle_us: int) -> WhatIsOver:
+def count_removable(database: Database, *, idle_us: int) -> WhatIsOver:
     """Count, in one snapshot."""
 
     def work(transaction: Transaction) -> WhatIsOver:

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from calque.cli.flag_sheets import blame_flags
-from calque.cli.quantities import parse_duration, parse_rate, parse_size
+from calque.cli.flags.quantities import parse_duration, parse_rate, parse_size
+from calque.cli.flags.shared_flags import blame_flags
 from calque.cli.standard_streams import STANDARD
 from calque.errors import ConfigInvalid, InvalidInput
 from calque.transfer.request.filters import Filters, Rule

@@ -16,7 +16,7 @@ from itertools import groupby
 from calque.errors import CalqueError
 from calque.transfer.model import Row
 from calque.transfer.plan.plan import Trees
-from calque.transfer.run.shared import Shared
+from calque.transfer.run.run_context import Shared
 from calque.values.file_attributes import LINK_TYPE
 
 _MOST_HOPS = 40

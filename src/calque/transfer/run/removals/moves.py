@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from calque import faults
 from calque.errors import CalqueError, IsSameFile
 from calque.operator.paths import collapse
-from calque.transfer.model import Decision, Row
+from calque.transfer.model import Decision, KeyRange, Row
+from calque.transfer.plan.free_space import Decided
 from calque.transfer.plan.plan import Trees
-from calque.transfer.run.deletes import delete_listed, remove_emptied
-from calque.transfer.run.two_trees import TwoTrees
+from calque.transfer.report.rows import kept_row, predicted_row
+from calque.transfer.run.removals.deletes import delete_listed, remove_emptied
+from calque.transfer.run.removals.two_trees import TwoTrees
+from calque.transfer.run.removals.unreported_acts import find_moved
+from calque.transfer.run.run_context import Shared
 from calque.values import Metadata
-
-Later = Callable[[str, Metadata], None]
-"""Takes path and source of what is to be deleted by somebody else."""
 
 
 def prove(decision: Decision) -> Decision:
@@ -35,19 +36,20 @@ def prove(decision: Decision) -> Decision:
 class Moves:
     """The sources of one pair of trees. Safe between threads."""
 
-    def __init__(self, trees: Trees, later: Later | None = None) -> None:
-        """``later``: nothing is deleted here. A task of a cluster may have a twin, or be lost with
-        all it has told: only who knows that its copies count may delete what they were made of."""
+    def __init__(self, shared: Shared, trees: Trees, number: int) -> None:
+        self._shared = shared
         self._trees = trees
-        self._later = later
+        self._number = number
         self._lock = threading.Lock()
         self._emptied: set[str] = set()
         self._two_trees = TwoTrees(trees.source, trees.target)
 
     def delete(self, path: str, source: Metadata, row: Row) -> Row:
         """Delete a source whose copy has this row; where it cannot be, the row says why."""
-        if self._later is not None:
-            self._later(path, source)
+        if self._shared.delete_later is not None:
+            # A task of a cluster may have a twin, or be lost with all it has told: only who knows
+            # that its copies count may delete what they were made of.
+            self._shared.delete_later(path, source)
             return row
         try:
             self._refuse_alias(source.path, self._trees.target.key(row.target or path))
@@ -58,6 +60,26 @@ class Moves:
             return replace(row, outcome="failed", error=type(error).__name__, why=why, route=None)
         self.note_gone(path)
         return row
+
+    def announce(self, page: Sequence[Decided], span: KeyRange) -> None:
+        """A source that was moved is in no listing: whoever resumes knows it by this alone."""
+        rows = [
+            predicted_row(decision) if decision.step == "copy" else kept_row(decision)
+            for _, decision in page
+            if decision is not None and decision.step in ("copy", "keep")
+        ]
+        if rows and self._shared.journal is not None:
+            self._shared.journal.announce(self._number, rows, span)
+
+    def is_watched(self, path: str) -> bool:
+        """Whether a source that is not there may have been moved since this run has begun. One that
+        was named is told by whoever misses it."""
+        return (self._number, path) in self._shared.watched and self._trees.source.only is None
+
+    def find_late(self, path: str) -> Row | None:
+        """The row of a source that an earlier process has moved by a request that came late."""
+        watched = self._shared.watched.get((self._number, path))
+        return None if watched is None else find_moved(self._trees, watched)
 
     def note_gone(self, path: str) -> None:
         """A source is not there any more; its folder may be empty now."""

@@ -21,11 +21,17 @@ class Fitness:
         self._unfit = target.service.capability.unfit_in_keys
         self._objects: list[str] = []
 
-    def objection(self, pair: Pair) -> str | None:
-        """Why no object of this path can be at the target; None where it can."""
+    def objection(self, pair: Pair, *, is_taken: bool) -> str | None:
+        """Why no object of this path can be at the target; None where it can.
+
+        ``is_taken``: whether its source is to be there. One that is not is in nobody's way.
+        """
         if not self._local:
             return self._objection_to_key(pair.path)
-        return self._objection_to_file(pair) or self._objection_to_place(pair)
+        objection = self._objection_to_file(pair) or self._objection_to_place(pair.path)
+        if objection is None and (is_taken or pair.target is not None):
+            self._note_file(pair.path)
+        return objection
 
     def _objection_to_key(self, path: str) -> str | None:
         try:
@@ -53,15 +59,16 @@ class Fitness:
             return "it is a name that calque keeps for its temporary files"
         return None
 
-    def _objection_to_place(self, pair: Pair) -> str | None:
+    def _objection_to_place(self, path: str) -> str | None:
         """``a`` and ``a/b`` cannot both be files. In the order of keys ``a`` comes before."""
-        path = pair.path
         # What does not begin the present path cannot begin any later one.
         while self._objects and not path.startswith(self._objects[-1]):
             self._objects.pop()
         above = next((name for name in self._objects if path.startswith(f"{name}/")), None)
         if above is not None:
             return f"{above!r} is an object too, and a file cannot be a folder"
+        return None
+
+    def _note_file(self, path: str) -> None:
         if not path.endswith("/"):
             self._objects.append(path)
-        return None

@@ -12,7 +12,7 @@ from typing import Any
 from calque.operator.service import Attributed, Service
 from calque.transfer.plan.side import Side
 from calque.transfer.request.options import TreeOptions
-from calque.transfer.run.content_types import guess_type
+from calque.transfer.run.copies.content_types import guess_type
 from calque.values import Metadata
 from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 
@@ -64,9 +64,7 @@ def attributes_of(service: Service, path: str) -> FileAttributes:
     return service.attributes(path) if isinstance(service, Attributed) else FileAttributes()
 
 
-def wanted_attributes(
-    source: Service, entry: Metadata, modified: int | None, options: TreeOptions
-) -> FileAttributes:
+def wanted_attributes(source: Service, entry: Metadata, options: TreeOptions) -> FileAttributes:
     """What a file gets that is made of an object or of another file.
 
     Of a file its mode comes along, as with ``cp``; that of an object only with ``modes``. Bits that
@@ -81,8 +79,16 @@ def wanted_attributes(
     if mode is not None and not options.owner:
         mode &= 0o777
     return FileAttributes(
-        mtime=modified if local or told.mtime is None else told.mtime,
+        mtime=_modified_ns(entry) if local or told.mtime is None else told.mtime,
         mode=mode,
         uid=told.uid if options.owner else None,
         gid=told.gid if options.owner else None,
     )
+
+
+def _modified_ns(entry: Metadata) -> int | None:
+    """When an object was modified, in nanoseconds, as finely as its entry tells."""
+    exact = exact_mtime(entry)
+    if exact is not None or entry.last_modified is None:
+        return exact
+    return round(entry.last_modified.timestamp() * 1_000_000) * 1000

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.model.plan import Piece, TargetSchema, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
-from calque.loader.run.cut import LARGEST_TASK, cut, task_bytes
+from calque.loader.run.cut_into_tasks import LARGEST_TASK, cut, task_bytes
 from calque.values import GIB, KIB, MIB, SourceIdentity
 from tests.loader.run.conftest import AB
 

@@ -47,7 +47,7 @@ class MetricsWanted:
             )
 
     @contextmanager
-    def counted(self, command: str) -> Iterator[RunMetrics | None]:
+    def count_run(self, command: str) -> Iterator[RunMetrics | None]:
         """What a run of this command counts in; None where nobody asked."""
         if self.port is None and self.file is None and self.push is None:
             yield None
@@ -57,7 +57,7 @@ class MetricsWanted:
         except ModuleNotFoundError as error:
             if error.name != "prometheus_client":
                 raise
-            raise MissingExtra.of("metrics", "Metrics of a run") from error
+            raise MissingExtra.of("metrics", "Telling metrics") from error
         with module.run_metrics(self, command) as metrics:
             yield metrics
 

@@ -18,24 +18,17 @@ from calque.errors import (
     Aborted,
     CalqueError,
     ConditionNotMatch,
-    IntegrityError,
     NotFound,
     Unsupported,
 )
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.copy import start_copy
-from calque.operator.drivers.stream import write_options
 from calque.operator.layers import Bandwidth, ConcurrencyLimit
-from calque.operator.layers.chain import Call
 from calque.operator.move import rename_at_once
-from calque.operator.options import CopyOptions, WriteOptions
-from calque.operator.read import pinned_options, read_all
+from calque.operator.options import CopyOptions
 from calque.operator.service import (
-    AsideWriting,
     Attributed,
     Directories,
-    Fetching,
-    Linking,
     Renaming,
     Service,
 )
@@ -43,20 +36,17 @@ from calque.transfer.model import Decision, Pair, Row
 from calque.transfer.plan.side import Side, is_marker
 from calque.transfer.report.rows import copied_row, failed_row, predicted_row
 from calque.transfer.request.options import TreeOptions
-from calque.transfer.run.attributes import (
+from calque.transfer.run.backup import Backup
+from calque.transfer.run.copies.attributes import (
     FilesAsObjects,
     carries_attributes,
-    describe_link,
-    exact_mtime,
     wanted_attributes,
 )
-from calque.transfer.run.backup import Backup
-from calque.transfer.run.copy_keeper import CopyKeeper
-from calque.transfer.run.durability import DurableBatch
-from calque.transfer.run.large_copies import CLIENT, SERVER, LargeCopies, Spread
-from calque.transfer.run.links import Links
-from calque.values import MIB, ByteRange, Metadata
-from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
+from calque.transfer.run.copies.copy_keeper import CopyKeeper
+from calque.transfer.run.copies.large_copies import CLIENT, SERVER, LargeCopies, Spread
+from calque.transfer.run.copies.small_copies import SmallCopies, Tell
+from calque.values import MIB, Metadata
+from calque.values.file_attributes import LINK_TYPE
 
 _ONE_PART = 8 * MIB
 """Up to this size an object is read whole and written whole, if the target takes it at once."""
@@ -99,21 +89,14 @@ class Carrier:
         self._source = source
         self._target = target
         self._options = options
-        self._limit = limit
         self._stopping = stopping
         self._moved = moved
-        self._dropped = dropped
         same = source.service.scheme == target.service.scheme
         renames = renames and same and isinstance(source.service, Renaming)
         self._way = _Way(server=same and not source.is_local, rename=renames)
         # More would be parts on threads of their own, and wait for a place that this one holds.
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
-        self._batch = DurableBatch(options.fsync)
-        self._bandwidth = None if options.bandwidth is None else Bandwidth(options.bandwidth)
-        self._links = Links(target, options)
-        # Asked once: what a service supplies besides is found out by looking for all of it.
-        self._aside = target.service if isinstance(target.service, AsideWriting) else None
-        self._fetching = source.service if isinstance(source.service, Fetching) else None
+        bandwidth = None if options.bandwidth is None else Bandwidth(options.bandwidth)
         self._origin = source.service
         if carries_attributes(source, target):
             self._origin = cast(Service, FilesAsObjects(source.service, options))
@@ -133,7 +116,18 @@ class Carrier:
             stopping=stopping,
             moved=moved,
             keeper=keeper,
-            bandwidth=self._bandwidth,
+            bandwidth=bandwidth,
+        )
+        self._small = SmallCopies(
+            source,
+            self._origin,
+            target,
+            options,
+            self._copying,
+            limit=limit,
+            moved=moved,
+            dropped=dropped,
+            bandwidth=bandwidth,
         )
 
     def is_large(self, pair: Pair) -> bool:
@@ -204,7 +198,7 @@ class Carrier:
         self,
         decision: Decision,
         error: CalqueError,
-        tell: Callable[[Pair, Metadata | CalqueError, str], None],
+        tell: Tell,
         done: Done,
     ) -> None:
         """A source that is another than was listed is copied as it is now, once."""
@@ -232,9 +226,7 @@ class Carrier:
             replace(row, outcome="changed", why=f"the source does not hold still: {row.why}"), None
         )
 
-    def _carry_pinned(
-        self, pair: Pair, tell: Callable[[Pair, Metadata | CalqueError, str], None]
-    ) -> None:
+    def _carry_pinned(self, pair: Pair, tell: Tell) -> None:
         source = pair.source
         assert source is not None
         if self._stopping.is_set():
@@ -258,7 +250,7 @@ class Carrier:
             made, route = self._copy_large(pair, source)
             tell(pair, made, route)
             return
-        self._copy_small(pair, source, tell)
+        self._small.copy(pair, source, tell)
 
     def _rename(self, pair: Pair, source: Metadata) -> Metadata | None:
         """The move as one step; None where the service cannot between these two."""
@@ -275,8 +267,8 @@ class Carrier:
         try:
             made = self._copy_inside(pair, source)
         except Unsupported:
-            # Two accounts, two projects, a condition that copies do not keep: for all alike, unless
-            # others were copied so already.
+            # Two accounts or projects, or a condition that copies do not keep: it would fail for
+            # every object, so no other is tried, unless one was copied so already.
             self._way.server = self._way.proven
             return None
         self._way.proven = True
@@ -309,107 +301,18 @@ class Carrier:
         """Give a file that was made by a copier what its source keeps besides the bytes."""
         if self._origin.capability.user_metadata and not source.user:
             source = self._origin.stat(source.path)  # a listing does not tell it
-        into.set_attributes(made.path, self._wanted(self._origin, source))
+        into.set_attributes(made.path, wanted_attributes(self._origin, source, self._options))
         return self._target.service.stat(made.path)
-
-    def _wanted(self, origin: Service, source: Metadata) -> FileAttributes:
-        return wanted_attributes(origin, source, modified_ns(source), self._options)
-
-    def _copy_small(
-        self,
-        pair: Pair,
-        source: Metadata,
-        tell: Callable[[Pair, Metadata | CalqueError, str], None],
-    ) -> None:
-        key, into = self._target.key(pair.target_path), self._target.service
-        # One place among those of the tree, for reading and writing in turn.
-        with self._limit.place(Call("copy", key)):
-            found, data = self._read_small(source)
-            if self._bandwidth is not None:
-                self._bandwidth.take(len(data))
-            if self._links.takes(found):
-                wanted = self._wanted(self._source.service, found)
-                made = self._links.make(key, found.path, data, wanted.mtime)
-                tell(pair, made, CLIENT)
-                return
-            options = self._write_options(pair.path, found)
-            aside = self._aside
-            if aside is not None:
-                local = self._source.is_local
-                wanted = self._wanted(self._origin, found)
-                file = aside.write_aside(
-                    key, data, options, modified=wanted.mtime, mode=wanted.mode, sparse=local
-                )
-            else:
-                made = into.write(key, (data,) if data else (), options)
-        self._moved(len(data))
-        if aside is not None:
-            # Its row is written when the whole batch is on the disk.
-            self._batch.add(file, len(data), self._ended(pair, wanted, tell))
-        else:
-            tell(pair, made, CLIENT)
 
     def predict(self, decision: Decision) -> Row:
         """The row that a copy will have, as far as what was listed tells."""
         source = decision.pair.source
         assert source is not None
-        if self._links.takes(source):
-            try:
-                found, text = self._read_small(source)
-                self._links.check(self._target.key(decision.pair.target_path), found.path, text)
-            except CalqueError as error:
-                return failed_row(decision, error, 0.0)
+        try:
+            self._small.check_link(decision.pair, source)
+        except CalqueError as error:
+            return failed_row(decision, error, 0.0)
         return predicted_row(decision)
-
-    def _ended(
-        self,
-        pair: Pair,
-        wanted: FileAttributes,
-        tell: Callable[[Pair, Metadata | CalqueError, str], None],
-    ) -> Callable[[Metadata | CalqueError], None]:
-        """What is told of a file when the batch is on the disk; owners are given to it then."""
-        into = self._target.service
-
-        def ended(made: Metadata | CalqueError) -> None:
-            if isinstance(made, Metadata) and self._options.owner and isinstance(into, Attributed):
-                try:
-                    into.set_attributes(made.path, wanted)
-                    made = into.stat(made.path)
-                except CalqueError as error:
-                    made = error
-            tell(pair, made, CLIENT)
-
-        return ended
-
-    def _read_small(self, source: Metadata) -> tuple[Metadata, bytes]:
-        service = self._source.service
-        if source.content_type == LINK_TYPE and isinstance(service, Linking):
-            return describe_link(source), service.read_link(source.path)
-        options = pinned_options(service, source, ByteRange())
-        if self._fetching is not None:
-            carried = self._options.carry_tags and self._target.service.capability.user_metadata
-            found, data = self._fetching.fetch(source.path, options, tags=carried)
-            found = replace(found, path=source.path)
-        else:
-            # Headers are asked for only where the service has some.
-            found = service.stat(source.path) if service.capability.user_metadata else source
-            if isinstance(self._origin, FilesAsObjects):
-                found = self._origin.describe(found)
-            data = read_all(service, source.path, options)
-        if len(data) != source.size:
-            raise IntegrityError(
-                f"{service.location(source.path)} gave {len(data)} of its {source.size} bytes"
-            )
-        return found, data
-
-    def _write_options(self, path: str, source: Metadata) -> WriteOptions:
-        options = write_options(source, self._copying)
-        if not self._target.service.capability.user_metadata:
-            if source.user.keys() - {USER_KEY} or source.content_type:
-                self._dropped("content headers and user metadata")
-            return WriteOptions(if_not_exists=options.if_not_exists, size_hint=source.size)
-        given = None if source.content_type == LINK_TYPE else self._options.content_type
-        return options if given is None else replace(options, content_type=given)
 
     def abort(self) -> None:
         """Abort large copies under way, in the middle of what they wait for: nothing is left."""
@@ -417,12 +320,4 @@ class Carrier:
 
     def flush(self) -> None:
         """See files through that wait for the sync of their batch."""
-        self._batch.flush()
-
-
-def modified_ns(entry: Metadata) -> int | None:
-    """When an object was modified, in nanoseconds, as finely as its entry tells."""
-    exact = exact_mtime(entry)
-    if exact is not None or entry.last_modified is None:
-        return exact
-    return round(entry.last_modified.timestamp() * 1_000_000) * 1000
+        self._small.flush()

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.plan.plan import Trees
-from calque.transfer.run.moves import Moves
-from calque.transfer.run.shared import Cluster, RangeResult, Shared
+from calque.transfer.run.removals.moves import Moves
+from calque.transfer.run.run_context import Cluster, RangeResult, Shared
 
 
 class Elsewhere:

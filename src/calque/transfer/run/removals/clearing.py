@@ -11,8 +11,9 @@ from calque.transfer.plan.plan import Plan
 from calque.transfer.plan.side import is_marker
 from calque.transfer.report.rows import predicted_row
 from calque.transfer.run.backup import Backup
-from calque.transfer.run.deletes import DeleteRows, Spool, delete_all
-from calque.transfer.run.shared import Shared
+from calque.transfer.run.removals.deletes import DeleteRows, Spool, delete_all
+from calque.transfer.run.removals.unreported_acts import tell_deleted, untold_of
+from calque.transfer.run.run_context import Shared
 from calque.values import Metadata
 
 
@@ -54,13 +55,16 @@ class Clearing:
         self.spool, self._taken = Spool(), 0
         plan = replace(self._plan, tell=lambda path, kind: None)
         plan.seen.target_objects = 0
-        decide = plan.decider()
+        decide, missing = plan.decider(), untold_of(self._shared, self._number)
         for pair in plan.pairs():
+            if pair.target is not None:
+                missing.pop(pair.path, None)
             decision = decide(pair)
             if pair.source is not None and decision is not None:
                 self.note_taken(pair.source)
             if decision is not None and decision.step == "delete":
                 self.spool.add(decision)
+        tell_deleted(self._shared, self._plan.trees, self._number, missing)
         self.refuse_empty()
 
     def delete(self, *, withheld: str) -> None:

@@ -26,14 +26,13 @@ from calque.errors import (
     PermissionDenied,
 )
 from calque.operator.options import DeleteOptions
-from calque.operator.service import DeletingMany, Directories, Linking, Service
+from calque.operator.service import DeletingMany, Directories, Service
 from calque.transfer.model import Decision, Row
-from calque.transfer.plan.side import Side
+from calque.transfer.plan.side import Side, stat_again
 from calque.transfer.report.rows import failed_row, predicted_row
 from calque.transfer.run.backup import Backup
-from calque.transfer.run.shared import Shared
+from calque.transfer.run.run_context import Shared
 from calque.values import Metadata
-from calque.values.file_attributes import LINK_TYPE
 
 _TOGETHER = 500
 
@@ -84,7 +83,7 @@ def delete_listed(service: Service, entry: Metadata) -> None:
         return
     # As near as such a service lets us come: a change in the moment between the two is not seen.
     try:
-        now = _stat_again(service, entry)
+        now = stat_again(service, entry)
     except NotFound:
         return
     if now.pin != entry.pin:
@@ -92,12 +91,6 @@ def delete_listed(service: Service, entry: Metadata) -> None:
             f"{service.location(entry.path)} was rewritten since it was listed; it was kept"
         )
     service.delete(entry.path, DeleteOptions())
-
-
-def _stat_again(service: Service, entry: Metadata) -> Metadata:
-    if entry.content_type == LINK_TYPE and isinstance(service, Linking):
-        return service.stat_link(entry.path)
-    return service.stat(entry.path)
 
 
 class DeleteRows:

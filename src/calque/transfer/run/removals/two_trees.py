@@ -3,13 +3,19 @@
 Names prove nothing: one server may have two addresses, one folder may be served by S3 as well, one
 store be reached by its gateway. So the first delete of a move waits for a look: an object of our
 own that is put into one of them must not be seen in the other.
+
+Its name is new each time, since a server may remember what was not there; it begins as all of this
+pair do, so that a listing passes it over, and a resume finds what a killed process has left.
 """
 
 from __future__ import annotations
 
 import threading
 import uuid
+from contextlib import suppress
+from hashlib import blake2b
 
+from calque import faults
 from calque.errors import IsSameFile, NotFound, PermissionDenied, Unsupported
 from calque.operator.options import DeleteOptions, WriteOptions
 from calque.transfer.plan.side import Side
@@ -41,19 +47,36 @@ class TwoTrees:
         # Of two folders of one file system the system itself tells whether they are one.
         if source.is_local and target.is_local:
             return True
-        if _shows(source, target):
+        prefix = look_prefix(source, target)
+        if _shows(source, target, prefix):
             return False
         try:
             # And the other way: a server may remember for minutes what was not there.
-            return not _shows(target, source)
+            return not _shows(target, source, prefix)
         except (PermissionDenied, Unsupported):
             return True  # who may only read and delete the source
 
 
-def _shows(seen_in: Side, put_into: Side) -> bool:
+def look_prefix(source: Side, target: Side) -> str:
+    """How the names begin that looks at these two put into them."""
+    pair = "\n".join((source.location(), target.location())).encode("utf-8", "surrogateescape")
+    return f"calque-move-{blake2b(pair, digest_size=4).hexdigest()}-"
+
+
+def remove_left_looks(source: Side, target: Side) -> None:
+    """Remove what the look of a killed process has left. No look may be under way."""
+    prefix = look_prefix(source, target)
+    for side in (source, target):
+        with suppress(NotFound):  # of a bucket that has gone meanwhile nothing is left
+            for entry in side.service.list(side.key(prefix)):
+                side.service.delete(entry.path, DeleteOptions())
+
+
+def _shows(seen_in: Side, put_into: Side, prefix: str) -> bool:
     """Whether an object that is put into one tree is seen in the other."""
-    name, into = f"calque-move-{uuid.uuid4().hex}", put_into.service
+    name, into = f"{prefix}{uuid.uuid4().hex}", put_into.service
     made = into.write(put_into.key(name), (b"calque",), WriteOptions())
+    faults.point("tree.look")
     try:
         seen_in.service.stat(seen_in.key(name))
     except NotFound:

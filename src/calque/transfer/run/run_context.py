@@ -39,6 +39,9 @@ class Shared:
     journal: Journal | None = None
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
     """Rows that an earlier process wrote, of paths that are left all the same."""
+    watched: Mapping[tuple[int, str], Row] = field(default_factory=dict)
+    """What an earlier process was about to move, and was still there: its delete may be under way,
+    and come before the listing."""
 
     hand_over: Callable[[Decision], None] | None = None
     """Where huge objects are not copied but told to whoever splits them."""

@@ -44,7 +44,10 @@ class CopyKeeper:
         """Keep how far a copy is that others work on."""
         self._journal.keep_copy(self._tree, path, checkpoint.to_json())
 
-    def saver(self, path: str, copier: Copier) -> Saver:
+    def saver(self, path: str, copier: Copier) -> Saver | None:
+        """None for a copy that is begun anew if its process dies: a small one."""
+        if not self._journal.keeps_copy(self._tree, path):
+            return None
         return Saver(self._journal, self._tree, path, copier)
 
 

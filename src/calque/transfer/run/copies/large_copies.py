@@ -17,7 +17,7 @@ from calque.operator.options import CopyOptions
 from calque.operator.service import Service
 from calque.transfer.model import Pair
 from calque.transfer.plan.side import Side
-from calque.transfer.run.copy_keeper import CopyKeeper
+from calque.transfer.run.copies.copy_keeper import CopyKeeper
 from calque.values import Metadata
 
 _ABORT_SECONDS = 10.0
@@ -95,7 +95,8 @@ class LargeCopies:
             with suppress(CalqueError):
                 resume_copy(origin, into, opened, options).abort()
             raise
-        # What is held is counted, what somebody has lost after all is brought here, and committed.
+        # Resumed here: parts that the server holds are counted, those that a task lost are copied
+        # now, and the upload is committed.
         return self.drive(pair.path, resume_copy(origin, into, opened, options)), route
 
     def _start_split(

@@ -1,0 +1,1 @@
+"""Flags that several commands share, and how their values are read."""

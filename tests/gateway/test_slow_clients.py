@@ -1,0 +1,62 @@
+"""Clients that have every right, and take all the time in the world."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from calque.gateway import server
+from calque.gateway.http import connection
+from calque.gateway.server import serve_gateway
+from calque.values import MIB
+from tests.gateway.test_connections import read_to_end
+from tests.gateway.test_given_up_requests import has_waiting, somebody_writes
+from tests.gateway.test_server import connect, head_of, read_answer, wait_until
+from tests.gateway.world import World
+
+
+def test_who_dawdles_makes_room(world: World, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers that stop reading hold every thread: one of them goes when somebody else comes."""
+    monkeypatch.setattr(server, "THREADS", 2)
+    monkeypatch.setattr(connection, "DAWDLES", 0.5)
+    size = 48 * MIB
+    world.project.upload(bucket, "large", bytes(size))
+    world.project.upload(bucket, "small", b"x")
+    with serve_gateway(world.gateway) as url, ExitStack() as stack:
+        other = World(world.store, world.gateway, world.key, url)
+        readers = [stack.enter_context(connect(other)) for _ in range(2)]
+        for line in readers:
+            line.sendall(head_of(other, "GET", f"/{bucket}/large", {"connection": "close"}))
+            assert line.recv(8) == b"HTTP/1.1"
+        # Slow is who has moved less than this in its time; both have more in their buffers.
+        monkeypatch.setattr(connection, "LEAST_SPEED", float(size))
+        time.sleep(1)
+        with connect(other) as next_one:
+            next_one.sendall(head_of(other, "GET", f"/{bucket}/small", {}))
+            assert read_answer(next_one).read() == b"x"
+        whole = [len(read_to_end(line)) >= size for line in readers]
+        assert sorted(whole) == [False, True]
+
+
+def test_who_waits_for_the_store_does_not_dawdle(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that the store keeps waiting is finished, though others wait for its thread."""
+    monkeypatch.setattr(server, "THREADS", 1)
+    monkeypatch.setattr(connection, "DAWDLES", 0.0)
+    with serve_gateway(world.gateway) as url, ExitStack() as stack:
+        other = World(world.store, world.gateway, world.key, url)
+        writer, next_one = (stack.enter_context(connect(other)) for _ in range(2))
+        shared = world.store.endpoint.database._shared
+        assert shared is not None
+        with somebody_writes(world):
+            head = head_of(other, "PUT", f"/{bucket}/k", {"content-length": "5"})
+            writer.sendall(head + b"hello")
+            wait_until(lambda: has_waiting(shared, 1))
+            next_one.sendall(head_of(other, "GET", f"/{bucket}/k", {}))
+            time.sleep(1)
+        assert read_answer(writer).status == 200
+        writer.close()
+        assert read_answer(next_one).read() == b"hello"
