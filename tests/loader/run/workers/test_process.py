@@ -85,3 +85,17 @@ def test_what_is_printed_before_its_first_line(
     (tmp_path / "sitecustomize.py").write_text("print('hello', flush=True)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert start(answer).run(1, about="a test") == 2
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_killed_between_two_calls(start: Start, answers: int) -> None:
+    """The next call tells it, the very first one too; then it can still be stopped, also twice."""
+    process = start(answer)
+    for number in range(answers):
+        process.run(number, about="a test")
+    os.kill(process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(WorkerDied, match="in the next"):
+        process.run(1, about="the next")
+    process.stop()
+    process.stop()

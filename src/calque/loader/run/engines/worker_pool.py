@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -31,6 +32,8 @@ class WorkerPool:
         self._idle: list[WorkerProcess[TaskOutput]] = []
         self._all: list[WorkerProcess[TaskOutput]] = []
         self._stopping = False
+        self._lock = threading.Lock()
+        """Over the three above: who ends the workers sees every one that was started."""
 
     def run(self, tasks: Sequence[WriteTask]) -> Iterator[TaskOutput]:
         """Outputs as they come; closing the iterator ends the workers."""
@@ -43,7 +46,8 @@ class WorkerPool:
                         yield future.result()
             finally:
                 # First the flag: a thread whose worker is ended below must not start another.
-                self._stopping = True
+                with self._lock:
+                    self._stopping = True
                 for future in pending:
                     future.cancel()
                 for worker in self._all:
@@ -77,7 +81,7 @@ class WorkerPool:
         )
 
     def _try_task(self, task: WriteTask) -> TaskOutput:
-        worker = self._idle.pop() if self._idle else self._start_worker()
+        worker = self._take_worker(task)
         try:
             output = worker.run(task, uuid.uuid4().hex[:8], about=f"task {task.number}")
         except WorkerDied:
@@ -89,7 +93,12 @@ class WorkerPool:
         self._idle.append(worker)
         return output
 
-    def _start_worker(self) -> WorkerProcess[TaskOutput]:
-        worker = WorkerProcess(partial(run_task, self._plan))
-        self._all.append(worker)
-        return worker
+    def _take_worker(self, task: WriteTask) -> WorkerProcess[TaskOutput]:
+        with self._lock:
+            if self._stopping:
+                raise WorkerDied(f"the load was ended before task {task.number}")
+            if self._idle:
+                return self._idle.pop()
+            worker = WorkerProcess(partial(run_task, self._plan))
+            self._all.append(worker)
+            return worker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV
 from typing import Generic, TypeVar, cast
@@ -33,10 +34,10 @@ class WorkerProcess(Generic[Result]):
     """One process that calls ``work``, for one caller at a time."""
 
     def __init__(self, work: Callable[..., Result]) -> None:
+        self._unsent: list[object] = [work]
         self._process, self._replies = start_child(
             "calque.loader.run.workers.main", {**os.environ, "PYTHONPATH": _import_path()}
         )
-        self._send(work)
 
     @property
     def pid(self) -> int:
@@ -45,6 +46,9 @@ class WorkerProcess(Generic[Result]):
     def run(self, *arguments: object, about: str) -> Result:
         """What the work gives; raises what it raised, or WorkerDied, which names ``about``."""
         try:
+            # Only now what it is to do: a process that died at its start is told like any other.
+            while self._unsent:
+                self._send(self._unsent.pop())
             self._send(arguments)
             reply = self._receive()
         except (EOFError, OSError) as error:
@@ -61,7 +65,9 @@ class WorkerProcess(Generic[Result]):
         self._process.kill()
         self._process.wait()
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        # Closing sends what a caller in another thread has only half sent, to nobody.
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._replies.close()
 
     def _receive(self) -> bytes:
