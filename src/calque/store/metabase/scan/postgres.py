@@ -43,10 +43,11 @@ class PostgresReader:
         if snapshot is not None:
             self._require_name(snapshot)
             self.connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-        # The pool's settings are for queries of single rows. No timeouts: the connection that keeps
-        # the snapshot is idle while others read.
+        # No timeouts: the connection that keeps the snapshot is idle while others read.
+        # Sequential scans stay off as the pool has them: of a table without statistics PostgreSQL
+        # would read the whole for a range of it.
         for setting in (
-            "enable_seqscan = on",
+            "enable_seqscan = off",
             "plan_cache_mode = auto",
             "idle_in_transaction_session_timeout = 0",
             "statement_timeout = 0",
@@ -80,6 +81,8 @@ class PostgresKeeper(PostgresReader):
         try:
             # Locked before the snapshot is taken: a rewrite in between would be missed.
             self.connection.execute(f"LOCK TABLE {_TABLES} IN ACCESS SHARE MODE")
+            # It counts and sums whole tables; the pool's settings are for single rows.
+            self.connection.execute("SET LOCAL enable_seqscan = on")
             name = self.rows("SELECT pg_export_snapshot()")[0][0]
         except BaseException:
             self.close()
