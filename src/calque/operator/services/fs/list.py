@@ -110,20 +110,22 @@ class _Walk:
 
     def _level(self, level: _Level) -> Generator[Metadata, None, str | None]:
         """The files of a level up to its next directory, which is returned; None at the end."""
-        names, prefix, stat, is_regular = level.names, level.prefix, os.stat, modes.S_ISREG
-        descriptor = level.descriptor
+        names, prefix, stat, is_regular = level.names, level.prefix, os.lstat, modes.S_ISREG
+        descriptor, passing = level.descriptor, self._after is not None
         while names:
             name = names.pop()
             key = prefix + name
-            if self._after is not None and self._is_before(key):
-                continue
+            if passing:
+                if self._is_before(key):
+                    continue
+                passing = self._after is not None
             if name[-1] != "/":
                 if descriptor is None:
                     descriptor = self._reopen(level)
                     if descriptor is None:
                         continue
                 try:
-                    found = stat(name, dir_fd=descriptor, follow_symlinks=False)
+                    found = stat(name, dir_fd=descriptor)
                 except FileNotFoundError:
                     continue  # it vanished meanwhile
                 except OSError as error:

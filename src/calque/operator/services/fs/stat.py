@@ -14,6 +14,11 @@ from calque.operator.services.fs.root import Root
 from calque.values import Metadata
 from calque.values.file_attributes import LINK_TYPE
 
+_from_timestamp, _from_listing = datetime.fromtimestamp, Metadata.from_listing
+"""Found once: listings call them by the million."""
+_TOKEN = "%x-%x-%x-%x"
+"""See :func:`token`. Filled in half an f-string's time, and by a listing without a call."""
+
 
 def stat(root: Root, path: str) -> Metadata:
     """The file's metadata; a symlink is followed as long as it stays beneath the root.
@@ -47,8 +52,10 @@ def check_regular(found: os.stat_result, path: str) -> None:
 
 def describe(key: str, found: os.stat_result) -> Metadata:
     """A file as :class:`Metadata`."""
-    modified = datetime.fromtimestamp(found.st_mtime, UTC)
-    return Metadata.from_listing(key, found.st_size, modified, token=token(found))
+    modified = _from_timestamp(found.st_mtime, UTC)
+    size = found.st_size
+    pin = _TOKEN % (found.st_ino, size, found.st_mtime_ns, found.st_ctime_ns)
+    return _from_listing(key, size, modified, token=pin)
 
 
 def describe_link(key: str, found: os.stat_result) -> Metadata:
@@ -61,8 +68,7 @@ def token(found: os.stat_result) -> str:
 
     ctime is among them because mtime can be set back at will.
     """
-    numbers = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return "%x-%x-%x-%x" % numbers  # noqa: UP031  half an f-string's time; listings make millions
+    return _TOKEN % (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def modified_ns(entry: Metadata) -> int | None:
