@@ -1,4 +1,4 @@
-"""A file that was touched, or written again with the same bytes, is not loaded again: any format."""
+"""A file that was touched, or written again with the same bytes, is not loaded again."""
 
 from __future__ import annotations
 
