@@ -121,6 +121,8 @@ def test_fitting_parquet_is_copied(project: Path, tmp_path: Path, engine: str) -
     (data,) = [one for one in operator.list(path) if one.path.endswith(".parquet")]
     assert operator.read(data.path) == local.read_bytes()
     operator.close()
+    put("calque://stage/in/big.parquet", local.read_bytes())  # another etag, the same bytes
+    assert calque.load("calque://stage/in/", into=TABLE, spark=engine).rows_loaded == 0
     assert ids(tmp_path / "copy") == Counter(range(rows))
 
 

@@ -121,7 +121,9 @@ class BatchLoader:
         """What is still to be loaded once it is known what others have loaded meanwhile."""
         table = self.target.register(snapshot)
         again = []
-        comparison = Comparison(self.stage, self.request, self.target.ledger, table)
+        comparison = Comparison(
+            self.stage, self.request, self.target.ledger, table, self.target.read_data_file
+        )
         for one in comparison.decide_again(left):
             if one.status is not None:
                 self.filler.add_skipped(one)

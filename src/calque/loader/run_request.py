@@ -298,7 +298,7 @@ class RequestRun:
         formats = None if self._failed is None else make_plan.OneFormat(self.request)
         count = size = 0
         report, add_skipped = self.report, self._filler.add_skipped
-        for found in Comparison(stage, self.request, self._target.ledger, table):
+        for found in self._compare(stage, table):
             report.matched += 1
             if upkeep is not None:
                 upkeep.note(found)
@@ -318,6 +318,10 @@ class RequestRun:
             size += one.file.identity.size
             yield one
 
+    def _compare(self, stage: Stage, table: TableRow | None) -> Comparison:
+        target = self._target
+        return Comparison(stage, self.request, target.ledger, table, target.read_data_file)
+
     def _consider(self, one: Decision, formats: make_plan.OneFormat | None) -> Decision | None:
         """Of a watch: not what failed before, and one format at a time."""
         if self._failed is None or formats is None or one.status not in (None, Status.FAILED):
@@ -330,7 +334,7 @@ class RequestRun:
 
     def _refuse_changed(self, stage: Stage, table: TableRow | None) -> None:
         """ON_CHANGED = ERROR: the whole stage is looked at before the first file is loaded."""
-        for one in Comparison(stage, self.request, self._target.ledger, table):
+        for one in self._compare(stage, table):
             if one.changed:
                 raise changed_error(one)
 

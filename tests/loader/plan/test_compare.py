@@ -14,6 +14,7 @@ from calque.ledger.schema import files
 from calque.ledger.tables import find_table
 from calque.loader.after.upkeep import RecordUpkeep
 from calque.loader.commit.tables import open_table
+from calque.loader.commit.target import Target
 from calque.loader.model.outcome import Status
 from calque.loader.plan.compare import Comparison
 from calque.loader.plan.stage import Stage
@@ -42,7 +43,8 @@ def test_comparing_writes_nothing(simple: Place) -> None:
                 return list(connection.execute(select(files).order_by(files.c.location)).all())
 
         before = records()
-        found = list(Comparison(Stage(simple.source, Settings()), request, ledger, table))
+        read = Target(lake, ledger, print).read_data_file
+        found = list(Comparison(Stage(simple.source, Settings()), request, ledger, table, read))
         assert records() == before
         assert [one.status for one in found] == [Status.SKIPPED_LOADED] * 2
         assert [one.renewal_due for one in found] == [True, True]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from calque import faults
 from calque.errors import NotFound, StatementInvalid
@@ -41,6 +41,11 @@ class Target:
     def has_place(self, snapshot: Snapshot | None) -> bool:
         """Whether it is known where the table lies: a catalog says so once it is made."""
         return snapshot is not None or self.lake.kind == "delta"
+
+    def read_data_file(self, path: str) -> Iterator[bytes]:
+        """The bytes of a data file; NotFound where it was cleaned up."""
+        place = self.lake.place
+        return place.operator.read_stream(place.full(path))
 
     def is_made_by_others(self) -> bool:
         """Whether a table that this run was to make is there by now, and is not ours."""

@@ -2,6 +2,9 @@
 
 Blocks have a fixed length, so tasks that read different ranges of one file can each hash their own
 blocks and the hashes be joined; the result is the same as that of one pass.
+
+A Parquet file that is loaded by a copy is not read. In place of its hash stands which data file of
+the table has its bytes: should the content be asked for one day, that file is hashed.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from calque.values import MIB
 
 BLOCK = 4 * MIB
 """Ranges that are hashed apart must begin at a multiple of this."""
+
+_COPY = "copy:"
 
 
 class ContentHash:
@@ -51,6 +56,16 @@ class ContentHash:
 def join(blocks: Iterable[bytes]) -> str:
     """The content hash of a file from its block hashes in order."""
     return "x3:" + xxhash.xxh3_128(b"".join(blocks)).hexdigest()
+
+
+def hash_of_copy(path: str) -> str:
+    """What stands for the hash of a file whose bytes are those of this data file."""
+    return _COPY + path
+
+
+def copied_to(recorded: str) -> str | None:
+    """The data file that stands for the hash; None where it is a hash."""
+    return recorded.removeprefix(_COPY) if recorded.startswith(_COPY) else None
 
 
 def content_hash(chunks: Iterable[bytes]) -> str:

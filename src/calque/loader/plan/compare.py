@@ -9,18 +9,18 @@ Nothing is written: what a record needs is part of the decision, and ``after.upk
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
-from calque.errors import CalqueError, DataError
+from calque.errors import CalqueError, DataError, NotFound
 from calque.ledger import Known, Ledger, TableRow, Verdict, judge
 from calque.ledger.files import NAMES_AT_ONCE, mget, scan
 from calque.ledger.identity import is_settled, is_stale, is_uncertain, micros, needs_renewal
-from calque.loader.model.content_hash import content_hash
+from calque.loader.model.content_hash import content_hash, copied_to
 from calque.loader.model.outcome import Status
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.plan.stage import Missing, Stage, is_too_young
@@ -45,6 +45,9 @@ class Decision(NamedTuple):
     """The bytes are those of the record, but etag, time or version are others by now."""
 
 
+DataFileReader = Callable[[str], Iterable[bytes]]
+"""The bytes of a data file of the table, by its path in it."""
+
 _make = partial(tuple.__new__, Decision)
 """What ``Decision._make`` does, in a third of its time."""
 
@@ -67,11 +70,13 @@ class Comparison:
         request: LoadRequest,
         ledger: Ledger,
         table: TableRow | None,
+        read_data_file: DataFileReader,
     ) -> None:
         self._stage = stage
         self._request = request
         self._ledger = ledger
         self._table = table
+        self._read_data_file = read_data_file
         self._now = ledger.shared_now()
 
     def __iter__(self) -> Iterator[Decision]:
@@ -211,11 +216,12 @@ class Comparison:
     def _compare_content(self, pair: _Pair) -> Decision:
         known, file, due = pair.known, pair.file, pair.renewal_due
         try:
-            found = hash_of(self._stage, file)
+            loaded = self._hash_known(known)
+            is_same = loaded is not None and loaded == hash_of(self._stage, file)
         except CalqueError as error:
             reason = f"cannot be compared: {error.message}"
             return Decision(file, Status.CHANGED, reason, known, renewal_due=due)
-        if found != known.content_hash:
+        if not is_same:
             return self._decide_changed(file, known)._replace(renewal_due=due)
         touched = known.last_modified != micros(file.identity.last_modified)
         return Decision(
@@ -226,6 +232,16 @@ class Comparison:
             renewal_due=due,
             record_outdated=True,
         )
+
+    def _hash_known(self, known: Known) -> str | None:
+        """The hash of what was loaded; None where nobody can tell it any more."""
+        path = copied_to(known.content_hash or "")
+        if path is None:
+            return known.content_hash
+        try:
+            return content_hash(self._read_data_file(path))
+        except NotFound:  # compacted and cleaned up: the bytes are nowhere
+            return None
 
 
 def hash_of(stage: Stage, file: StagedFile) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from calque import faults
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
-from calque.loader.model.content_hash import join
+from calque.loader.model.content_hash import hash_of_copy, join
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.error_policy import ErrorMode, over_limit, skipped_message, status_of
 from calque.loader.model.file_formats import ParquetFormat
@@ -128,7 +128,13 @@ class _TaskRun:
             files = (copy_parquet.copy_parquet(source, origin, self.root, path, metadata, stats),)
         self.writer.discard()
         rows = metadata.num_rows
-        outcome = FileOutcome(source.location, status_of(rows, 0, rows), rows, rows)
+        outcome = FileOutcome(
+            source.location,
+            status_of(rows, 0, rows),
+            rows,
+            rows,
+            content_hash=hash_of_copy(files[0].path) if files else None,
+        )
         return PieceOutcome(outcome, data_files=files)
 
     def _parse(self, source: Source, piece: Piece) -> PieceOutcome:
@@ -142,6 +148,8 @@ class _TaskRun:
             if tally.is_given_up:
                 break
         faults.point("task.read")
+        if tally.can_load and not self.plan.validate_only:
+            source.finish_hash()
         hashes = source.hashes()
         outcome = tally.outcome(source, join(hashes) if hashes and source.is_whole else None)
         join_info = _join_info(source, reader.extent, hashes)

@@ -78,6 +78,7 @@ class RowReader:
             for parsed in open_reader(source, self._spec()).read():
                 outcome = _add_counts(outcome, parsed, self.plan.keep_errors)
                 yield self._rows(parsed, piece.file)
+            source.finish_hash()
         except FileRefused as error:
             outcome = _fail(outcome, error.message, error)
         except ConditionNotMatch as error:
