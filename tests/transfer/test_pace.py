@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import calque
 from calque.operator import Operator
 from calque.operator.layers import Retry
@@ -48,8 +50,24 @@ def test_one_object_refused_again_and_again(
         assert proxy.count(method="PUT", contains="/b") == 10
 
 
-def test_bandwidth_and_rate_are_taken(make_tree: MakeTree, s3: Operator) -> None:
-    """Bounds that are far away change nothing but the time."""
-    source = make_tree("source", {"a": b"x" * 1000, "b": b"y"})
-    report = calque.copy_tree(f"{source}/", s3, rate=500.0, bandwidth=10_000_000)
-    assert report.totals.of("copied").objects == 2
+def test_a_rate_bounds_the_requests_of_a_tree(
+    make_tree: MakeTree, tree_bucket: S3Server, s3: Operator
+) -> None:
+    """However many workers there are: a moment's worth may go at once, and the rest waits."""
+    source = make_tree("source", {f"{number:02}": b"x" for number in range(40)})
+    options, begun = s3_options(tree_bucket), time.monotonic()
+    report = calque.copy_tree(
+        f"{source}/", s3.location(""), rate=20.0, concurrent=16, target_options=options
+    )
+    assert report.ok, report.problems
+    assert report.totals.requests >= 40
+    assert time.monotonic() - begun >= 1.0
+
+
+def test_a_bandwidth_bounds_the_bytes_of_a_tree(make_tree: MakeTree, s3: Operator) -> None:
+    """All objects together keep it, not each by itself."""
+    source = make_tree("source", {f"{number:02}": bytes(10_000) for number in range(40)})
+    begun = time.monotonic()
+    report = calque.copy_tree(f"{source}/", s3, bandwidth=200_000, concurrent=16)
+    assert report.ok, report.problems
+    assert time.monotonic() - begun >= 0.9
