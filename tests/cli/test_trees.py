@@ -424,3 +424,71 @@ def test_verify_looks_at_every_copy_again(
     done = calque("mv", "moved/index.html", "other.html", "--verify")
     assert done.returncode == 2
     assert "--verify" in done.stderr
+
+
+def test_nothing_to_delete_is_told_as_such(calque: Calque, folder: Path) -> None:
+    """A folder without anything in it: the line counts what went, which is nothing."""
+    (folder / "empty").mkdir()
+    done = calque("rm", "-r", "empty/")
+    assert (done.returncode, done.stderr[:12]) == (0, "0 deleted in")
+
+
+def test_nothing_done_is_no_part(calque: Calque, site: Path, folder: Path) -> None:
+    """1 where every object failed, each with the class of its error in its row; 3 is for some."""
+    for name in tree(site):
+        (folder / "target" / name).mkdir(parents=True)
+    done = calque("cp", "-r", "site/", "target", "--report", "rows.jsonl", "--json")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert (told["exit_code"], told["totals"]["failed"]["objects"]) == (1, 4)
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    assert sorted(row["path"] for row in rows) == sorted(tree(site))
+    assert all(row["outcome"] == "failed" and row["error"] and row["why"] for row in rows)
+
+
+def test_a_sweep_finds_what_a_kill_left(
+    calque: Calque, spawn: Spawn, folder: Path, proxy: FaultProxy, root: str
+) -> None:
+    """Killed with a part on its way: the upload is found, and gone after the sweep; the same
+    command then copies all of it."""
+    (folder / "many").mkdir()
+    (folder / "many" / "big").write_bytes(bytes(12 * 1024 * 1024))
+
+    def is_part(each: Exchange) -> bool:
+        return "partNumber=" in each.target and "partNumber=10000" not in each.target
+
+    proxy.add(Fault(method="PUT", where=is_part, times=None, delay=600.0))
+    command = ("cp", "-r", "many/", f"{root}/", *OPTIONS, "--chunk", "5MiB")
+    process = spawn(*command)
+    while not any(map(is_part, list(proxy.log))) and process.poll() is None:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    proxy.reset()
+    sweep = ("sweep", f"{root}/", "--older-than", "0s", "--json", *OPTIONS)
+    assert len(json.loads(calque(*sweep, "--dry-run").stdout)) == 1
+    assert calque(*sweep).returncode == 0
+    assert json.loads(calque(*sweep, "--dry-run").stdout) == []
+    done = calque(*command)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(calque(*sweep, "--dry-run").stdout) == []
+    assert calque("check", "many/", f"{root}/", "--download", *OPTIONS).returncode == 0
+
+
+def test_a_sweep_finds_files_that_a_kill_left(calque: Calque, spawn: Spawn, folder: Path) -> None:
+    """A file written aside, of a run that was killed before it could have its name."""
+    (folder / "many").mkdir()
+    (folder / "many" / "big").write_bytes(os.urandom(24 * 1024 * 1024))
+    process = spawn("cp", "-r", "many/", "copy", "--bandwidth", "1MB")
+    left: list[Path] = []
+    while not left and process.poll() is None:
+        time.sleep(0.02)
+        left = list(folder.rglob(".calque-*"))
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert [each for each in left if each.exists()]
+    assert calque("sweep", "copy", "--older-than", "0s").returncode == 0
+    assert list(folder.rglob(".calque-*")) == []
+    assert calque("cp", "-r", "many/", "copy").returncode == 0
+    assert calque("check", "many/", "copy", "--download").returncode == 0

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import time
+
 import calque
 from calque.operator import Operator
 from calque.operator.layers import Retry
+from calque.transfer.model import Row
 from tests.servers.proxy import Fault, FaultProxy, Reply
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, objects_of, s3_options
 
 _SLOW = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+
+
+class Told:
+    """When rows were told."""
+
+    def __init__(self) -> None:
+        self._moments: list[float] = []
+
+    def __call__(self, row: Row) -> None:
+        self._moments.append(time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last."""
+        return max(self._moments) - min(self._moments)
 
 
 def test_every_third_request_refused(
@@ -48,8 +66,29 @@ def test_one_object_refused_again_and_again(
         assert proxy.count(method="PUT", contains="/b") == 10
 
 
-def test_bandwidth_and_rate_are_taken(make_tree: MakeTree, s3: Operator) -> None:
-    """Bounds that are far away change nothing but the time."""
-    source = make_tree("source", {"a": b"x" * 1000, "b": b"y"})
-    report = calque.copy_tree(f"{source}/", s3, rate=500.0, bandwidth=10_000_000)
-    assert report.totals.of("copied").objects == 2
+def test_a_rate_bounds_the_requests_of_a_tree(
+    make_tree: MakeTree, tree_bucket: S3Server, s3: Operator
+) -> None:
+    """However many workers there are: from the first row to the last it takes as long as it must,
+    but for what may go at once."""
+    source, told = make_tree("source", {f"{number:02}": b"x" for number in range(40)}), Told()
+    options = s3_options(tree_bucket)
+    report = calque.copy_tree(
+        f"{source}/",
+        s3.location(""),
+        rate=10.0,
+        concurrent=16,
+        target_options=options,
+        on_event=told,
+    )
+    assert report.ok, report.problems
+    assert told.seconds >= 2.0
+
+
+def test_a_bandwidth_bounds_the_bytes_of_a_tree(make_tree: MakeTree, s3: Operator) -> None:
+    """All objects together keep it, not each by itself."""
+    files = {f"{number:02}": bytes(10_000) for number in range(40)}
+    source, told = make_tree("source", files), Told()
+    report = calque.copy_tree(f"{source}/", s3, bandwidth=100_000, concurrent=16, on_event=told)
+    assert report.ok, report.problems
+    assert told.seconds >= 2.0

@@ -165,9 +165,12 @@ def test_headers_and_tags_go_along(roots: tuple[Operator, Operator], tmp_path: P
             assert made.user["k"] == "v"
             if labels and target.capability.tags:
                 assert dict(made.tags or {}) == labels, (path, target)
-    down = copy_tree(first, tmp_path / "down")
+    first.write("cached", b"2", cache_control="no-store")
+    down = copy_tree(first, tmp_path / "down", include=["small", "large"], exclude=["**"])
     assert down.ok, down.problems
-    assert sum(down.dropped.values()) >= 1
+    assert down.dropped == {"content headers and user metadata": 2}
+    cached = copy_tree(first, tmp_path / "down", include=["cached"], exclude=["**"])
+    assert cached.dropped == {"content headers and user metadata": 1}
     if labels:
         bare = copy_tree(first, second, compare="always", carry_tags=False)
         assert bare.ok, bare.problems

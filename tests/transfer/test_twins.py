@@ -6,7 +6,7 @@ Spark itself does with twins is tried on a cluster, in soak.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -37,6 +37,7 @@ class Twins:
         self._request = TreeRequest(kind="cp", sources=["x"], target="x")
         self._numbers = count()
         self.tasks: list[SpanTask] = []
+        self.before_tasks: Callable[[], None] = lambda: None
 
     def prepare(self, request: TreeRequest, trees: Sequence[Trees]) -> None:
         self._request = request
@@ -54,6 +55,7 @@ class Twins:
             "source_options": self._request.source_options,  # as executors find them for themselves
             "target_options": self._request.target_options,
         }
+        self.before_tasks()
         results = []
         for span in spans:
             out = tuple(path for path in left_out if span.holds(path))
@@ -147,3 +149,28 @@ def test_a_large_copy_that_the_driver_resumes_is_made_once(
     assert [row.outcome for row in rows if row.path == "big"] == ["copied"]
     assert all("big" in task.left_out for task in twins.tasks if task.span.holds("big"))
     assert files_of(tmp_path / "to") == files_of(source)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_move_whose_delete_arrives_late(
+    twins: Twins, make_tree: MakeTree, tmp_path: Path, stays: bool
+) -> None:
+    """The driver that resumes has looked, and found the source; it is gone when a task lists it:
+    it has its row all the same, one that tells whether it is at the target."""
+    source = make_tree("source", {"a": b"1", "d/late": b"2", "z": b"3"})
+    target = make_tree("to", {"d/late": b"2"} if stays else {})
+    request = TreeRequest(kind="mv", sources=[f"{source}/"], target=str(target))
+    trees = pair_up(request, open_target(request.target, {}, ()), ())
+    begun = open_job(request, trees, Report(new_job_id(), "mv", (), ""), configured_ledger)
+    assert begun.journal is not None
+    begun.journal.announce(0, [Row("d/late", "copied", "new", size=1)], KeyRange())
+    begun.journal.let_go()
+    begun.close()
+    twins.before_tasks = lambda: (source / "d/late").unlink(missing_ok=True)
+    rows: list[Row] = []
+    report = api.move_tree(f"{source}/", str(target), on_event=rows.append)
+    assert report.resumed
+    outcomes = {"a": "copied", "d/late": "copied" if stays else "changed", "z": "copied"}
+    assert sorted((row.path, row.outcome) for row in rows) == sorted(outcomes.items())
+    assert files_of(target).keys() == ({"a", "d/late", "z"} if stays else {"a", "z"})
+    assert report.totals.of("copied").objects == (3 if stays else 2)

@@ -186,11 +186,12 @@ def show_report(report: Report) -> None:
     if len(report.problems) > _SHOWN:
         say(f"… and {totals.problems - _SHOWN} more")
     would = "would be " if report.dry_run else ""
+    always = ("deleted",) if report.kind == "rm" else ("copied", "up to date")
     parts = [
         f"{count.objects} {would if outcome in ('copied', 'deleted') else ''}{outcome}"
         + (f" ({size(count.bytes)})" if count.bytes and outcome == "copied" else "")
         for outcome, count in totals.by_outcome.items()
-        if count.objects or (outcome in ("copied", "up to date") and report.kind != "rm")
+        if count.objects or outcome in always
     ]
     ways = ", ".join(
         f"{size(count.bytes)} {route}" for route, count in totals.by_route.items() if count.bytes

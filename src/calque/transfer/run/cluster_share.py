@@ -35,6 +35,7 @@ class Elsewhere:
         self._carry_split = carry_split
         known = (path for tree, path in shared.known if tree == number)
         self._left_out = frozenset(left_out).union(known)
+        self._watched = {path for tree, path in shared.watched if tree == number}
         self.left = list(ranges)
 
     def copy_on(self, cluster: Cluster) -> None:
@@ -51,6 +52,8 @@ class Elsewhere:
             journal = self._shared.journal
             acts = [self._announce(result) for result in results]
             rows = [self._settle(result) for result in results]
+            left += [span for result in results for span in result.left]
+            late = self._find_late(rows, left)
             found = (each for result in results for each in result.huge)
             huge = sorted(found, key=lambda each: each.size, reverse=True)
             for each in huge:
@@ -59,8 +62,9 @@ class Elsewhere:
             with nullcontext() if journal is None else journal.lock:
                 for result, told in zip(results, rows, strict=True):
                     self._take(result, told)
-                    left += result.left
                     failed = failed or result.error
+                for row in late:
+                    self._count(row)
                 self.left = left
                 for number in filter(None, acts):
                     if journal is not None:  # their rows were counted one by one
@@ -83,16 +87,32 @@ class Elsewhere:
     def _settle(self, result: RangeResult) -> Sequence[Row]:
         """The rows of a task whose copies count, and so what they were made of may go."""
         sources = dict(result.moved)
-        if not sources:
+        if not sources and not self._watched:
             return result.rows
 
         def settle(row: Row) -> Row:
             path = row.path.removeprefix(self._trees.label)
+            if row.outcome == "changed":
+                late = self._moves.find_late(path)
+                return row if late is None else late.under(self._trees.label)
             source = sources.get(path)
             return row if source is None else self._moves.delete(path, source, row)
 
         with ThreadPoolExecutor(self._shared.options.concurrent, "calque-move") as pool:
             return list(pool.map(settle, result.rows))
+
+    def _find_late(self, told: Sequence[Sequence[Row]], left: Sequence[KeyRange]) -> list[Row]:
+        """Rows of what an earlier process has moved by requests that came late: after the look of
+        this one, and before a task has listed it. Tasks know nothing of it."""
+        ended = {path for path in self._watched if not any(span.holds(path) for span in left)}
+        self._watched -= ended
+        label = self._trees.label
+        missed = ended.difference(row.path.removeprefix(label) for rows in told for row in rows)
+        found = map(self._moves.find_late, sorted(path for path in missed if self._is_due(path)))
+        return [row.under(label) for row in found if row is not None]
+
+    def _is_due(self, path: str) -> bool:
+        return path not in self._left_out and self._moves.is_watched(path)
 
     def _take(self, result: RangeResult, rows: Sequence[Row]) -> None:
         """Count what a task has done; the caller holds the journal's lock."""
@@ -100,10 +120,13 @@ class Elsewhere:
         shared.collector.take(result.listed, result.listed_bytes, result.dropped)
         shared.progress.listed += result.listed
         for row in rows:
-            shared.collector.add(row)
+            self._count(row)
             if row.route is not None:
                 shared.progress.add_copy(row.size or 0)
                 shared.progress.add_moved(row.size or 0)
                 shared.progress.add_ended()
-            if shared.journal is not None:
-                shared.journal.settle(row)
+
+    def _count(self, row: Row) -> None:
+        self._shared.collector.add(row)
+        if self._shared.journal is not None:
+            self._shared.journal.settle(row)

@@ -299,8 +299,10 @@ class Carrier:
 
     def _restore(self, into: Attributed, made: Metadata, source: Metadata) -> Metadata:
         """Give a file that was made by a copier what its source keeps besides the bytes."""
-        if self._origin.capability.user_metadata and not source.user:
-            source = self._origin.stat(source.path)  # a listing does not tell it
+        if self._origin.capability.user_metadata:
+            if not source.user:
+                source = self._origin.stat(source.path)  # a listing does not tell it
+            self._small.note_dropped(source)
         into.set_attributes(made.path, wanted_attributes(self._origin, source, self._options))
         return self._target.service.stat(made.path)
 

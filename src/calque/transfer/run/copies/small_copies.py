@@ -32,6 +32,15 @@ from calque.values.file_attributes import LINK_TYPE, USER_KEY, FileAttributes
 Tell = Callable[[Pair, Metadata | CalqueError, str], None]
 """Gets what was made of a pair, or why it was not, and by which route."""
 
+_HEADERS = (
+    "content_type",
+    "content_encoding",
+    "content_language",
+    "content_disposition",
+    "cache_control",
+    "expires",
+)
+
 
 class SmallCopies:
     """Copies objects of at most one part between two services. Safe between threads."""
@@ -105,6 +114,11 @@ class SmallCopies:
             found, text = self._read(source)
             self._links.check(self._target.key(pair.target_path), found.path, text)
 
+    def note_dropped(self, source: Metadata) -> None:
+        """Count an object whose headers a target without any cannot keep, if it has some."""
+        if source.user.keys() - {USER_KEY} or any(getattr(source, name) for name in _HEADERS):
+            self._dropped("content headers and user metadata")
+
     def flush(self) -> None:
         """See files through that wait for the sync of their batch."""
         self._batch.flush()
@@ -153,8 +167,7 @@ class SmallCopies:
     def _write_options(self, path: str, source: Metadata) -> WriteOptions:
         options = write_options(source, self._copying)
         if not self._target.service.capability.user_metadata:
-            if source.user.keys() - {USER_KEY} or source.content_type:
-                self._dropped("content headers and user metadata")
+            self.note_dropped(source)
             return WriteOptions(if_not_exists=options.if_not_exists, size_hint=source.size)
         given = None if source.content_type == LINK_TYPE else self._options.content_type
         return options if given is None else replace(options, content_type=given)
