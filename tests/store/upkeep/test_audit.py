@@ -11,6 +11,7 @@ import pytest
 from calque import faults
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.upkeep.repair_queue import worst_repairs
+from calque.store.metabase.upkeep.replace_pieces import read_owned
 from calque.store.metabase.upkeep.silent_audits import due_audits
 from calque.store.nodes.erasure import HASH_SIZE, Coder, Redundancy, share_hash
 from calque.store.nodes.pieces import piece_of_path
@@ -18,8 +19,9 @@ from calque.store.upkeep.audit import AuditReport, NodeAudit, audit_store
 from calque.store.upkeep.audit_sample import AuditSample
 from calque.store.upkeep.audit_stripe import find_liars
 from calque.store.upkeep.engines import ScanOptions
-from calque.store.upkeep.repair import repair_store
-from tests.store.upkeep.kept_store import KeptStore
+from calque.store.upkeep.exit import exit_node
+from calque.store.upkeep.repair import RepairOptions, repair_store
+from tests.store.upkeep.kept_store import BUCKET, KeptStore
 
 THREE_OF_SIX = Redundancy.of(3, 6, share_size=50)
 ALL = 1000
@@ -159,6 +161,106 @@ def test_what_changed_meanwhile_is_dropped(
     report = audit(watched)
     assert (report.segments, report.dropped) == (9, 9)
     assert not report.is_alarming
+
+
+def deleted(kept: KeptStore) -> None:
+    for key in list(kept.contents):
+        kept.delete(key)
+
+
+def moved(kept: KeptStore) -> None:
+    """Every piece of a node lies on another, and its own disk is empty."""
+    assert exit_node(kept.store, kept.node(0).id.hex()).is_done
+    lose(kept, 0)
+
+
+def repaired(kept: KeptStore) -> None:
+    """The same, without its goodbye."""
+    lose(kept, 0)
+    repair_store(kept.store, RepairOptions(gone=(kept.node(0).id.hex(),)))
+
+
+def promoted(kept: KeptStore) -> None:
+    """A copy has inherited the pieces, and they were moved from there."""
+    for number in range(3):
+        kept.copy(f"o{number}", f"heir{number}")
+        kept.delete(f"o{number}")
+    moved(kept)
+
+
+def renamed(kept: KeptStore) -> None:
+    """The objects have other keys, and their pieces other places."""
+    for number in range(3):
+        kept.project.move_object(BUCKET, f"o{number}", BUCKET, f"new{number}")
+        kept.contents[f"new{number}"] = kept.contents.pop(f"o{number}")
+    moved(kept)
+
+
+@pytest.mark.parametrize("moment", ["audit.chosen", "audit.asked"])
+@pytest.mark.parametrize("change", [deleted, moved, repaired, promoted, renamed])
+def test_a_change_before_the_answers_blames_nobody(
+    watched: KeptStore,
+    change: Callable[[KeptStore], None],
+    moment: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stripe is chosen, then its segment is deleted, moved or repaired: the piece that its node
+    does not have any more is neither counted, nor queued for repair, nor asked for again."""
+    assert pieces_on(watched, 0)
+    steps = 0
+
+    def change_at_the_first(step: str) -> None:
+        nonlocal steps
+        steps += step == moment
+        if step == moment and steps == 1:
+            change(watched)
+
+    # So the segment that is looked at first has one there, too, whichever it is.
+    _put_pieces_of_all_on(watched, 0)
+    monkeypatch.setattr(faults, "point", change_at_the_first)
+    report = audit(watched)
+    database = watched.store.endpoint.database
+    assert report.dropped >= 1
+    assert not report.is_alarming
+    assert {(each.wrong, each.silent) for each in report.nodes} == {(0, 0)}
+    assert {each.audits_wrong for each in Nodes(database).all()} == {0}
+    assert worst_repairs(database, 99) == []
+    watched.pass_days(9)
+    assert due_audits(database) == []
+    watched.read_all()
+
+
+def _put_pieces_of_all_on(kept: KeptStore, number: int) -> None:
+    """Upload anew until every segment has a piece on this node."""
+    kept.delete("copy")  # it would keep the pieces of what it was copied from
+    for key in ("o0", "o1", "o2"):
+        while not _all_on(kept, key, number):
+            kept.upload(key, 2900)
+    kept.copy("o0", "copy")
+
+
+def _all_on(kept: KeptStore, key: str, number: int) -> bool:
+    stream = bytes.fromhex(kept.project.stat(BUCKET, key).etag)
+    nodes, mine = Nodes(kept.store.endpoint.database), kept.node(number).id
+    families = [read_owned(kept.store.endpoint.database, stream, at) for at in range(3)]
+    return all(
+        family is not None
+        and mine in {each.node_id for _, each in nodes.unpack(family.segment.alias_pieces)}
+        for family in families
+    )
+
+
+def test_a_silent_piece_that_was_moved_is_forgotten(watched: KeptStore) -> None:
+    """Silence is counted against the node that has the piece by the row of today, or nobody."""
+    database, disk = watched.store.endpoint.database, watched.disk(0)
+    disk.rename(disk.with_name("away"))
+    assert of_node(audit(watched), watched, 0).silent
+    repair_store(watched.store, RepairOptions(gone=(watched.node(0).id.hex(),)))
+    for _ in range(4):
+        watched.pass_days(0.4)
+        assert not audit_store(watched.store, slots=1).is_alarming
+    assert due_audits(database) == []
+    assert {each.audits_wrong for each in Nodes(database).all()} == {0}
 
 
 def test_larger_segments_are_drawn_more_often() -> None:

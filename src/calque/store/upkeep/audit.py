@@ -143,6 +143,7 @@ class Auditor:
             return
         count = -(-segment.encrypted_size // coder.redundancy.stripe_size)
         stripe = secrets.randbelow(count)
+        faults.point("audit.chosen")
         answers, shares = self._ask_all(segment, coder, stripe)
         one = Stripes(coder, segment.encrypted_size, stripe, 1)
         for number in find_liars(coder, shares, one.size_of(stripe)):

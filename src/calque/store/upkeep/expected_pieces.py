@@ -1,51 +1,48 @@
-"""Which pieces each node must have: an observer that keeps 17 bytes of each piece.
+"""Which pieces each node must have: an observer that keeps them sorted on disk.
 
-A piece is known by the first word of its digest, which two of millions hardly ever share; its size
-stands beside it. What is missing is named by a second look at the rows, and only then.
+A piece is known by the first word of its digest, which two of millions hardly ever share; beside it
+stand its size and the segment that names it, so that what is missing can be looked up.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calque.store.metabase.model.packed_pieces import unpack_if_readable
 from calque.store.metabase.scan import Snapshot
 from calque.store.nodes.pieces import piece_digests
 from calque.store.upkeep.scan import Batch
+from calque.store.upkeep.sorted_runs import SortedRuns
 from calque.store.upkeep.tally import piece_size
 
-_ENTRY = np.dtype([("key", "<u8"), ("size", "<i8"), ("expired", "?")])
-
-
-class Looked(NamedTuple):
-    """What a listing showed of one piece."""
-
-    expected: bool
-    size: int
-    """That it should have."""
+EXPECTED = np.dtype(
+    [("key", "<u8"), ("size", "<i8"), ("stream", "V16"), ("position", "<i8"), ("expired", "?")]
+)
 
 
 @dataclass
 class ExpectedPieces:
-    """``nodes``: the id of each node by its alias. Rows that cannot be read are passed over."""
+    """``nodes``: the id of each node by its alias. Rows that cannot be read are passed over.
+
+    To be closed: until then ``runs`` has the pieces of each node, by its alias.
+    """
 
     nodes: Mapping[int, bytes]
     now: int
     columns: tuple[str, ...] = (
+        "stream_id",
+        "position",
         "root_piece_id",
         "encrypted_size",
         "redundancy",
         "remote_alias_pieces",
         "expires_at",
     )
-    _parts: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
-    by_node: dict[bytes, PiecesOfOneNode] = field(default_factory=dict)
+    runs: SortedRuns = field(default_factory=lambda: SortedRuns(EXPECTED))
 
     def start(self, snapshot: Snapshot) -> None:
         """Nothing to prepare."""
@@ -53,33 +50,42 @@ class ExpectedPieces:
     def fork(self) -> _ExpectedFork:
         return _ExpectedFork(self.nodes, self.now)
 
-    def join(self, result: Mapping[int, bytes]) -> None:
+    def join(self, result: Mapping[int, bytearray]) -> None:
         for alias, entries in result.items():
-            self._parts[alias].append(entries)
+            self.runs.add(alias, np.frombuffer(entries, EXPECTED))
 
     def finish(self) -> None:
-        """Sort the pieces of each node, so that a listing can be compared with them."""
-        for alias, node_id in self.nodes.items():
-            entries = np.frombuffer(b"".join(self._parts.pop(alias, [])), _ENTRY)
-            self.by_node[node_id] = PiecesOfOneNode(np.sort(entries, order="key"))
+        """The runs are complete."""
+
+    def close(self) -> None:
+        self.runs.close()
+
+    def __getstate__(self) -> dict[str, object]:
+        # To a task goes what it needs, not what other ranges have found.
+        return {name: value for name, value in self.__dict__.items() if name != "runs"}
 
 
 class _ExpectedFork:
     def __init__(self, nodes: Mapping[int, bytes], now: int) -> None:
         self._nodes, self._now = nodes, now
-        self._found: dict[int, list[tuple[bytes, int, bool]]] = defaultdict(list)
+        self._found: dict[int, bytearray] = {}
 
     def process(self, batch: Batch) -> None:
-        for root, size, redundancy, packed, expires in zip(
+        found = defaultdict(list)
+        for stream_id, position, root, size, redundancy, packed, expires in zip(
             *(batch[name] for name in ExpectedPieces.columns), strict=True
         ):
             expired = expires is not None and expires <= self._now
             for alias, digest in derive_digests(self._nodes, root, packed):
-                entry = (digest[:8], piece_size(redundancy, size), expired)
-                self._found[alias].append(entry)
+                each = piece_size(redundancy, size)
+                found[alias].append((key_of(digest), each, bytes(stream_id), position, expired))
+        for alias, entries in found.items():
+            # An entry of its own would take five times the memory.
+            packed_entries = np.array(entries, EXPECTED).tobytes()
+            self._found.setdefault(alias, bytearray()).extend(packed_entries)
 
-    def result(self) -> dict[int, bytes]:
-        return {alias: _pack(entries) for alias, entries in self._found.items()}
+    def result(self) -> dict[int, bytearray]:
+        return self._found
 
 
 def derive_digests(
@@ -91,35 +97,6 @@ def derive_digests(
     placed = [each for each in unpack_if_readable(packed) if each[1] in nodes]
     digests = piece_digests(root, [(number, nodes[alias]) for number, alias in placed])
     return [(alias, digest) for (_, alias), digest in zip(placed, digests, strict=True)]
-
-
-def _pack(entries: Iterable[tuple[bytes, int, bool]]) -> bytes:
-    rows = [(int.from_bytes(key, "little"), size, expired) for key, size, expired in entries]
-    return np.array(rows, _ENTRY).tobytes()
-
-
-class PiecesOfOneNode:
-    """What one node must have, and which of it was seen."""
-
-    def __init__(self, entries: NDArray[np.void]) -> None:
-        # Each column by itself: a search in a column of a table would copy it first.
-        self._keys, self._sizes, self._expired = (
-            np.ascontiguousarray(entries[name]) for name in ("key", "size", "expired")
-        )
-        self._seen = np.zeros(len(entries), np.bool_)
-
-    def look(self, piece: bytes) -> Looked:
-        """Compare a piece that is there, and remember it."""
-        key = np.uint64(key_of(piece[1:]))
-        at = int(np.searchsorted(self._keys, key))
-        if at == len(self._keys) or self._keys[at] != key:
-            return Looked(False, 0)
-        self._seen[at] = True
-        return Looked(True, int(self._sizes[at]))
-
-    def missing(self) -> frozenset[int]:
-        """Keys of pieces that were not seen, and have not expired."""
-        return frozenset(self._keys[~self._seen & ~self._expired].tolist())
 
 
 def key_of(digest: bytes) -> int:

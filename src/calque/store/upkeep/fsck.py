@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.fsck import Finding, PackedRows, compare_rows, known_aliases
 from calque.store.metabase.upkeep.last_runs import note_run
@@ -28,14 +30,16 @@ def check_store(
     unless ``young`` says that nothing runs. Without ``nodes`` only rows are looked at.
     """
     options = scan or ScanOptions()
-    with open_scan(store.endpoint.database, options) as (snapshot, runner):
-        packed, expected = PackedRows(known_aliases(snapshot)), expect_pieces(store)
-        observers: list[Observer] = [packed, expected] if nodes else [packed]
-        ranges = snapshot.cut(rows_each=options.range_rows)
-        run_scan(snapshot, observers, runner=runner, ranges=ranges, tell=tell)
-        findings = [*compare_rows(snapshot), *packed.findings]
+    with closing(expect_pieces(store)) as expected:
+        with open_scan(store.endpoint.database, options) as (snapshot, runner):
+            packed = PackedRows(known_aliases(snapshot))
+            observers: list[Observer] = [packed, expected] if nodes else [packed]
+            ranges = snapshot.cut(rows_each=options.range_rows)
+            run_scan(snapshot, observers, runner=runner, ranges=ranges, tell=tell)
+            findings = [*compare_rows(snapshot), *packed.findings]
+        # The snapshot is let go of first: to list nodes may take hours.
         if nodes:
-            findings += PieceCheck(store, expected, young).run(snapshot)
+            findings += PieceCheck(store, expected, young).run()
     return findings
 
 
