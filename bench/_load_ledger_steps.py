@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from bench._commands import peak_memory
 from calque.config import Settings
+from calque.errors import NotFound
 from calque.ledger import Ledger, TableKey, TableRow, open_ledger
 from calque.ledger.claim import LoadStart, Wanted, claim
 from calque.ledger.files import scan
@@ -94,7 +95,7 @@ def compare(where: str, count: str) -> dict[str, float]:
             pass
         listing = time.perf_counter() - begun
         spent, begun = time.process_time(), time.perf_counter()
-        for one in Comparison(Listed(int(count)), request, ledger, table):
+        for one in Comparison(Listed(int(count)), request, ledger, table, _read_none):
             assert one.status is Status.SKIPPED_LOADED
             results.skip(one.file.location, one.file.name, one.status._value_, 1024, "loaded")
         seconds = time.perf_counter() - begun
@@ -144,7 +145,7 @@ def list_local(where: str, count: str) -> dict[str, float]:
             "listing": lambda: sum(1 for _ in stage.list()),
             "compared": lambda: sum(
                 one.status is Status.SKIPPED_LOADED
-                for one in Comparison(stage, request, ledger, table)
+                for one in Comparison(stage, request, ledger, table, _read_none)
             ),
         }
         least = dict.fromkeys(works, float("inf"))
@@ -154,6 +155,11 @@ def list_local(where: str, count: str) -> dict[str, float]:
                 assert work() == number
                 least[name] = min(least[name], time.process_time() - spent)
     return {**least, "megabytes": _megabytes()}
+
+
+def _read_none(path: str) -> Iterator[bytes]:
+    """Nothing here was loaded by a copy."""
+    raise NotFound(path)
 
 
 def _note_loaded(ledger: Ledger, table: TableRow, staged: Iterator[StagedFile]) -> None:
