@@ -60,3 +60,50 @@ def test_who_waits_for_the_store_does_not_dawdle(
         assert read_answer(writer).status == 200
         writer.close()
         assert read_answer(next_one).read() == b"hello"
+
+
+def test_who_waits_already_gets_the_room_too(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that came before the readers were known as slow are served, each; nobody comes after
+    them."""
+    monkeypatch.setattr(server, "THREADS", 2)
+    monkeypatch.setattr(connection, "DAWDLES", 3.0)
+    size = 48 * MIB
+    world.project.upload(bucket, "large", bytes(size))
+    world.project.upload(bucket, "small", b"x")
+    with serve_gateway(world.gateway) as url, ExitStack() as stack:
+        other = World(world.store, world.gateway, world.key, url)
+        readers = [stack.enter_context(connect(other)) for _ in range(2)]
+        for line in readers:
+            line.sendall(head_of(other, "GET", f"/{bucket}/large", {"connection": "close"}))
+            assert line.recv(8) == b"HTTP/1.1"
+        monkeypatch.setattr(connection, "LEAST_SPEED", float(size))
+        waiting = [stack.enter_context(connect(other)) for _ in range(2)]
+        for line in waiting:
+            line.sendall(head_of(other, "GET", f"/{bucket}/small", {"connection": "close"}))
+        assert [read_answer(line).read() for line in waiting] == [b"x", b"x"]
+
+
+def test_who_sends_slowly_and_steadily_does_not_dawdle(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes count that came, though the block they belong to is not whole."""
+    monkeypatch.setattr(server, "THREADS", 1)
+    monkeypatch.setattr(connection, "DAWDLES", 0.5)
+    monkeypatch.setattr(connection, "LEAST_SPEED", 2048.0)
+    world.project.upload(bucket, "small", b"x")
+    with serve_gateway(world.gateway) as url, ExitStack() as stack:
+        other = World(world.store, world.gateway, world.key, url)
+        writer, next_one = (stack.enter_context(connect(other)) for _ in range(2))
+        size = 300_000
+        writer.sendall(head_of(other, "PUT", f"/{bucket}/k", {"content-length": str(size)}))
+        for turn in range(15):
+            writer.sendall(bytes(2048))
+            time.sleep(0.2)
+            if turn == 5:
+                next_one.sendall(head_of(other, "GET", f"/{bucket}/small", {}))
+        writer.sendall(bytes(size - 15 * 2048))
+        assert read_answer(writer).status == 200
+        writer.close()
+        assert read_answer(next_one).read() == b"x"

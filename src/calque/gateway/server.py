@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 
 from calque.errors import ConfigInvalid
 from calque.gateway.errors import ClientGone
@@ -45,6 +46,8 @@ class _Workers:
         self._serving: set[Connection] = set()
         self._waiting = 0
         """Bytes of requests that have no thread yet."""
+        self._queued = 0
+        """Requests that have no thread yet."""
         self._stopping = False
         self.watch: Watch | None = None
 
@@ -55,20 +58,30 @@ class _Workers:
             # One always may wait: a head is shorter than all the room there is.
             has_room = not self._waiting or self._waiting + size <= HEADS_TOGETHER
             self._waiting += size if has_room else 0
-            if len(self._serving) >= THREADS:
-                self._make_room()
+            self._queued += has_room
         if has_room:
             self._pool.submit(self._run, connection, size)
+            self.make_room()
         else:
             refuse_for_room(connection)
 
-    def _make_room(self) -> None:
-        """Hang up on one whose client hardly moves: who has a link or a key, and reads byte by
-        byte, must not keep all threads from everybody else. Unless none is free, nobody minds."""
-        slow = next((each for each in self._serving if each.dawdles()), None)
-        if slow is not None:
-            _log.warning("a client that hardly moved made room for another")
-            slow.hang_up()
+    def make_room(self) -> None:
+        """Hang up on clients that hardly move, one for each request without a thread: who has a
+        link or a key, and reads byte by byte, must not keep all threads from everybody else.
+
+        Asked again while requests wait: nobody else may come, and clients need time to be known as
+        slow. Unless no thread is free, nobody minds them.
+        """
+        if not self._queued:
+            return
+        with self._changed:
+            if len(self._serving) < THREADS:
+                return
+            leaving = sum(each.was_hung_up for each in self._serving)
+            slow = (each for each in self._serving if each.dawdles())
+            for each in islice(slow, max(0, self._queued - leaving)):
+                _log.warning("a client that hardly moved made room for another")
+                each.hang_up()
 
     def stop(self) -> None:
         """Let requests end; after a while their clients are hung up on."""
@@ -85,6 +98,7 @@ class _Workers:
     def _run(self, connection: Connection, size: int) -> None:
         with self._changed:
             self._waiting -= size
+            self._queued -= 1
             self._serving.add(connection)
         returns = drains = False
         try:
@@ -141,7 +155,7 @@ def serve_gateway(
     context = None if tls is None else Renewed(tls, partial(_tls_context, tls)).current
     listening = _listen(host, port)
     workers = _Workers(gateway.handle)
-    watch = workers.watch = Watch(listening, context, workers.take)
+    watch = workers.watch = Watch(listening, context, workers.take, workers.make_room)
     watch.start()
     try:
         scheme = "http" if tls is None else "https"

@@ -59,7 +59,10 @@ class Connection:
         """When it has said nothing for too long."""
         self._began = time.monotonic()
         self._moved = 0
+        self._coming = 0
+        """Bytes that a call waits for: some may be here, and nobody knows how many."""
         self._waits_for_client = False
+        self.was_hung_up = False
 
     def fileno(self) -> int:
         return self._line.fileno()
@@ -139,8 +142,10 @@ class Connection:
 
         Never while the store is what takes its time.
         """
+        if self.was_hung_up or not self._waits_for_client:
+            return False
         seconds = time.monotonic() - self._began
-        return self._waits_for_client and seconds > DAWDLES and self._moved < LEAST_SPEED * seconds
+        return seconds > DAWDLES and self._moved + self._coming < LEAST_SPEED * seconds
 
     def is_open(self) -> bool:
         """Whether the client may still be there; any thread may ask.
@@ -211,6 +216,7 @@ class Connection:
 
     def hang_up(self) -> None:
         """End every wait, and the connection."""
+        self.was_hung_up = True
         with contextlib.suppress(OSError):
             # Of the socket itself, whatever lies over it: a thread may be within that.
             socket.socket.shutdown(self._line, socket.SHUT_RDWR)
@@ -231,6 +237,7 @@ class Connection:
 
     def _receive(self, most: int, *, whole: bool = True) -> bytes:
         flags = socket.MSG_WAITALL if whole and not self.is_secure else 0
+        self._coming = most if flags else 0
         self._waits_for_client = True
         try:
             data = self._line.recv(most, flags)
@@ -244,6 +251,7 @@ class Connection:
             raise ClientGone from error
         finally:
             self._waits_for_client = False
+            self._coming = 0
         if not data:
             raise ClientGone
         self._moved += len(data)

@@ -36,12 +36,15 @@ class Watch(threading.Thread):
         listening: socket.socket,
         tls: Callable[[], ssl.SSLContext] | None,
         serve: Callable[[Connection], None],
+        look_round: Callable[[], None] = lambda: None,
     ) -> None:
+        """``look_round`` is called every second, and oftener."""
         super().__init__(name="calque-s3-server", daemon=True)
         listening.setblocking(False)
         self._listening = listening
         self._tls = tls
         self._serve = serve
+        self._look_round = look_round
         self._returned: deque[Connection] = deque()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
@@ -92,6 +95,7 @@ class Watch(threading.Thread):
         while self._returned:
             self._advance(self._returned.popleft())
         self._close_late()
+        self._look_round()
 
     def _accept(self) -> None:
         for _ in range(_ACCEPT_AT_ONCE):
