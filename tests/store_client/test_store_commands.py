@@ -159,3 +159,31 @@ def test_metadata_cannot_trick_a_terminal(folder: Path) -> None:
         project.upload("photos", "tricky", b"1", metadata={"note": "a\x1b[31m\u202eb"})
     shown = calque("stat", "calque://photos/tricky", CALQUE_PROJECT=str(folder)).stdout
     assert rb"note=a\x1b[31m\u202eb" in shown
+
+
+def test_roots_are_named_as_paths_are(tmp_path: Path) -> None:
+    """Relative to where the command is given, for a new store, a restored one and a node of it;
+    what lies in a store's folder moves with it."""
+
+    def here(*arguments: object) -> subprocess.CompletedProcess[bytes]:
+        return run_command(*arguments, cwd=tmp_path)
+
+    def node_flags(*roots: str) -> list[str]:
+        return [word for root in roots for word in ("--node", root)]
+
+    made = here("store", "init", "a", "--pieces", "1/2", *node_flags("d0", "./d1/", "a/d2", "d3"))
+    assert made.returncode == 0, made.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "d0", "d1", "d3"}
+    described = json.loads((tmp_path / "a/store.json").read_text())["nodes"]
+    assert [each["address"] for each in described] == [
+        str(tmp_path / "d0"), str(tmp_path / "d1"), "d2", str(tmp_path / "d3"),
+    ]  # fmt: skip
+    for name in ("./d1", "d0/", "a/../a/d2"):
+        left = here("store", "exit", "a", name, "--dry-run")
+        assert left.returncode == 0, left.stderr
+    lost = here("store", "repair", "a", "--gone", "../" + tmp_path.name + "/d3", "--dry-run")
+    assert lost.returncode == 0, lost.stderr
+    assert here("store", "backup", "b", "--project", "a").returncode == 0
+    back = here("store", "restore", "b", "--project", "c", *node_flags("e0", "e1", "e2", "c/e3"))
+    assert back.returncode == 0, back.stderr
+    assert all((tmp_path / each / "calque-node").is_file() for each in ("e0", "e1", "e2", "c/e3"))

@@ -41,6 +41,17 @@ class NodeDescription:
         return str(folder / self.address)
 
 
+def describe_root(root: str, folder: Path) -> str:
+    """The address of a node whose root somebody named: a relative path begins where they are.
+
+    What lies in the store's folder is kept relative to it: both move together.
+    """
+    if "://" in root:
+        return root
+    path = Path(os.path.abspath(root))
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """``store.json``."""

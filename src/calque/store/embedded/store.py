@@ -25,6 +25,7 @@ from calque.store.embedded.description import (
     Access,
     Description,
     NodeDescription,
+    describe_root,
     lock_folder,
     read_json,
     write_json,
@@ -51,9 +52,10 @@ _FREED_AT_OPENING = 500
 class StoreOptions:
     """What is decided when a store is made.
 
-    ``nodes``: Operator URIs where pieces go; by default one folder for each of ``redundancy``'s
-    pieces. ``database``: an SQLAlchemy URL; by default SQLite in the folder. ``passphrase``: the
-    root key comes from it and is not kept; otherwise it is random and kept in ``access.json``.
+    ``nodes``: folders and Operator URIs where pieces go; by default one folder for each of
+    ``redundancy``'s pieces. ``database``: an SQLAlchemy URL; by default SQLite in the folder.
+    ``passphrase``: the root key comes from it and is not kept; otherwise it is random and kept in
+    ``access.json``.
     """
 
     redundancy: Redundancy = field(default_factory=Redundancy)
@@ -216,7 +218,9 @@ def _make_store(
     Nodes are registered after it, and at every opening: an id must not outlive its description.
     Their roots get their identities last, for the same reason.
     """
-    addresses = options.nodes or [f"nodes/{n}" for n in range(options.redundancy.total)]
+    addresses = [describe_root(each, place) for each in options.nodes] or [
+        f"nodes/{number}" for number in range(options.redundancy.total)
+    ]
     description = Description(
         nodes=tuple(
             NodeDescription(secrets.token_bytes(NODE_ID_SIZE), address) for address in addresses

@@ -32,6 +32,7 @@ from calque.store.embedded import EmbeddedStore
 from calque.store.embedded.description import (
     Description,
     NodeDescription,
+    describe_root,
     lock_folder,
     write_json,
 )
@@ -108,7 +109,8 @@ def copy_store(
     with lock_folder(place):
         if any(entry.name != ".lock" for entry in place.iterdir()):
             raise AlreadyExists(f"{place} is not empty", hint="Name a folder that is new or empty.")
-        description = _describe_copy(store.description, database, nodes)
+        roots = [describe_root(each, place) for each in nodes]
+        description = _describe_copy(store.description, database, roots)
         return _copy_to(store, place, description, tell or (lambda _done, _all: None))
 
 

@@ -8,6 +8,7 @@ it was asked to leave, or gave wrong pieces.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
@@ -55,12 +56,18 @@ def check_nodes(
 
 
 def find_node(store: EmbeddedStore, name: str) -> NodeRecord:
-    """The node whose id begins with ``name``, or that lies at this address; NotFound, if none."""
+    """The node whose id begins with ``name``, or that lies at this address; NotFound, if none.
+
+    A folder may be named by any path that leads there without links.
+    """
     records = store.endpoint.admin.nodes()
+    address = name if not name or "://" in name else os.path.abspath(name)
     found = [
         each
         for each in records
-        if (name and each.node_id.hex().startswith(name.lower())) or each.address == name
+        if (name and each.node_id.hex().startswith(name.lower()))
+        or name == each.address
+        or address == os.path.normpath(each.address)
     ]
     if len(found) == 1:
         return found[0]
