@@ -36,7 +36,7 @@ def serve_store(
     Meanwhile the store looks after itself, by ``timers``. With ``tls`` it speaks TLS alone.
     """
     relay = PieceRelay(
-        store.nodes.direct(), store.endpoint.admit_piece, store.endpoint.open_pieces.put_piece
+        store.own_nodes, store.endpoint.admit_piece, store.endpoint.open_pieces.put_piece
     )
     credentials = None if tls is None else tls.credentials()
     server = serve_metainfo(

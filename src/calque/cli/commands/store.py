@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from calque.cli.store.access import access
+from calque.cli.store.add_node import add_node
 from calque.cli.store.audit import audit
 from calque.cli.store.backup import backup
 from calque.cli.store.buckets import buckets
@@ -34,6 +35,7 @@ app.command()(repair)
 app.command("exit")(exit_)
 app.command()(tally)
 app.command()(fsck)
+app.command("add-node")(add_node)
 app.command()(backup)
 app.command()(restore)
 app.command("move-prefix")(move_prefix)

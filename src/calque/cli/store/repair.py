@@ -79,4 +79,4 @@ def _show(report: RepairReport, json: bool) -> None:
             "left: bring a node of theirs back"
         )
     if report.no_room:
-        say(f"{report.no_room} segments wait for other nodes to take their pieces")
+        say(f"{report.no_room} segments wait for room on other nodes: calque store add-node")

@@ -47,7 +47,7 @@ class StoreFigures:
             **(_sizes_of(usage[-1]) if usage else self._count(database)),
             "counted_at": moment(tallied.finished_at) if usage and tallied else None,
             "nodes": dict(Counter(each.state for each in fresh_nodes(database))),
-            "node_count": len(self._store.nodes.direct()),
+            "node_count": len(self._store.own_nodes()),
             "repair_queue": count_repairs(database),
             "problems": _problems(status, self._store),
             "services": [describe_service(database, timer) for timer in TIMERS],

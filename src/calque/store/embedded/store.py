@@ -172,6 +172,15 @@ class EmbeddedStore:
             address = each.address_in(self.folder)
             self.endpoint.admin.register_node(each.id, address, each.placement)
 
+    def own_nodes(self) -> list[Node]:
+        """The nodes as the folder describes them now: another process may have added some."""
+        described = read_json(self.folder / STORE_FILE, Description.from_json).nodes
+        own = {
+            each.id: self.nodes.get(each.id, each.address_in(self.folder), each.placement)
+            for each in described
+        }
+        return [node for node in own.values() if isinstance(node, Node)]
+
     def identify_nodes(self) -> None:
         """Finish what the making of the store began: every root gets its identity, once."""
         if identify_nodes(self.nodes.direct(), self.endpoint.database):

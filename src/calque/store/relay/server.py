@@ -48,8 +48,11 @@ PutPiece = Callable[[PieceToken], AbstractContextManager[Callable[[int], None]]]
 class PieceRelay:
     """The handlers of the relay, to be added to a gRPC server."""
 
-    def __init__(self, nodes: Iterable[Node], admit: Admit, put_piece: PutPiece) -> None:
-        self._nodes = {node.id: node for node in nodes}
+    def __init__(
+        self, own_nodes: Callable[[], Iterable[Node]], admit: Admit, put_piece: PutPiece
+    ) -> None:
+        self._own_nodes = own_nodes
+        self._nodes = {node.id: node for node in own_nodes()}
         self._admit = admit
         self._put_piece = put_piece
 
@@ -91,6 +94,9 @@ class PieceRelay:
         return metadata, self._admit(metadata.get(KEY, b""), metadata.get(TOKEN, b""), action)
 
     def _node(self, token: PieceToken) -> Node:
+        if token.node_id not in self._nodes:
+            # The satellite has signed for it, so it was added since.
+            self._nodes = {node.id: node for node in self._own_nodes()}
         node = self._nodes.get(token.node_id)
         if node is None:
             raise NotFound("this satellite does not relay to such a node")

@@ -158,7 +158,7 @@ class _PieceCopies:
     """Copies the pieces of segments, a few segments at a time."""
 
     def __init__(self, store: EmbeddedStore, roots: dict[bytes, Node], hold: Hold) -> None:
-        self._sources = {node.id: node for node in _nodes_that_answer(store.nodes.direct())}
+        self._sources = {node.id: node for node in _nodes_that_answer(store.own_nodes())}
         self._roots = roots
         self._hold = hold
         self._segments = self._pieces = self._missing = self._lost = 0

@@ -75,7 +75,7 @@ def plan_sweep(store: EmbeddedStore) -> SweepReport:
         expired_objects=over.expired_objects,
         abandoned_uploads=over.abandoned_uploads,
         abandoned_operations=over.abandoned_operations,
-        expired_pieces=sum(_count_expired_on(node, now) for node in store.nodes.direct()),
+        expired_pieces=sum(_count_expired_on(node, now) for node in store.own_nodes()),
         deleted_pieces=sum(len(each.pieces) for each in waiting),
     )
 
@@ -103,7 +103,7 @@ def _count(what: str, over: Callable[[], bool], steps: Iterable[int]) -> int:
 
 
 def _delete_expired_pieces(store: EmbeddedStore, now: datetime) -> Iterator[int]:
-    for node in store.nodes.direct():
+    for node in store.own_nodes():
         if not store.endpoint.are_pieces_on_hold:
             yield _delete_expired_on(node, now)
 

@@ -132,7 +132,7 @@ def collect_store(
         now = moment(database.clock())
         done = [
             (node.id, _collect_node(store, node, filters, options, now, lease, over))
-            for node in store.nodes.direct()
+            for node in store.own_nodes()
         ]
         # One that left may be there still; of one that is given up no answer is expected.
         gone = {each.node_id for each in Nodes(database).at(0, {"gone"})}
@@ -180,7 +180,7 @@ class NodeRestored:
 def restore_garbage(store: EmbeddedStore, *, dry_run: bool = False) -> list[NodeRestored]:
     """Bring back what is in the trash of every node that answers."""
     with hold_lease(store.endpoint.database, SERVICE):
-        return [_restore_node(node, dry_run) for node in store.nodes.direct()]
+        return [_restore_node(node, dry_run) for node in store.own_nodes()]
 
 
 def _restore_node(node: Node, dry_run: bool) -> NodeRestored:

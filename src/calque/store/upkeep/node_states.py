@@ -40,7 +40,7 @@ def check_nodes(
     nodes, now = Nodes(store.endpoint.database), store.endpoint.database.clock()
     known = {each.node_id: each for each in nodes.all()}
     reports = []
-    for node in store.nodes.direct():
+    for node in store.own_nodes():
         record = known.get(node.id)
         if record is None:
             continue
@@ -69,6 +69,8 @@ def find_node(store: EmbeddedStore, name: str) -> NodeRecord:
         or name == each.address
         or address == os.path.normpath(each.address)
     ]
+    if len(found) > 1:  # a new disk lies where one was that is gone
+        found = [each for each in found if each.state != "gone"] or found
     if len(found) == 1:
         return found[0]
     names = ", ".join(f"{each.name} ({each.address})" for each in records)
