@@ -175,7 +175,7 @@ def test_figures_that_stand_still_are_said_to_be_old(context: BrowserContext, wo
         expect(page.locator("[data-live='jobs running']")).to_have_text("0")
         expect(notice).to_be_hidden()
         proxy.silence()
-        expect(notice).to_contain_text("No figures come any more")
+        expect(notice).to_be_visible()
         expect(notice).to_be_hidden()  # a new connection was made without a click
         page.close()
 
@@ -187,7 +187,7 @@ def test_a_page_of_a_session_that_ended_says_so(browser: Browser, world: World) 
         left.goto(world.url)
         other.goto(f"{world.url}/keys")
         other.get_by_role("button", name="Sign out").click()
-        expect(left.locator("#silence")).to_contain_text("you are signed out")
+        expect(left.get_by_text("you are signed out")).to_be_visible()
         left.reload()
         expect(left.get_by_label("One-time token")).to_be_visible()
 
