@@ -106,6 +106,7 @@ def test_a_load_that_died(context: BrowserContext, world: World, tmp_path: Path)
     expect(told).to_contain_text("calque sql ")
     told.get_by_role("link").click()
     expect(page.get_by_text("Its process is gone.")).to_be_visible()
+    expect(page.get_by_text("1 file was being loaded.")).to_be_visible()
     check_shown(page, "/load-died", axe())
     environment = {**os.environ, "CALQUE_LEDGER_URL": str(world.folder / "ledger.db")}
     words = ("load", "stage/", "--into", "./flying")
