@@ -97,6 +97,17 @@ def test_metadata_and_tags_are_the_users_text(visitor: Visitor, world: World) ->
     assert shown.text.count("&lt;script&gt;") >= 4
 
 
+@pytest.mark.parametrize("name", ["items", "copy", "keys", "get"])
+def test_names_that_python_has_for_dictionaries(visitor: Visitor, world: World, name: str) -> None:
+    """As keys of metadata and of tags they are text like any other."""
+    stored = {name: "told", f"calque:tag:{name}": "told too"}
+    world.project.upload("photos", f"meta/{name}", b"1", metadata=stored)
+    shown = visitor.get(at("object", f"photos/meta/{name}"))
+    assert shown.status_code == 200
+    assert f"<dt>Metadata {name}</dt><dd>told</dd>" in shown.text
+    assert f"<dt>Tag {name}</dt><dd>told too</dd>" in shown.text
+
+
 def test_a_change_by_another_sites_form_is_refused_without_a_session(world: World) -> None:
     """The cookie does not come along from another site, so there is nothing to abuse."""
     stranger = world.visitor(signed_in=False)

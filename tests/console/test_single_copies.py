@@ -7,14 +7,19 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from calque.transfer.jobs.single_copies import WORTH_A_NOTE, list_copies
-from tests.console.world import Visitor
+from tests.console.test_browser import check_shown, expect, signed_in
+from tests.console.world import Visitor, World
 from tests.frozen import wake_with
 from tests.program import COMMAND, Program
+from tests.servers.chromium import axe
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NAME, SIZE = "<b>big file", 4 * WORTH_A_NOTE
 
@@ -112,3 +117,29 @@ def test_one_that_was_left_is_given_up(
     visitor.post(f"/copy/abort?id={told['copy']}")
     wait_until(lambda: copies_in(visitor) == [])
     assert sorted(os.listdir(tmp_path)) == [NAME, "state"]
+
+
+def test_by_mouse(
+    browser: Browser, world: World, held: Callable[..., Program], tmp_path: Path
+) -> None:
+    """In a browser: told live, seen with its command, aborted, begun again, resumed, and gone."""
+    with signed_in(browser, world) as context:
+        page = context.new_page()
+        for button, there in (("Abort", False), ("Resume", True)):
+            process = held("--resume")
+            page.goto(f"{world.url}/jobs")
+            expect(page.get_by_text("RUNNING")).to_be_visible()
+            process.kill()
+            process.wait()
+            expect(page.get_by_text("STOPPED")).to_be_visible()
+            page.reload()
+            row = page.get_by_role("region", name="Copies of one object").locator("tbody tr")
+            expect(row).to_contain_text("<b>big file")
+            expect(row).to_contain_text("--resume")
+            if button == "Abort":
+                check_shown(page, "/copy-left", axe())
+            row.get_by_role("button", name=button).click()
+            wait_until(lambda: list_copies() == [])
+            page.reload()
+            expect(row).to_have_count(0)
+            assert (tmp_path / "copy").exists() is there

@@ -13,6 +13,7 @@ from calque.console.store_pages.section import store_section
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.upkeep.last_runs import KEPT_RUNS, last_run, note_run, past_runs
+from calque.store.metabase.upkeep.lease import hold_lease
 from calque.store.upkeep.timers import TIMERS
 from tests.console.world import Visitor, World
 
@@ -37,6 +38,18 @@ def test_every_service_runs_when_it_is_asked_to(visitor: Visitor, service: str) 
     assert done["failure"] is None
     assert done["last_run"] is not None
     assert done["due"] is not None
+
+
+def test_what_others_run_is_shown(visitor: Visitor, world: World) -> None:
+    """A timer or a command, in whatever process: known by its lease."""
+    with hold_lease(world.store.endpoint.database, "gc"):
+        assert "gc" in running_now(visitor)
+    assert "gc" not in running_now(visitor)
+
+
+def running_now(visitor: Visitor) -> set[str]:
+    services = visitor.json("/upkeep")["services"]
+    return {each["service"] for each in services if each["running"]}
 
 
 def test_what_a_run_found_is_shown(visitor: Visitor, world: World) -> None:

@@ -6,8 +6,9 @@ from sqlalchemy import insert
 
 from calque.ledger import Ledger
 from calque.ledger.identity import DAY
+from calque.ledger.lease import this_process
 from calque.ledger.recent import (
-    count_under_way,
+    alive_or_dead,
     loads_by_day,
     open_loads,
     recent_loads,
@@ -56,4 +57,16 @@ def test_loads_by_what_became_of_them(ledger: Ledger) -> None:
     assert [each.load_id for each in troubled] == ["default30", "default20"]
     assert recent_loads(ledger, with_trouble=True, since=35) == []
     assert [each.load_id for each in open_loads(ledger)] == ["default40"]
-    assert count_under_way(ledger) == (1, 0)
+
+
+def test_loads_that_are_not_over_run_or_have_died(ledger: Ledger) -> None:
+    """By their lease, and by their process where it was one of this machine; our tenant's alone."""
+    later = ledger.now() + 600_000_000
+    note_load(ledger, 10, state="WRITING", lease_until=later)
+    note_load(ledger, 20, state="PREPARED", lease_until=0)
+    gone = this_process().rpartition("/")[0] + "/0"
+    note_load(ledger, 30, state="WRITING", lease_until=later, owner=gone)
+    note_load(ledger, 40, lease_until=0)
+    note_load(ledger, 50, state="WRITING", lease_until=later, tenant="other")
+    found = alive_or_dead(ledger)
+    assert (found.alive, found.dead) == ({"default10"}, {"default20", "default30"})

@@ -23,6 +23,7 @@ from calque.errors import ConditionNotMatch, InvalidInput, IsADirectory, IsSameF
 from calque.operator import Operator
 from calque.store.filesystem import CalqueFileSystem
 from calque.store.open_project import open_project
+from tests.command import run_command
 
 HIDDEN = "what was there"
 PAGE = Path(__file__).parents[2] / "docs" / "fsspec.md"
@@ -270,6 +271,40 @@ def test_arrow_and_parquet(fs: CalqueFileSystem) -> None:
     assert pq.read_table("photos/t.parquet", columns=["n"], filesystem=fs).num_rows == 3
 
 
+def test_pandas(fs: CalqueFileSystem, folder: Path) -> None:
+    """It reads and writes addresses by itself."""
+    pandas = pytest.importorskip("pandas")
+    told = {"project": str(folder)}
+    fs.makedirs("frames", exist_ok=True)
+    frame = pandas.DataFrame({"day": ["mo", "tu"], "amount": [3, 4]})
+    frame.to_csv("calque://frames/a.csv", index=False, storage_options=told)
+    frame.to_parquet("calque://frames/a.parquet", storage_options=told)
+    for found in (
+        pandas.read_csv("calque://frames/a.csv", storage_options=told),
+        pandas.read_parquet("calque://frames/a.parquet", storage_options=told),
+    ):
+        assert found.to_dict("list") == {"day": ["mo", "tu"], "amount": [3, 4]}
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_dask(fs: CalqueFileSystem, folder: Path, scheduler: str) -> None:
+    """Its workers open the store for themselves, in threads and in processes."""
+    dask = pytest.importorskip("dask")
+    frames = pytest.importorskip("dask.dataframe")
+    told = {"project": str(folder)}
+    fs.makedirs("parts", exist_ok=True)
+    for number in range(3):
+        fs.pipe(f"parts/in/{number}.csv", f"amount\n{number}\n10\n".encode())
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        read = frames.read_csv("calque://parts/in/*.csv", storage_options=told)
+        assert int(read.amount.sum().compute()) == 33
+        read.to_parquet("calque://parts/out", storage_options=told)
+        again = frames.read_parquet("calque://parts/out", storage_options=told)
+        assert len(again) == 6
+    fs.invalidate_cache()
+    assert len(fs.glob("parts/out/*.parquet")) == 3
+
+
 def test_polars(fs: CalqueFileSystem) -> None:
     """Polars writes and reads through an opened file."""
     frame = polars.DataFrame({"n": [1, 2, 3]})
@@ -293,8 +328,10 @@ def test_duckdb(fs: CalqueFileSystem) -> None:
 def test_the_page_is_right(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example of docs/fsspec.md runs, in a store of its own."""
     monkeypatch.chdir(tmp_path)
-    open_project("./data").close()
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    text = PAGE.read_text(encoding="utf-8")
+    (command,) = re.findall(r"```console\n\$ calque (.*?)\n```", text)
+    assert run_command(*command.split(), cwd=tmp_path).returncode == 0
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(example, str(PAGE), "exec"), names)
     assert names["found"] == [(7,)]

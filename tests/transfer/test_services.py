@@ -171,6 +171,9 @@ def test_headers_and_tags_go_along(roots: tuple[Operator, Operator], tmp_path: P
     assert down.dropped == {"content headers and user metadata": 2}
     cached = copy_tree(first, tmp_path / "down", include=["cached"], exclude=["**"])
     assert cached.dropped == {"content headers and user metadata": 1}
+    first.write("named.csv", b"3", content_type="text/csv")
+    named = copy_tree(first, tmp_path / "down", include=["named.csv"], exclude=["**"])
+    assert named.dropped == {}, "its name tells the same"
     if labels:
         bare = copy_tree(first, second, compare="always", carry_tags=False)
         assert bare.ok, bare.problems

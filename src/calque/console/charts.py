@@ -35,12 +35,21 @@ class Chart:
         return max((value for _, value, _ in self.points), default=0)
 
     @property
+    def most(self) -> str:
+        """What the highest bar says: the scale of all."""
+        if not self.largest:
+            return ""
+        name, _, text = max(self.points, key=lambda point: point[1])
+        return f"{text} on {name}"
+
+    @property
     def summary(self) -> str:
         """What one is told who cannot see it."""
         if not self.points:
             return f"{self.title}: nothing yet"
         first, last = self.points[0], self.points[-1]
-        return f"{self.title}, from {first[0]} ({first[2]}) to {last[0]} ({last[2]})"
+        most = f", at most {self.most}" if self.most else ""
+        return f"{self.title}, from {first[0]} ({first[2]}) to {last[0]} ({last[2]}){most}"
 
     def bars(self) -> list[Bar]:
         """As they are drawn in a box of ``WIDTH`` by ``HEIGHT``; a value above zero is seen."""

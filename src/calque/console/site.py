@@ -96,7 +96,7 @@ class Site:
     def _show_sign_in(self, request: Request) -> Page:
         token = request.query_params.get("token", "")
         data = {"token": token, "problem": None}
-        return Page("sign_in.html", "Sign in", data, self._command)
+        return Page("sign_in.html", "Sign in", data)
 
     async def _sign_in(self, request: Request) -> Response:
         async with request.form(max_files=0) as form:
@@ -105,7 +105,7 @@ class Site:
         if cookie is None:
             problem = "This token is wrong, or was used already. The terminal shows the next one."
             data = {"token": "", "problem": problem}
-            page = Page("sign_in.html", "Sign in", data, self._command, status=403)
+            page = Page("sign_in.html", "Sign in", data, status=403)
             return self._pages.answer(request, page)
         response = RedirectResponse(BASE, 303)
         response.set_cookie(

@@ -16,10 +16,19 @@ from markupsafe import Markup, escape
 from calque.values import printable, size_text
 
 
+class _Environment(Environment):
+    """``each.copy`` is what a page says of it, not what every dictionary of Python can do."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, Mapping) and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
 def make_templates() -> Environment:
     """The templates: everything is escaped, what cannot be seen is spelled out, and a name that is
     missing is an error."""
-    environment = Environment(
+    environment = _Environment(
         loader=PackageLoader("calque.console"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -29,7 +38,7 @@ def make_templates() -> Environment:
     )
     environment.filters |= {
         "size": size_text,
-        "number": lambda value: Markup(f"{value:,}".replace(",", "\u202f")),
+        "number": lambda value: Markup(number_text(value).replace(" ", "\u202f")),
         "when": when,
         "quoted": lambda text: quote(text, safe="", errors="surrogateescape"),
         "exact": escape,
@@ -49,6 +58,11 @@ def _seen(value: Any) -> Any:
 def _lines(text: str) -> Markup:
     """Text of more than one line, each as it may be trusted."""
     return Markup("\n").join(printable(line) for line in text.split("\n"))
+
+
+def number_text(value: int) -> str:
+    """A count in groups of three, which no language reads as a fraction."""
+    return f"{value:,}".replace(",", " ")
 
 
 def when(value: datetime | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
@@ -11,7 +11,8 @@ from sqlalchemy import func, select
 from calque.ledger.database import Ledger
 from calque.ledger.history import LoadRow, select_loads
 from calque.ledger.identity import DAY
-from calque.ledger.schema import OPEN, jobs, loads, tables
+from calque.ledger.lease import process_is_gone
+from calque.ledger.schema import OPEN, claims, loads, tables
 
 
 class DayOfLoads(NamedTuple):
@@ -23,11 +24,11 @@ class DayOfLoads(NamedTuple):
     errors: int = 0
 
 
-class UnderWay(NamedTuple):
-    """How many loads are not over, and how many jobs of trees say that they run."""
+class LoadsAtWork(NamedTuple):
+    """The ids of loads that are not over."""
 
-    loads: int
-    jobs: int
+    alive: frozenset[str]
+    dead: frozenset[str]
 
 
 def recent_loads(
@@ -81,22 +82,30 @@ def loads_by_day(ledger: Ledger, days: int, *, table: int | None = None) -> list
     ]
 
 
-def count_under_way(ledger: Ledger) -> UnderWay:
-    """What runs now, as far as the ledger knows: one who died is counted until found dead."""
-    running = (
-        select(func.count())
-        .select_from(loads.join(tables, tables.c.number == loads.c.table_number))
+def alive_or_dead(ledger: Ledger) -> LoadsAtWork:
+    """The loads that are not over: those that run, and those whose process is gone or whose lease
+    ran out, which the next load of their table settles."""
+    query = (
+        select(loads.c.load_id, loads.c.owner, loads.c.lease_until)
+        .join(tables, tables.c.number == loads.c.table_number)
         .where(tables.c.tenant == ledger.tenant, loads.c.state.in_(OPEN))
     )
-    at_work = (
-        select(func.count())
-        .select_from(jobs)
-        .where(jobs.c.tenant == ledger.tenant, jobs.c.state == "RUNNING")
+    with ledger.read() as connection:
+        now = ledger.lease_now(connection)
+        found = connection.execute(query).all()
+    dead = {row.load_id for row in found if row.lease_until <= now or process_is_gone(row.owner)}
+    return LoadsAtWork(frozenset(row.load_id for row in found) - dead, frozenset(dead))
+
+
+def count_claims(ledger: Ledger, load_ids: Collection[str]) -> dict[str, int]:
+    """How many files each of these loads holds while it is not over."""
+    query = (
+        select(claims.c.load_id, func.count())
+        .where(claims.c.load_id.in_(load_ids))
+        .group_by(claims.c.load_id)
     )
     with ledger.read() as connection:
-        return UnderWay(
-            connection.execute(running).scalar_one(), connection.execute(at_work).scalar_one()
-        )
+        return {row[0]: int(row[1]) for row in connection.execute(query)}
 
 
 def _date(days: int) -> date:

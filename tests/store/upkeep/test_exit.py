@@ -12,9 +12,11 @@ from calque import faults
 from calque.cli.main import app
 from calque.errors import FailedPrecondition, NotFound
 from calque.store.metabase.objects.physical_segments import physical_segments
+from calque.store.metabase.upkeep.last_runs import past_runs
 from calque.store.nodes.erasure import Redundancy
 from calque.store.upkeep.engines import ScanOptions
-from calque.store.upkeep.exit import cancel_exit, exit_node, resume_exits
+from calque.store.upkeep.exit import cancel_exit, exit_node, exit_progress, resume_exits
+from calque.store.upkeep.node_states import find_node
 from calque.store.upkeep.repair import RepairOptions, repair_store
 from tests.store.upkeep.conftest import TWO_OF_FOUR
 from tests.store.upkeep.kept_store import KeptStore
@@ -63,6 +65,24 @@ def test_it_is_stopped_and_resumed(full: KeptStore) -> None:
     assert second.moved <= before - 2
     full.lose_node(1)
     full.read_all()
+
+
+def test_how_far_it_is_is_seen_meanwhile(full: KeptStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whoever looks at the metabase; no report of a run is pushed out by it."""
+    monkeypatch.setattr("calque.store.upkeep.exit._NOTED_EVERY_S", -1.0)
+    database, record = full.store.endpoint.database, full.node(0)
+    node = find_node(full.store, record.id.hex())
+    seen = []
+    exit_node(
+        full.store, record.id.hex(), tell=lambda *_: seen.append(exit_progress(database, node))
+    )
+    told = list(dict.fromkeys(each for each in seen if each is not None))
+    assert seen[0] is None, "not counted yet"
+    assert len(told) > 1
+    assert [each.moved for each in told] == list(range(len(told)))
+    assert {each.moved + each.left for each in told} == {told[0].left}
+    assert len(past_runs(database, "exit")) == 1
+    assert past_runs(database, f"exit of {node.name}") == []
 
 
 def test_what_a_node_keeps_after_it_left_is_no_orphan(full: KeptStore) -> None:

@@ -11,12 +11,20 @@ from starlette.requests import Request
 
 from calque.console.charts import Chart
 from calque.console.page import Page, asked_for
-from calque.console.text import shell_line, whole_number
+from calque.console.text import number_text, shell_line, whole_number
 from calque.errors import InvalidInput, NotFound
 from calque.ledger import Ledger
 from calque.ledger.history import LoadRow, errors_of, find_load, results_of
 from calque.ledger.loaded_tables import LoadedTable, list_loaded_tables
-from calque.ledger.recent import DayOfLoads, loads_by_day, open_loads, recent_loads
+from calque.ledger.recent import (
+    DayOfLoads,
+    LoadsAtWork,
+    alive_or_dead,
+    count_claims,
+    loads_by_day,
+    open_loads,
+    recent_loads,
+)
 
 FILES_A_PAGE = 200
 ERRORS_SHOWN = 200
@@ -38,16 +46,18 @@ class LoadPages:
         found = list_loaded_tables(ledger)
         chosen = _find_table(found, request.query_params.get("table"))
         number = None if chosen is None else chosen.number
+        at_work = alive_or_dead(ledger)
+        held = count_claims(ledger, at_work.alive)
         data = {
             "tables": [_describe_table(each) for each in found],
             "chosen": None if chosen is None else _describe_table(chosen),
             "running": [
-                describe_load(each)
+                {**describe_load(each, at_work), "files": held.get(each.load_id, 0)}
                 for each in open_loads(ledger)
-                if number in (None, each.table_number)
+                if number in (None, each.table_number) and each.load_id in at_work.alive
             ],
             "loads": [
-                describe_load(each)
+                describe_load(each, at_work)
                 for each in recent_loads(ledger, table=number, limit=LOADS_SHOWN)
             ],
             "charts": charts_of(loads_by_day(ledger, DAYS, table=number)),
@@ -68,24 +78,27 @@ class LoadPages:
         files = [asdict(each) for each in islice(rows, FILES_A_PAGE + 1)]
         more = files[FILES_A_PAGE - 1]["location"] if len(files) > FILES_A_PAGE else None
         data = {
-            "load": describe_load(load),
+            "load": describe_load(load, alive_or_dead(ledger)),
             "files": files[:FILES_A_PAGE],
             "more": more,
+            "held": count_claims(ledger, [load_id]).get(load_id, 0),
             "errors": list(islice(errors_of(ledger, load_id), ERRORS_SHOWN)),
         }
         return Page("load.html", f"Load {load_id}", data, shell_line("calque", "errors", load_id))
 
 
-def describe_load(load: LoadRow) -> dict[str, Any]:
+def describe_load(load: LoadRow, at_work: LoadsAtWork) -> dict[str, Any]:
     """A load, how long it took, and what to do about it."""
-    told = asdict(load)
+    died = load.load_id in at_work.dead
+    told = {**asdict(load), "state": "DIED" if died else load.state}
     retry = shell_line("calque", "sql", load.statement) if load.statement else None
     troubled = load.errors > 0 or load.state == "ABORTED"
+    advice = shell_line("calque", "errors", load.load_id) if troubled else None
     return {
         **told,
         "seconds": load.seconds,
         "retry": retry,
-        "advice": shell_line("calque", "errors", load.load_id) if troubled else None,
+        "advice": retry if died else advice,
     }
 
 
@@ -94,11 +107,11 @@ def charts_of(days: Sequence[DayOfLoads]) -> list[Chart]:
     return [
         Chart(
             "Rows loaded",
-            [(each.day.isoformat(), each.rows, f"{each.rows:,} rows") for each in days],
+            [(each.day.isoformat(), each.rows, number_text(each.rows)) for each in days],
         ),
         Chart(
             "Rows rejected",
-            [(each.day.isoformat(), each.errors, f"{each.errors:,} errors") for each in days],
+            [(each.day.isoformat(), each.errors, number_text(each.errors)) for each in days],
             kind="bad",
         ),
     ]

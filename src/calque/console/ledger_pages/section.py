@@ -15,7 +15,7 @@ from calque.console.site import Section
 from calque.ledger import Ledger
 from calque.ledger.jobs import jobs_at_work, list_jobs
 from calque.ledger.loaded_tables import list_loaded_tables
-from calque.ledger.recent import count_under_way, loads_by_day, recent_loads
+from calque.ledger.recent import alive_or_dead, loads_by_day, open_loads, recent_loads
 
 DAYS = 14
 _DAY_US = int(timedelta(days=1).total_seconds() * 1_000_000)
@@ -85,16 +85,18 @@ def _overview(ledger: Ledger | None) -> dict[str, Any]:
     if ledger is None:
         return {"where": None}
     now = ledger.shared_now()
-    troubled = recent_loads(ledger, with_trouble=True, since=now - _DAY_US, limit=20)
+    at_work = alive_or_dead(ledger)
+    troubled = [each for each in open_loads(ledger) if each.load_id in at_work.dead]
+    troubled += recent_loads(ledger, with_trouble=True, since=now - _DAY_US, limit=20)
     found = [describe_job(job, now) for job in list_jobs(ledger, limit=JOBS_SHOWN)]
     return {
         "where": ledger.where,
         "tables": len(list_loaded_tables(ledger)),
-        "loads_running": count_under_way(ledger).loads,
+        "loads_running": len(at_work.alive),
         "jobs_running": sum(each["state"] == "RUNNING" for each in found),
-        "last_loads": [describe_load(each) for each in recent_loads(ledger, limit=5)],
+        "last_loads": [describe_load(each, at_work) for each in recent_loads(ledger, limit=5)],
         "charts": charts_of(loads_by_day(ledger, DAYS)),
-        "troubled_loads": [describe_load(each) for each in troubled],
+        "troubled_loads": [describe_load(each, at_work) for each in troubled],
         "left_jobs": [each for each in found if each["resume"]][:20],
     }
 
@@ -103,8 +105,8 @@ def _figures(ledger: Ledger | None) -> dict[str, object]:
     if ledger is None:
         return {}
     now = ledger.shared_now()
-    running = count_under_way(ledger)
-    figures: dict[str, object] = {"loads running": running.loads, "jobs running": 0}
+    running = len(alive_or_dead(ledger).alive)
+    figures: dict[str, object] = {"loads running": running, "jobs running": 0}
     for job in jobs_at_work(ledger, now - _LATELY_US):
         figures |= live_figures(job, now)
         figures["jobs running"] += job.is_alive(now)  # type: ignore[operator]

@@ -2,8 +2,12 @@
 "use strict";
 
 const spots = document.querySelectorAll("[data-live]");
+const silence = document.getElementById("silence");
+const PATIENCE = 10_000; // figures come every second
+let overdue;
 
 function show(figures) {
+  expectMore();
   for (const spot of spots) {
     const value = figures[spot.dataset.live];
     if (value === undefined) continue;
@@ -16,12 +20,23 @@ function show(figures) {
   }
 }
 
+// What stands still must not look as if nothing happened.
+function expectMore() {
+  silence.hidden = true;
+  clearTimeout(overdue);
+  overdue = setTimeout(() => { silence.hidden = false; }, PATIENCE);
+}
+
+// A connection that broke is opened again by the browser; one that was refused, or that says nothing
+// any more (a machine without power), is not.
 function listen(tell) {
   const source = new EventSource(document.body.dataset.liveFrom);
-  source.addEventListener("figures", (event) => tell(JSON.parse(event.data)));
-  source.addEventListener("error", () => {
-    // A connection that broke is opened again by the browser; one that was refused is not.
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(tell), 3000);
+  const beginAnew = () => { source.close(); listen(tell); };
+  let quiet = setTimeout(beginAnew, PATIENCE);
+  source.addEventListener("figures", (event) => {
+    clearTimeout(quiet);
+    quiet = setTimeout(beginAnew, PATIENCE);
+    tell(JSON.parse(event.data));
   });
 }
 
@@ -35,7 +50,10 @@ function share() {
   navigator.locks.request("calque-figures", lead); // held until this tab is closed
 }
 
-if (spots.length) navigator.locks ? share() : listen(show);
+if (spots.length) {
+  expectMore();
+  navigator.locks ? share() : listen(show);
+}
 
 // Files dropped anywhere on the page of a folder are uploaded into it, as by its form.
 const upload = document.querySelector("form[data-drop]");

@@ -19,8 +19,12 @@ from calque.console.store_pages.figures import describe_service, fresh_nodes
 from calque.console.text import moment
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.store.embedded import EmbeddedStore
+from calque.store.metabase.accounts.nodes import NodeRecord
+from calque.store.metabase.engine.database import Database
 from calque.store.metabase.upkeep.last_runs import last_run, note_run, past_runs
+from calque.store.metabase.upkeep.lease import held_leases
 from calque.store.metabase.upkeep.repair_queue import count_repairs
+from calque.store.upkeep.exit import exit_progress
 from calque.store.upkeep.metrics import UpkeepMetrics
 from calque.store.upkeep.timers import TIMERS, Timer, timer_key
 
@@ -52,18 +56,21 @@ class UpkeepPages:
     def show_upkeep(self, request: Request) -> Page:
         """Each service with its last ten reports; segments by health; the queue; the nodes."""
         database = self._store.endpoint.database
-        repaired, exited = last_run(database, "repair"), last_run(database, "exit")
+        repaired = last_run(database, "repair")
+        running = self._at_work()
         data = {
-            "services": [self._describe(timer) for timer in TIMERS],
+            "services": [
+                {**self._describe(timer), "running": timer.service in running} for timer in TIMERS
+            ],
             "by_health": dict(repaired.report.get("by_health", {})) if repaired else {},
             "checked_at": moment(repaired.finished_at) if repaired else None,
             "repair_queue": count_repairs(database),
-            "exit": exited.report if exited else None,
             "nodes": [
                 {
                     "node": each.name,
                     "address": each.address,
                     "state": each.state,
+                    "exit": _exit_of(database, each),
                     "since": moment(each.state_since or None),
                     "audits_good": each.audits_good,
                     "audits_wrong": each.audits_wrong,
@@ -88,16 +95,29 @@ class UpkeepPages:
         return f"{BASE}/upkeep#{name}"
 
     def figures(self) -> dict[str, object]:
-        """What is told live: of each service whether it runs, by this page, now."""
-        return {
-            f"upkeep {timer.service}": "running" if timer.service in self._running else ""
+        """What is told live: of each service whether it runs, of each node its state, and how far
+        it is with leaving."""
+        database = self._store.endpoint.database
+        running = self._at_work()
+        told: dict[str, object] = {
+            f"upkeep {timer.service}": "running" if timer.service in running else ""
             for timer in TIMERS
         }
+        for each in fresh_nodes(database):
+            told[f"node {each.name} state"] = each.state
+            progress = _exit_of(database, each) or {"moved": "—", "left": "—"}
+            told |= {f"node {each.name} {name}": value for name, value in progress.items()}
+        return told
 
     def close(self) -> None:
         """Ask what runs to end, and wait for it."""
         self._over.set()
         self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def _at_work(self) -> set[str]:
+        """The services that run: by this page, by a timer, or by a command anywhere."""
+        held = held_leases(self._store.endpoint.database)
+        return {*self._running, *(name.partition(" ")[0] for name in held)}
 
     def _describe(self, timer: Timer) -> dict[str, Any]:
         database, service = self._store.endpoint.database, timer.service
@@ -130,6 +150,12 @@ class UpkeepPages:
             self._failed.pop(timer.service, None)
             if failure is not None:
                 self._failed[timer.service] = failure
+
+
+def _exit_of(database: Database, node: NodeRecord) -> dict[str, Any] | None:
+    """How far a node is with leaving, while it leaves."""
+    progress = exit_progress(database, node) if node.state == "exiting" else None
+    return progress._asdict() if progress else None
 
 
 def _command(service: str, folder: str) -> str:

@@ -22,7 +22,7 @@ from calque.store.metabase.accounts.nodes import STATES_BELIEVED_S, NodeRecord, 
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model.packed_pieces import unpack
 from calque.store.metabase.scan import Snapshot
-from calque.store.metabase.upkeep.last_runs import note_run
+from calque.store.metabase.upkeep.last_runs import last_run, note_run
 from calque.store.metabase.upkeep.lease import hold_lease
 from calque.store.metabase.upkeep.replace_pieces import read_owned
 from calque.store.upkeep.engines import ScanOptions, open_scan
@@ -36,6 +36,7 @@ MOST_A_RANGE = 20_000
 """Segments that one range names at most; the next scan finds the others."""
 
 _PASSES = 100
+_NOTED_EVERY_S = 1.0
 
 
 class HeldSegment(NamedTuple):
@@ -113,6 +114,19 @@ class ExitReport:
         return self.state == "gone"
 
 
+class ExitProgress(NamedTuple):
+    """Pieces that a node which leaves has given away since it was last gone on with, and has."""
+
+    moved: int
+    left: int
+
+
+def exit_progress(database: Database, node: NodeRecord) -> ExitProgress | None:
+    """How far a node is with leaving, whoever empties it; None before its pieces are counted."""
+    noted = last_run(database, _progress_of(node))
+    return ExitProgress(**noted.report) if noted and noted.report else None
+
+
 def exit_node(
     store: EmbeddedStore,
     name: str,
@@ -139,6 +153,7 @@ def exit_node(
     with hold_lease(database, f"{SERVICE} {record.name}") as lease:
         nodes = Nodes(database)
         nodes.set_state(record.node_id, "exiting", left_at=record.left_at or database.clock())
+        note_run(database, _progress_of(record), {})
         faults.point("exit.begun")
         # Uploads of other processes have heard of it by then.
         time.sleep(2 * STATES_BELIEVED_S)
@@ -148,12 +163,17 @@ def exit_node(
             if not found.count:
                 nodes.set_state(record.node_id, "gone", left_at=database.clock())
                 break
-            moved = Counter[Healed]()
+            moved, before = Counter[Healed](), done.total()
+            noted_at = _note_progress(database, record, ExitProgress(before, found.count))
             move = partial(_move, database, healer, record)
             for healed in heal_at_once(found.held, move, lease, over):
                 moved[healed] += 1
                 if tell is not None:
                     tell(moved.total(), found.count)
+                if time.monotonic() - noted_at > _NOTED_EVERY_S:
+                    told = moved.total()
+                    progress = ExitProgress(before + told, max(found.count - told, 0))
+                    noted_at = _note_progress(database, record, progress)
             done.update(moved)
             # Without any progress another scan would find the same.
             if over() or not (moved[Healed.DONE] or moved[Healed.NOTHING] or moved[Healed.CHANGED]):
@@ -187,6 +207,16 @@ def resume_exits(store: EmbeddedStore, over: Callable[[], bool]) -> list[ExitRep
     """Go on with every node that is leaving."""
     leaving = [each for each in store.endpoint.admin.nodes() if each.state == "exiting"]
     return [exit_node(store, each.node_id.hex(), over=over) for each in leaving]
+
+
+def _progress_of(node: NodeRecord) -> str:
+    return f"{SERVICE} of {node.name}"
+
+
+def _note_progress(database: Database, node: NodeRecord, progress: ExitProgress) -> float:
+    """Tell those who look from elsewhere; when that was."""
+    note_run(database, _progress_of(node), progress._asdict(), among_past=False)
+    return time.monotonic()
 
 
 def _scan_node(

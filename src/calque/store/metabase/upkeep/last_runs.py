@@ -36,14 +36,16 @@ class LastRun(NamedTuple):
 KEPT_RUNS = 10
 
 
-def note_run(database: Database, service: str, report: Mapping[str, Any]) -> None:
+def note_run(
+    database: Database, service: str, report: Mapping[str, Any], *, among_past: bool = True
+) -> None:
     """Keep a report in place of the one before, and among the last ten."""
     text = json.dumps(report, default=str)
 
     def work(transaction: Transaction) -> None:
         row = {"service": service, "finished_at": transaction.now, "report": text}
         transaction.run(NOTE_RUN, row)
-        if report:
+        if report and among_past:
             rows = transaction.rows(LAST_RUN, {"of_service": _past(service)})
             earlier = json.loads(rows[0][1]) if rows else []
             past = [[transaction.now, json.loads(text)], *earlier][:KEPT_RUNS]

@@ -29,6 +29,9 @@ LEASE_OF = Statement(
     .where(leases.c.service == bindparam("of_service"))
     .with_for_update(),
 )
+HELD = Statement(
+    "leases that are held", select(leases.c.service).where(leases.c.until > bindparam("at"))
+)
 TAKE_LEASE = upsert_statement("take a lease", leases)
 END_LEASE = Statement(
     "end a lease",
@@ -36,6 +39,11 @@ END_LEASE = Statement(
         leases.c.service == bindparam("of_service"), leases.c.holder == bindparam("of_holder")
     ),
 )
+
+
+def held_leases(database: Database) -> frozenset[str]:
+    """What is being done now, by whichever process."""
+    return frozenset(row[0] for row in database.read_rows(HELD, {"at": database.clock()}))
 
 
 class Lease:

@@ -23,6 +23,7 @@ from calque.transfer.run.copies.attributes import (
     describe_link,
     wanted_attributes,
 )
+from calque.transfer.run.copies.content_types import guess_type
 from calque.transfer.run.copies.durability import DurableBatch
 from calque.transfer.run.copies.large_copies import CLIENT
 from calque.transfer.run.copies.links import Links
@@ -115,8 +116,12 @@ class SmallCopies:
             self._links.check(self._target.key(pair.target_path), found.path, text)
 
     def note_dropped(self, source: Metadata) -> None:
-        """Count an object whose headers a target without any cannot keep, if it has some."""
-        if source.user.keys() - {USER_KEY} or any(getattr(source, name) for name in _HEADERS):
+        """Count an object whose headers a target without any cannot keep, if it has some; a type
+        that its name tells anyway is not lost."""
+        told = {name for name in _HEADERS if getattr(source, name)}
+        if source.content_type == guess_type(source.path):
+            told.discard("content_type")
+        if told or source.user.keys() - {USER_KEY}:
             self._dropped("content headers and user metadata")
 
     def flush(self) -> None:
