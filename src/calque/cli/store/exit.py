@@ -54,7 +54,5 @@ def exit_(
     else:
         record({name: getattr(report, name) for name in report.__slots__})
         if report.no_room:
-            say(
-                "too few other nodes can take its pieces: calque store add-node, then this again"
-            )
+            say("too few other nodes can take its pieces: calque store add-node, then this again")
     raise typer.Exit(OK if report.is_done or dry_run else PARTLY)
