@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from calque.store.project import Project
+from calque.store.uplink.verbs.multipart import MultipartUpload
 from tests.gateway.world import Answer, World
 
 MANY = 8
@@ -116,3 +118,27 @@ def test_a_bucket_goes_with_its_uploads(world: World, client: Any) -> None:
     assert "Uploads" not in client.list_multipart_uploads(Bucket="going")
     assert world.ask("POST", "/going/k", query, {}, document).code == "NoSuchUpload"
     client.delete_bucket(Bucket="going")
+
+
+@pytest.mark.parametrize(
+    ("place", "verb"), [(Project, "copy_object"), (MultipartUpload, "copy_part")]
+)
+def test_a_source_that_goes_at_the_last_moment(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch, place: type, verb: str
+) -> None:
+    """It is what is missing then, and named: not the target, nor the upload of a part."""
+    query = ""
+    if verb == "copy_part":
+        query = f"partNumber=2&{begin(world, bucket, b'first')[0]}"
+    world.project.upload(bucket, "source", b"x" * 100)
+    copy = getattr(place, verb)
+
+    def copy_late(*args: Any, **options: Any) -> Any:
+        world.project.delete_object(bucket, "source")
+        return copy(*args, **options)
+
+    monkeypatch.setattr(place, verb, copy_late)
+    headers = {"x-amz-copy-source": f"{bucket}/source"}
+    answer = world.ask("PUT", f"/{bucket}/k", query, headers)
+    assert (answer.status, answer.code) == (404, "NoSuchKey")
+    assert b"<Key>source</Key>" in answer.body
