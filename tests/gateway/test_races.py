@@ -78,6 +78,25 @@ def test_one_upload_completed_by_many(world: World, bucket: str) -> None:
     assert len(etags) == 1
 
 
+def test_one_upload_completed_differently(world: World, bucket: str) -> None:
+    """Each has parts of its own in mind: one gets them, and nobody else is told so, nor later."""
+    query, _ = begin(world, bucket, b"part 1")
+    documents = []
+    for number in range(1, MANY + 1):
+        sent = world.ask(
+            "PUT", f"/{bucket}/k", f"partNumber={number}&{query}", {}, f"part {number}".encode()
+        )
+        part = f"<Part><PartNumber>{number}</PartNumber><ETag>{sent.headers['etag']}</ETag></Part>"
+        documents.append(f"<CompleteMultipartUpload>{part}</CompleteMultipartUpload>".encode())
+    path = f"/{bucket}/k"
+    answers = at_once(lambda number: world.ask("POST", path, query, {}, documents[number]))
+    (winner,) = [number for number, each in enumerate(answers) if each.status == 200]
+    assert world.ask("GET", path).body == f"part {winner + 1}".encode()
+    for number, document in enumerate(documents):
+        again = world.ask("POST", path, query, {}, document)
+        assert again.code == ("" if number == winner else "NoSuchUpload")
+
+
 def test_every_key_once_while_others_come_and_go(world: World, client: Any, bucket: str) -> None:
     """Keys that are there all the while are listed once each, whatever happens around them."""
     kept = [f"{folder}/{number:03}" for folder in "ab" for number in range(60)]
