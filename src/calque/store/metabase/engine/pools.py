@@ -19,9 +19,6 @@ POOL_SIZE = 16
 SQLITE_POOL_SIZE = 64
 """A file may have many readers, and whoever waits for another's connection waits for its thread to
 run as well: with 16 connections 20 threads read at a fifth of the pace of 16."""
-CHECKPOINT_PAGES = 4000
-"""Pages of the log after which a commit writes them back. SQLite's own 1,000 are ninety small puts,
-and writing them back took a tenth of the time of those."""
 WHAT = "a metabase on PostgreSQL"
 
 
@@ -127,12 +124,7 @@ def _open_sqlite(path: Path) -> Engine:
         path,
         create=False,
         busy_seconds=BUSY_SECONDS,
-        pragmas=(
-            "temp_store=MEMORY",
-            "cache_size=-16384",
-            "mmap_size=268435456",
-            f"wal_autocheckpoint={CHECKPOINT_PAGES}",
-        ),
+        pragmas=("temp_store=MEMORY", "cache_size=-16384", "mmap_size=268435456"),
         pool_size=SQLITE_POOL_SIZE,
         max_overflow=POOL_SIZE,
         pool_timeout=60,
