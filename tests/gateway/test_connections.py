@@ -6,9 +6,7 @@ import contextlib
 import errno
 import select
 import socket
-import ssl
 import time
-from pathlib import Path
 from queue import Queue
 
 import pytest
@@ -18,10 +16,8 @@ from calque.gateway.http import connection
 from calque.gateway.http import watch as watch_of_connections
 from calque.gateway.http.watch import Watch
 from calque.gateway.server import LINGER, serve_gateway
-from calque.store.metainfo.tls import ServerCertificate
 from tests.gateway.test_server import connect, head_of, read_answer, wait_until
 from tests.gateway.world import World
-from tests.store_client.test_tls import write_pair
 
 
 def test_heads_have_an_end(world: World, bucket: str) -> None:
@@ -383,53 +379,6 @@ def test_many_follow_each_other_on_many_connections(
                 assert read_answer(line).read() == b"x"
         for line in lines:
             line.close()
-
-
-def test_what_is_no_tls(world: World, bucket: str, tmp_path: Path) -> None:
-    """Plain bytes, and a greeting that stops halfway, hold up nobody else."""
-    certificate, key = write_pair(tmp_path, "server")
-    with serve_gateway(world.gateway, tls=ServerCertificate(certificate, key)) as url:
-        other = World(world.store, world.gateway, world.key, url)
-        with connect(other) as plain, connect(other) as half:
-            plain.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-            half.sendall(b"\x16\x03\x01\x02\x00\x01")
-            other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"x")
-            assert b"HTTP" not in read_to_end(plain)
-
-
-def test_a_greeting_of_tls_has_a_time(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who stops in the midst of it, or says nothing at all, is hung up on."""
-    monkeypatch.setattr(connection, "HEAD_PATIENCE", 2.0)
-    certificate, key = write_pair(tmp_path, "server")
-    with serve_gateway(world.gateway, tls=ServerCertificate(certificate, key)) as url:
-        other = World(world.store, world.gateway, world.key, url)
-        with connect(other) as silent, connect(other) as half:
-            half.sendall(b"\x16\x03\x01\x02\x00\x01")
-            assert read_to_end(silent) == read_to_end(half) == b""
-
-
-def test_a_certificate_that_is_renewed(world: World, bucket: str, tmp_path: Path) -> None:
-    """New connections get the new one, without a restart; the old until both files fit."""
-    certificate, key = write_pair(tmp_path, "server")
-    new_certificate, new_key = write_pair(tmp_path, "renewed")
-    with serve_gateway(world.gateway, tls=ServerCertificate(certificate, key)) as url:
-        other = World(world.store, world.gateway, world.key, url)
-        before = _certificate_of(other)
-        new_certificate.replace(certificate)
-        assert _certificate_of(other) == before
-        new_key.replace(key)
-        assert _certificate_of(other) not in ("", before)
-        other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"x")
-        key.unlink()
-        other.client(verify=str(certificate)).put_object(Bucket=bucket, Key="k", Body=b"y")
-
-
-def _certificate_of(world: World) -> str:
-    """The certificate that a new connection is shown."""
-    host, _, port = world.url.partition("://")[2].partition(":")
-    return ssl.get_server_certificate((host, int(port)), timeout=60)
 
 
 def test_who_sends_on_and_on_gets_a_turn_like_others() -> None:

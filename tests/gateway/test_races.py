@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from calque.store.project import Project
+from calque.store.uplink.verbs.multipart import MultipartUpload
 from tests.gateway.world import Answer, World
 
 MANY = 8
@@ -76,6 +78,25 @@ def test_one_upload_completed_by_many(world: World, bucket: str) -> None:
     assert len(etags) == 1
 
 
+def test_one_upload_completed_differently(world: World, bucket: str) -> None:
+    """Each has parts of its own in mind: one gets them, and nobody else is told so, nor later."""
+    query, _ = begin(world, bucket, b"part 1")
+    documents = []
+    for number in range(1, MANY + 1):
+        sent = world.ask(
+            "PUT", f"/{bucket}/k", f"partNumber={number}&{query}", {}, f"part {number}".encode()
+        )
+        part = f"<Part><PartNumber>{number}</PartNumber><ETag>{sent.headers['etag']}</ETag></Part>"
+        documents.append(f"<CompleteMultipartUpload>{part}</CompleteMultipartUpload>".encode())
+    path = f"/{bucket}/k"
+    answers = at_once(lambda number: world.ask("POST", path, query, {}, documents[number]))
+    (winner,) = [number for number, each in enumerate(answers) if each.status == 200]
+    assert world.ask("GET", path).body == f"part {winner + 1}".encode()
+    for number, document in enumerate(documents):
+        again = world.ask("POST", path, query, {}, document)
+        assert again.code == ("" if number == winner else "NoSuchUpload")
+
+
 def test_every_key_once_while_others_come_and_go(world: World, client: Any, bucket: str) -> None:
     """Keys that are there all the while are listed once each, whatever happens around them."""
     kept = [f"{folder}/{number:03}" for folder in "ab" for number in range(60)]
@@ -116,3 +137,27 @@ def test_a_bucket_goes_with_its_uploads(world: World, client: Any) -> None:
     assert "Uploads" not in client.list_multipart_uploads(Bucket="going")
     assert world.ask("POST", "/going/k", query, {}, document).code == "NoSuchUpload"
     client.delete_bucket(Bucket="going")
+
+
+@pytest.mark.parametrize(
+    ("place", "verb"), [(Project, "copy_object"), (MultipartUpload, "copy_part")]
+)
+def test_a_source_that_goes_at_the_last_moment(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch, place: type, verb: str
+) -> None:
+    """It is what is missing then, and named: not the target, nor the upload of a part."""
+    query = ""
+    if verb == "copy_part":
+        query = f"partNumber=2&{begin(world, bucket, b'first')[0]}"
+    world.project.upload(bucket, "source", b"x" * 100)
+    copy = getattr(place, verb)
+
+    def copy_late(*args: Any, **options: Any) -> Any:
+        world.project.delete_object(bucket, "source")
+        return copy(*args, **options)
+
+    monkeypatch.setattr(place, verb, copy_late)
+    headers = {"x-amz-copy-source": f"{bucket}/source"}
+    answer = world.ask("PUT", f"/{bucket}/k", query, headers)
+    assert (answer.status, answer.code) == (404, "NoSuchKey")
+    assert b"<Key>source</Key>" in answer.body

@@ -26,6 +26,8 @@ DAWDLES = 60.0
 """Seconds after which a client can be told from one that moves nothing."""
 LEAST_SPEED = 1024.0
 """Bytes a second, over its request, below which a client may have to make room for others."""
+_BEGINNINGS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\r\n")
+"""What a request may begin with: a method, or an empty line that a client left behind."""
 _AT_ONCE = 64 * 1024
 _MOST_AT_ONCE = 4
 
@@ -102,10 +104,12 @@ class Connection:
 
     @property
     def has_head(self) -> bool:
-        """Whether a whole head is here, or more than one may have."""
+        """Whether a whole head is here, more than one may have, or what can become none: a
+        greeting of TLS on a port without it would wait for an answer as long as for a head."""
         found = self.held.find(END, max(0, self._searched - len(END)))
         self._searched = len(self.held)
-        return found >= 0 or len(self.held) > LARGEST_HEAD
+        can_begin = not self.held or self.held[0] in _BEGINNINGS
+        return found >= 0 or len(self.held) > LARGEST_HEAD or not can_begin
 
     def rest(self) -> None:
         """From now on nothing waits."""
@@ -206,7 +210,10 @@ class Connection:
 
     def _send_all(self, blocks: Sequence[bytes]) -> None:
         if self.is_secure:
-            self._line.sendall(b"".join(blocks))
+            # In bites: TLS has one time for all that it is given, however well the client reads.
+            data = memoryview(b"".join(blocks))
+            for start in range(0, len(data), _AT_ONCE):
+                self._line.sendall(data[start : start + _AT_ONCE])
             return
         sent = self._line.sendmsg(blocks)
         for block in blocks:

@@ -33,7 +33,7 @@ def copy_object(call: Call) -> Response:
     for _ in range(_TRIES - 1):
         try:
             return _copy_once(call, source)
-        except FailedPrecondition:  # replaced between the look and the commit
+        except (FailedPrecondition, NotFound):  # replaced or gone between the look and the commit
             continue
     return _copy_once(call, source)
 

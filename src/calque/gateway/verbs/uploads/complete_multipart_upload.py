@@ -20,6 +20,7 @@ from calque.gateway.verbs.uploads.upload import (
     MOST_PARTS,
     PartNote,
     find_whole_source,
+    no_such_upload,
     open_upload,
 )
 from calque.gateway.xml import malformed
@@ -41,7 +42,7 @@ class WantedPart:
 def complete_multipart_upload(call: Call) -> Response:
     """Make the listed parts the object; the others are dropped in the same transaction.
 
-    A repeat after success gives the same answer, as long as the object is there.
+    A repeat after success, of the same parts, gives the same answer while the object is there.
     """
     wanted = _read_wanted(call)
     try:
@@ -55,10 +56,12 @@ def complete_multipart_upload(call: Call) -> Response:
             if_not_exists=condition.if_not_exists,
             if_match=condition.if_match,
         )
+        if info.metadata.get(ETAG) != stored[ETAG]:  # who came first has it, of other parts
+            raise no_such_upload()
     except (NotFound, S3Error) as error:
         if isinstance(error, S3Error) and error.code != "NoSuchUpload":
             raise
-        info = _completed_before(call, error)
+        info = _completed_before(call, wanted, error)
     return answer(
         "CompleteMultipartUploadResult",
         {
@@ -158,7 +161,8 @@ def _complete_map(call: Call, begun: Mapping[str, str], parts: list[PartInfo]) -
         checksum = found
     if checksum is not None:
         stored[CHECKSUM] = str(checksum)
-    return stored | {ETAG: _etag(parts), UPLOAD: _fingerprint(call)}
+    etag = _etag([PartNote.of(part).etag for part in parts])
+    return stored | {ETAG: etag, UPLOAD: _fingerprint(call)}
 
 
 def _combine(begun: Mapping[str, str], parts: list[PartInfo]) -> Checksum | None:
@@ -185,28 +189,29 @@ def _whole_crc(algorithm: str, parts: list[PartInfo]) -> Checksum | None:
     return _combine({ALGORITHM: algorithm, KIND: FULL_OBJECT}, parts)
 
 
-def _etag(parts: list[PartInfo]) -> str:
+def _etag(etags: list[str]) -> str:
     """The MD5 of the parts' MD5s; of one that has none (a part copy) its etag counts as it is."""
     running = hashlib.md5(usedforsecurity=False)
-    for part in parts:
-        etag = PartNote.of(part).etag
+    for etag in etags:
         try:
             running.update(bytes.fromhex(etag))
         except ValueError:
             running.update(etag.encode())
-    return f"{running.hexdigest()}-{len(parts)}"
+    return f"{running.hexdigest()}-{len(etags)}"
 
 
 def _fingerprint(call: Call) -> str:
     return hashlib.sha256(call.query["uploadId"].encode()).hexdigest()[:32]
 
 
-def _completed_before(call: Call, error: Exception) -> ObjectInfo:
-    """The object that an earlier Complete of this upload made; else the upload is unknown."""
+def _completed_before(call: Call, wanted: list[WantedPart], error: Exception) -> ObjectInfo:
+    """The object that an earlier Complete of this upload made of these parts; else the upload is
+    unknown: whoever meant other parts has not got them."""
     try:
         info = call.stat()
     except NotFound:
         raise error from None
-    if info.metadata.get(UPLOAD) != _fingerprint(call):
+    known = (info.metadata.get(UPLOAD), info.metadata.get(ETAG))
+    if known != (_fingerprint(call), _etag([each.etag for each in wanted])):
         raise error
     return info

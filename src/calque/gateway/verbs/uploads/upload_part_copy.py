@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from calque.errors import ConditionNotMatch, ResourceExhausted, Unsupported
+from calque.errors import ConditionNotMatch, NotFound, ResourceExhausted, Unsupported
 from calque.gateway.content import CHECKSUM, ETAG
 from calque.gateway.copy_source import CopySource, parse_copy_source
 from calque.gateway.errors import S3Error
@@ -35,7 +35,9 @@ def upload_part_copy(call: Call) -> Response:
         try:
             _copy_part(call, upload, number, source, found, (first, length), str(note))
             break
-        except ConditionNotMatch:  # replaced since it was looked at: look, and judge, again
+        except (ConditionNotMatch, NotFound):
+            # Replaced or deleted since it was looked at: look, and judge, again. What is missing
+            # then is the source, and not the upload.
             if attempt == _TRIES:
                 raise
     return answer("CopyPartResult", {"LastModified": found.created, "ETag": f'"{note.etag}"'})
