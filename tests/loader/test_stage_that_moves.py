@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from calque.errors import NotFound, PermissionDenied
 from calque.loader.model.outcome import Status
 from calque.loader.request.option_values import on_error
 from tests.loader.loader import Place
-from tests.loader.meddling import Meddling
+from tests.loader.meddling import Meddling, as_nobody
 from tests.loader.world import ids, write_file, write_files
 
 SKIP_FILE = on_error("skip_file")
@@ -63,19 +61,6 @@ def test_a_folder_in_the_place_of_a_file(delta: Place, evolve: bool) -> None:
     report = delta.load(engine=rewriting(taken, folder=True), evolve=evolve)
     found = {row.name: row.status for row in report.files}
     assert (found["f00001.csv"], found["f00002.csv"]) == (Status.CHANGED, Status.LOADED)
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may read whatever it likes, so it does not stay root."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
