@@ -22,7 +22,7 @@ from calque.spark.job_errors import translate_job_error
             "ended as it began",
         ),
         (
-            "java.io.IOException: Stream closed\n\tat java.lang.ProcessBuilder$NullOutputStream.write",
+            "IOException: Stream closed\n\tat java.lang.ProcessBuilder$NullOutputStream.write",
             Unavailable,
             "Python workers was killed",
         ),
