@@ -137,7 +137,7 @@ def test_errors_of_a_load_that_was_taken_in(tmp_path: Path, stage: Path) -> None
         told = calque(tmp_path, "errors", "lake/t", *flags)
         assert told.returncode == 0
         assert told.stdout.startswith(found)
-        assert "1 rejected row: only the ledger that ran the load has more" in told.stderr
+        assert "1 rejected row: which, only the ledger that ran the load knows" in told.stderr
 
 
 def test_aborted_is_exit_code_1(tmp_path: Path, stage: Path) -> None:

@@ -67,10 +67,8 @@ def errors(
     elif load.load_id != name:
         say(f"load {load.load_id}")
     if load is not None and load.errors and not found and load.who is None:
-        rows = count_of(load.errors, "rejected row")
-        say(
-            f"{rows}: only the ledger that ran the load has more; this one took it in from the table"
-        )
+        told = count_of(load.errors, "rejected row")
+        say(f"{told}: which, only the ledger that ran the load knows; this one took it in later")
     if json:
         return
     table(COLUMNS, (tuple(one[name] for name in COLUMNS) for one in found))
