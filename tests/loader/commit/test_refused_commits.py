@@ -55,6 +55,25 @@ def test_a_log_that_may_not_be_written(nobodys: Place) -> None:
     assert_settled(nobodys, expected)
 
 
+def test_a_catalog_that_may_not_be_written(nobodys: Place) -> None:
+    """Its database's error is one of ours too; later each file counts once."""
+    if nobodys.kind != "iceberg":
+        pytest.skip("only Iceberg has one")
+    expected = write_files(nobodys.stage, 1)
+    nobodys.load()
+    expected += write_files(nobodys.stage, 1, first=1)
+    catalog = nobodys.folder / "lake" / "catalog.db"
+    catalog.chmod(0o444)
+    try:
+        with pytest.raises(PermissionDenied, match="its catalog"):
+            nobodys.load()
+    finally:
+        catalog.chmod(0o644)
+    time.sleep(1.2 * LEASE)
+    nobodys.load()
+    assert_settled(nobodys, expected)
+
+
 LOCAL = (
     "Generic LocalFileSystem error\n \x1b[31m↳\x1b[0m Unable to open file /t\n ↳ X (os error {})"
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from calque.databases.errors import kind_of
 from calque.errors import (
     AlreadyExists,
     CalqueError,
@@ -97,6 +98,9 @@ def map_error(
             return names[kind.__name__](f"table {table}: {reason}")
     if isinstance(error, OSError):
         return _map_os_error(error, f"table {table}: {reason}")
+    stored = kind_of(error)  # of the database that a catalog is kept in
+    if stored and issubclass(stored, PermissionDenied | ResourceExhausted | Unavailable):
+        return stored(f"table {table}: its catalog: {reason}")
     return Unexpected(f"table {table}: {type(error).__name__}: {reason}")
 
 
